@@ -1,0 +1,1 @@
+"""Kernel ridge regression that chooses its own bandwidth."""
