@@ -1,0 +1,73 @@
+"""The rng fixture, the small data sets, and what is not on every machine."""
+
+import os
+import shutil
+from pathlib import Path
+
+import hypothesis
+import numpy as np
+import pytest
+
+hypothesis.settings.register_profile("steady", deadline=None, derandomize=True, max_examples=50)
+hypothesis.settings.load_profile("steady")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20220511)
+
+
+@pytest.fixture
+def curve(rng):
+    """Forty points of a smooth curve with a little noise: X (40, 1), y (40,)."""
+    X = np.sort(rng.uniform(-3, 3, size=(40, 1)), axis=0)
+    return X, np.sin(2 * X[:, 0]) + 0.05 * rng.standard_normal(40)
+
+
+@pytest.fixture
+def surface(rng):
+    """Eighty points of a smooth surface with a little noise: X (80, 2), y (80,)."""
+    X = rng.uniform(-1, 1, size=(80, 2))
+    return X, np.cos(3 * X[:, 0]) * X[:, 1] + 0.05 * rng.standard_normal(80)
+
+
+@pytest.fixture
+def table(rng):
+    """A table of 60 rows and 3 columns of unlike scales, with noise: X (60, 3), y (60,)."""
+    X = rng.standard_normal((60, 3)) * [1, 10, 0.1] + [0, 5, -1]
+    return X, X[:, 0] ** 2 + 0.3 * X[:, 1] + 0.2 * rng.standard_normal(60)
+
+
+@pytest.fixture(scope="session")
+def paper_data():
+    """The folder with the paper's data, or a skip that says how to get it."""
+    folder = os.environ.get("JACRIDGE_DATA")
+    if not folder:
+        pytest.skip(
+            "JACRIDGE_DATA names no folder. Run `jacridge data fetch all` and set it to the "
+            "folder that `jacridge data path` prints."
+        )
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def paper_table(paper_data):
+    """Function of a file's name that returns X and y of one of the paper's five tables."""
+
+    def load(name):
+        rows = np.loadtxt(paper_data / name, delimiter=",", skiprows=1)
+        return rows[:, 1:], rows[:, 0]
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """The path of a Chromium; without one a skip, or a failure where a browser is a must."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if path := shutil.which(name):
+            return path
+    reason = "No Chromium was found. Install Debian's `chromium` to run the tests of the report."
+    if os.environ.get("JACRIDGE_NEEDS_BROWSER"):
+        pytest.fail(reason)
+    pytest.skip(reason)

@@ -1,0 +1,102 @@
+"""Data flows one way: what each file may import, and what `import jacridge` may load."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent / "src" / "jacridge"
+FILES = sorted(ROOT.rglob("*.py"))
+
+SOLVERS = {"_distances", "_kernels", "_solvers", "_spectrum", "_nystrom", "_bandwidth"}
+CORE = SOLVERS | {"theory", "_geometry", "_search", "_selectors", "_dask"}
+# The public names of `jacridge` itself, and what stands beside them.
+DOORS = {"jacridge", "theory", "plots", "datasets", "diagnostics"}
+
+# Room -> rooms it may import from; `_checks` is open to all.
+MAY_IMPORT = {
+    "_checks": set(),
+    "_distances": set(),
+    "theory": set(),
+    "_solvers": set(),
+    "_spectrum": set(),
+    "_bandwidth": {"theory"},
+    "_geometry": {"_distances"},
+    "_kernels": {"_distances"},
+    "_nystrom": {"_distances", "_kernels", "_spectrum"},
+    "_dask": {"_nystrom", "_geometry"},
+    "_search": SOLVERS,
+    "_selectors": {"_geometry", "_bandwidth", "_search"},
+    "_estimator": CORE,
+    "__init__": CORE | {"_estimator"},
+    "plots": set(),
+    "datasets": set(),
+    "diagnostics": {"jacridge"},
+    "_tables": set(),
+    "_model_file": set(),
+    "report": DOORS,
+    "experiments": DOORS,
+    "cli": DOORS | {"report", "experiments", "_tables", "_model_file"},
+}
+
+
+def room_of(path):
+    """The first name below `jacridge`: a file, or a folder with all that is in it."""
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def is_room(name):
+    return (ROOT / f"{name}.py").exists() or (ROOT / name / "__init__.py").exists()
+
+
+def imported(path):
+    """Every (module, name) that a file imports, with relative modules made absolute."""
+    package = ["jacridge", *path.relative_to(ROOT).parts[:-1]]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) + 1 - node.level] if node.level else []
+            module = ".".join(base + ([node.module] if node.module else []))
+            yield from ((module, alias.name) for alias in node.names)
+
+
+def rooms_imported(path):
+    for module, name in imported(path):
+        first, *rest = module.split(".")
+        if first == "jacridge":
+            inner = rest[0] if rest else name
+            yield inner if is_room(inner) else "jacridge"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_imports_only_from_the_rooms_below_it(path):
+    room = room_of(path)
+    assert room in MAY_IMPORT, f"{room} is new: give it a row in MAY_IMPORT"
+    extra = set(rooms_imported(path)) - MAY_IMPORT[room] - {"_checks", room}
+    assert not extra, f"{room} may not import {sorted(extra)}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_private_of_scikit_learn_is_imported(path):
+    for module, name in imported(path):
+        if module.split(".")[0] == "sklearn":
+            parts = [*module.split("."), name]
+            assert not any(part.startswith("_") for part in parts), f"{module}.{name}"
+
+
+def test_the_rules_of_import_have_no_circle():
+    done, left = {"jacridge"}, dict(MAY_IMPORT)
+    while ready := {room for room, below in left.items() if below <= done}:
+        done |= ready
+        left = {room: below for room, below in left.items() if room not in ready}
+    assert not left
+
+
+def test_importing_jacridge_loads_no_extra():
+    extras = {"matplotlib", "dask", "distributed", "pandas", "polars", "plotly", "typer", "rich"}
+    code = "import jacridge, sys; print(*{m.split('.')[0] for m in sys.modules})"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not extras & set(run.stdout.split())
