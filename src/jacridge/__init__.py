@@ -1,3 +1,9 @@
 """Kernel ridge regression that chooses its own bandwidth."""
 
+from . import theory
+from ._estimator import JacobianKernelRidge
+from ._selectors import RULES, Choice, select_bandwidth
+
 __version__ = "0.1.0"
+
+__all__ = ["RULES", "Choice", "JacobianKernelRidge", "select_bandwidth", "theory"]

@@ -1,0 +1,44 @@
+"""Bandwidths in closed form: numbers in, sigma out."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from ._checks import Array
+from .theory import sigma_0
+
+
+def jacobian_bandwidth(n: float, spacing: float, lam: float) -> float:
+    """sigma_0 of Proposition 1; for lam above the threshold the value at the threshold."""
+    return sigma_0(n, spacing, lam)
+
+
+def silverman_bandwidth(n: float, p: int, variance: float) -> float:
+    r"""Silverman's rule of thumb, :math:`(4 / (n (p + 2)))^{1/(p+4)}` standard deviations."""
+    return float((4 / (n * (p + 2))) ** (1 / (p + 4)) * np.sqrt(variance))
+
+
+def scale_bandwidth(p: int, variance: float) -> float:
+    r"""scikit-learn's ``gamma="scale"``: :math:`\sigma = \sqrt{p \, \mathrm{Var}(X) / 2}`."""
+    return float(np.sqrt(p * variance / 2))
+
+
+def median_bandwidth(pair_D2: Array) -> float:
+    """Median distance between two rows."""
+    return float(np.sqrt(np.median(pair_D2)))
+
+
+def maxvar_bandwidth(pair_D2: Array) -> float:
+    """Bandwidth at which the kernel's entries off the diagonal vary most, as in R's KRLS 1.7."""
+    positive = pair_D2[pair_D2 > 0]
+    low, high = 0.5 * np.log(positive.min()) - 1, 0.5 * np.log(positive.max()) + 1
+
+    def variance(log_sigma: float) -> float:
+        return float(np.exp(pair_D2 * (-0.5 * np.exp(-2 * log_sigma))).var())
+
+    grid = np.linspace(low, high, 25)
+    best = int(np.argmax([variance(s) for s in grid]))
+    around = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+    found = minimize_scalar(lambda s: -variance(s), bounds=around, method="bounded")
+    return float(np.exp(found.x))

@@ -1,0 +1,203 @@
+"""What a caller may get wrong: bad numbers, missing extras, memory that is not there."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import numbers
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_array, check_consistent_length
+
+Array = npt.NDArray[np.float64]
+
+# Squared distances of rows with larger entries leave the range of doubles.
+LARGEST = 1e150
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    at_least: float | None = None,
+    above: float | None = None,
+    at_most: float | None = None,
+    below: float | None = None,
+) -> float:
+    """Return `value` as a float, or say what it must be."""
+    limits = [
+        (at_least, ">=", at_least is None or at_least <= value if _is_real(value) else True),
+        (above, ">", above is None or above < value if _is_real(value) else True),
+        (at_most, "<=", at_most is None or value <= at_most if _is_real(value) else True),
+        (below, "<", below is None or value < below if _is_real(value) else True),
+    ]
+    wanted = " and ".join(f"{sign} {limit:g}" for limit, sign, _ in limits if limit is not None)
+    message = f"`{name}` must be a finite number {wanted}".rstrip() + f", got {value!r}."
+    if not _is_real(value):
+        raise TypeError(message)
+    if not math.isfinite(value) or not all(holds for *_, holds in limits):
+        raise ValueError(message)
+    return float(value)
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+
+
+def check_choice(name: str, value: Any, known: Any) -> str:
+    """Return `value` if it is one of the known words, or list them."""
+    if not isinstance(value, str) or value not in known:
+        kind = ValueError if isinstance(value, str) else TypeError
+        raise kind(f"`{name}` must be one of {', '.join(map(repr, known))}, got {value!r}.")
+    return value
+
+
+def check_range(name: str, values: Array) -> None:
+    """Refuse numbers so large that their squares overflow."""
+    largest = max(values.max(), -values.min()) if values.size else 0.0
+    if largest > LARGEST:
+        raise ValueError(
+            f"`{name}` must have entries of at most {LARGEST:g} in size, as squares of larger ones "
+            f"overflow, got {largest:g}. Rescale `{name}` first."
+        )
+
+
+def require(module: str, *, extra: str) -> Any:
+    """Import a module of an optional dependency, or name the extra that brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"`{module}` is needed here and is not installed. "
+            f"Install it with: pip install 'jacridge[{extra}]'"
+        ) from error
+
+
+def check_memory(n_bytes: int, what: str, way_out: str) -> None:
+    """Raise MemoryError before memory is taken that is not there."""
+    available = available_memory()
+    if available is not None and n_bytes > available:
+        raise MemoryError(
+            f"{what} needs {_readable(n_bytes)} of memory, {_readable(available)} are available. "
+            f"{way_out}"
+        )
+
+
+def available_memory() -> int | None:
+    """Bytes that can be taken now, the limit of a control group included; None if unknown."""
+    known = [room for room in (_machine_memory(), _cgroup_memory()) if room is not None]
+    return min(known, default=None)
+
+
+def _machine_memory() -> int | None:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        sizes = dict(line.split(":", 1) for line in lines)
+        return int(sizes["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        pass
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _cgroup_memory() -> int | None:
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+        used = Path("/sys/fs/cgroup/memory.current").read_text().strip()
+        return None if limit == "max" else max(int(limit) - int(used), 0)
+    except (OSError, ValueError):
+        return None
+
+
+def _readable(n_bytes: int) -> str:
+    return f"{n_bytes / 1e9:.3g} GB" if n_bytes >= 1e8 else f"{n_bytes / 1e6:.3g} MB"
+
+
+def check_rows(X: npt.ArrayLike, metric: str) -> Array:
+    """X as an array of doubles that the metric can be taken on."""
+    rows: Array = check_array(X, dtype=np.float64, input_name="X")
+    check_metric_rows(rows, metric)
+    return rows
+
+
+def check_metric_rows(X: Array, metric: str) -> None:
+    """Refuse what is finite but cannot be taken distances of."""
+    check_range("X", X)
+    if metric == "geodesic":
+        check_coordinates(X)
+    elif metric == "precomputed":
+        check_distances(X)
+
+
+def check_coordinates(X: Array) -> None:
+    """Refuse what is not latitude and longitude in degrees."""
+    if X.shape[1] != 2:
+        raise ValueError(
+            f'`X` must have two columns, latitude and longitude, for metric="geodesic", '
+            f"got {X.shape[1]}."
+        )
+    largest = np.abs(X).max(axis=0)
+    if largest[0] > 90 or largest[1] > 360:
+        raise ValueError(
+            "`X` must hold latitudes from -90 to 90 and longitudes from -360 to 360 degrees, in "
+            f"this order, got values up to {largest[0]:g} and {largest[1]:g} in size."
+        )
+
+
+def check_distances(D: Array) -> None:
+    """Refuse what is no matrix of distances between the training rows."""
+    if D.shape[0] != D.shape[1]:
+        raise ValueError(
+            f'`X` must be a square matrix of distances for metric="precomputed", got {D.shape}.'
+        )
+    if D.min() < 0:
+        raise ValueError(f"`X` must hold distances >= 0, got {D.min():g}.")
+    if np.diagonal(D).any():
+        raise ValueError(
+            "`X` must have a zero diagonal, as distances have, got "
+            f"{np.abs(np.diagonal(D)).max():g}. A kernel is not taken, only distances."
+        )
+    gap = np.abs(D - D.T).max()
+    if gap > 1e-8 * D.max():
+        raise ValueError(f"`X` must be symmetric, got entries that differ by {gap:g}.")
+
+
+def check_targets(y: npt.ArrayLike, X: Array) -> Array:
+    """Y as an array of doubles of shape (n, k)."""
+    targets: Array = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+    check_range("y", targets)
+    check_consistent_length(X, targets)
+    return targets[:, None] if targets.ndim == 1 else targets
+
+
+def check_weights(sample_weight: npt.ArrayLike | None, X: Array) -> Array:
+    """Weights >= 0, one a row, not all of them zero; ones if none are given."""
+    if sample_weight is None:
+        return np.ones(len(X))
+    w: Array = check_array(
+        sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight"
+    )
+    if w.shape != (len(X),):
+        raise ValueError(
+            f"`sample_weight` must have one weight a row, shape ({len(X)},), got shape {w.shape}."
+        )
+    if w.min() < 0 or not w.any():
+        raise ValueError(
+            "`sample_weight` must be >= 0 and not all zero, got weights from "
+            f"{w.min():g} to {w.max():g}."
+        )
+    return w
+
+
+def check_grid(grid: npt.ArrayLike) -> Array:
+    """Bandwidths as an array, all positive and finite."""
+    sigmas = np.atleast_1d(np.asarray(grid, dtype=np.float64))
+    if sigmas.ndim != 1 or not sigmas.size or not np.isfinite(sigmas).all() or sigmas.min() <= 0:
+        raise ValueError(f"`grid` must be a list of finite bandwidths > 0, got {grid!r}.")
+    return sigmas

@@ -1,0 +1,103 @@
+"""Squared distances between rows, in blocks: Euclidean, geodesic, precomputed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from ._checks import Array, require
+
+METRICS = ("euclidean", "geodesic", "precomputed")
+
+# Entries of a block of distances: 8 MB of doubles, small enough to stay near the processor.
+BLOCK_ENTRIES = 1 << 20
+
+
+def squared_distances(X: Array, Z: Array, metric: str = "euclidean") -> Array:
+    """Squared distances between the rows of X and the rows of Z.
+
+    For ``metric="precomputed"`` the rows of X already hold the distances to those of Z.
+    """
+    if metric == "precomputed":
+        return np.square(X)
+    if metric == "geodesic":
+        return np.square(geodesic_distances(X, Z))
+    centre = Z.mean(axis=0)  # keeps |x|^2 - 2 x'z + |z|^2 from losing digits far from the origin
+    U = X - centre
+    V = U if Z is X else Z - centre
+    D2: Array = U @ (-2.0 * V).T
+    D2 += np.einsum("ij,ij->i", U, U)[:, None]
+    D2 += np.einsum("ij,ij->i", V, V)
+    np.maximum(D2, 0.0, out=D2)
+    if Z is X:
+        np.fill_diagonal(D2, 0.0)
+    return D2
+
+
+def geodesic_distances(X: Array, Z: Array) -> Array:
+    """Distances in metres on the WGS84 ellipsoid; rows are latitude and longitude in degrees."""
+    return _geodesics(X, Z)[2]
+
+
+def _geodesics(X: Array, Z: Array) -> tuple[Array, Array, Array]:
+    """Azimuths at X, azimuths at Z (degrees) and lengths (metres) of all geodesics."""
+    geod = require("pyproj", extra="geo").Geod(ellps="WGS84")
+    shape = len(X), len(Z)
+    lat, lon = (np.broadcast_to(X[:, j, None], shape).ravel() for j in (0, 1))
+    lat_z, lon_z = (np.broadcast_to(Z[:, j], shape).ravel() for j in (0, 1))
+    forward, back, metres = geod.inv(lon, lat, lon_z, lat_z)
+    return forward.reshape(shape), back.reshape(shape), metres.reshape(shape)
+
+
+def weighted_slopes(W: Array, X: Array, Z: Array, metric: str = "euclidean") -> Array:
+    """Sum over i of W_ji times the gradient of D2_ji with respect to row j of X."""
+    if metric == "geodesic":
+        return _geodesic_slopes(W, X, Z)
+    centre = Z.mean(axis=0)
+    slopes: Array = 2.0 * ((X - centre) * W.sum(axis=1)[:, None] - W @ (Z - centre))
+    return slopes
+
+
+def _geodesic_slopes(W: Array, X: Array, Z: Array) -> Array:
+    """The same on WGS84: a geodesic of azimuth a grows by -M cos a per radian of latitude."""
+    azimuth, _, metres = _geodesics(X, Z)
+    azimuth, latitude = np.radians(azimuth), np.radians(X[:, 0])
+    ellipsoid = require("pyproj", extra="geo").Geod(ellps="WGS84")
+    bulge = 1.0 - ellipsoid.es * np.sin(latitude) ** 2
+    north = ellipsoid.a * (1.0 - ellipsoid.es) / bulge**1.5
+    east = ellipsoid.a / np.sqrt(bulge) * np.cos(latitude)
+    S = 2.0 * W * metres
+    to_north, to_east = (S * np.cos(azimuth)).sum(axis=1), (S * np.sin(azimuth)).sum(axis=1)
+    return -np.radians(np.column_stack([north * to_north, east * to_east]))
+
+
+def row_blocks(n: int, size: int) -> Iterator[slice]:
+    """Slices of at most `size` rows that cover n rows in order."""
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+def rows_per_block(n_columns: int) -> int:
+    """Rows of a block that has n_columns columns."""
+    return max(1, BLOCK_ENTRIES // max(n_columns, 1))
+
+
+def for_blocks(work: Callable[[slice], None], n: int, size: int) -> None:
+    """Call `work` on the slices of n rows, in as many threads as there are processors."""
+    blocks = list(row_blocks(n, size))
+    if len(blocks) == 1:
+        work(blocks[0])
+        return
+    with ThreadPoolExecutor(min(len(blocks), processors())) as pool:
+        for _ in pool.map(work, blocks):
+            pass
+
+
+def processors() -> int:
+    """Processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,242 @@
+"""JacobianKernelRidge: scikit-learn glue."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from scipy.linalg import LinAlgError
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._checks import check_choice, check_metric_rows, check_number, check_range, check_weights
+from ._distances import METRICS, row_blocks, rows_per_block
+from ._kernels import kernel_block, kernel_product, kernel_slopes
+from ._problem import Problem
+from ._selectors import bandwidth_of
+from ._solvers import ExactModel, factor, positive_part
+
+
+class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    r"""Kernel ridge regression that chooses its own bandwidth.
+
+    With the Gaussian kernel :math:`k(x, x') = \exp(-\|x - x'\|^2 / (2 \sigma^2))` the prediction is
+    :math:`b + k(x, X) (K + \lambda I)^{-1} (y - b)`, where b is the mean of y.
+
+    Parameters
+    ----------
+    bandwidth : float, str or function
+        :math:`\sigma`: a number, the name of a rule (``jacridge.RULES``), or a function of a
+        ``Problem``. The rule ``jacobian`` is the paper's closed form, which never looks at y.
+    alpha : float
+        The ridge penalty :math:`\lambda \ge 0`; 0 interpolates.
+    metric : {"euclidean", "geodesic", "precomputed"}
+        "geodesic": rows are latitude and longitude in degrees, distances are in metres.
+        "precomputed": X holds distances (not a kernel), to the training rows.
+    solver : {"auto", "exact"}
+    n_landmarks : int, optional
+    fit_intercept : bool
+        Whether y is centred at its mean.
+    random_state : int, optional
+
+    Attributes
+    ----------
+    bandwidth_ : float
+    alpha_ : float
+    dual_coef_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
+    intercept_ : float or ndarray of shape (n_targets,)
+    X_fit_ : ndarray of shape (n_samples, n_features)
+    solver_ : str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jacridge import JacobianKernelRidge
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> est = JacobianKernelRidge().fit(X, np.sin(X[:, 0]))
+    >>> round(est.score(X, np.sin(X[:, 0])), 3)
+    1.0
+    """
+
+    def __init__(
+        self,
+        bandwidth="jacobian",
+        alpha=1e-3,
+        *,
+        metric="euclidean",
+        solver="auto",
+        n_landmarks=None,
+        fit_intercept=True,
+        random_state=None,
+    ):
+        self.bandwidth = bandwidth
+        self.alpha = alpha
+        self.metric = metric
+        self.solver = solver
+        self.n_landmarks = n_landmarks
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+
+    def fit(self, X, y, sample_weight=None):
+        """Choose the bandwidth, then solve for the dual coefficients.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        y : array of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : array of shape (n_samples,), optional
+            A weight of zero removes a row, a weight of two counts it twice.
+
+        Returns
+        -------
+        self
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        y = y.astype(np.float64)
+        check_choice("metric", self.metric, METRICS)
+        check_metric_rows(X, self.metric)
+        check_range("y", y)
+        w = check_weights(sample_weight, X)
+        lam = check_number("alpha", self.alpha, at_least=0)
+
+        targets = y[:, None] if y.ndim == 1 else y
+        mean = w @ targets / w.sum() if self.fit_intercept else np.zeros(targets.shape[1])
+        kept = w > 0
+        problem = Problem(
+            X=_rows(X, kept, self.metric),
+            y=targets[kept] - mean,
+            lam=lam,
+            w=w[kept],
+            metric=self.metric,
+            rng=np.random.default_rng(self.random_state),
+        )
+        self.bandwidth_ = bandwidth_of(self.bandwidth, problem)
+        self.alpha_ = lam
+        self._model = self._solve(problem)
+
+        dual_coef = np.zeros(targets.shape)
+        dual_coef[kept] = self._model.dual_coef
+        self.dual_coef_ = dual_coef[:, 0] if y.ndim == 1 else dual_coef
+        self.intercept_ = mean[0] if y.ndim == 1 else mean
+        self.X_fit_ = X
+        self.solver_ = "exact"
+        self._y, self._w = targets, w
+        return self
+
+    def _solve(self, problem):
+        """Factor K + lambda W^-1, or its positive part where it has no Cholesky factor."""
+        ridge = problem.lam / problem.w
+        centred = bool(self.fit_intercept)
+        try:
+            A = factor(problem.pairs.kernel(self.bandwidth_), ridge)
+            return ExactModel(A, problem.y, problem.w, centred)
+        except LinAlgError:
+            part = positive_part(problem.pairs.kernel(self.bandwidth_), ridge)
+        warnings.warn(
+            "K + lambda I is not positive definite, its smallest eigenvalue is "
+            f"{part.smallest:.3g}; the solution of smallest norm on its positive part is used. "
+            "Give a larger `alpha` to avoid this.",
+            stacklevel=3,
+        )
+        return ExactModel(part, problem.y, problem.w, centred)
+
+    def predict(self, X, return_std=False):
+        """Predictions for the rows of X, by blocks of rows.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        return_std : bool
+            Also return the standard deviation of the function (without the noise of y) if y is
+            seen as a Gaussian process with this kernel, its variance fitted to y.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_targets); or two of them
+        """
+        X = self._validate_new(X)
+        mean = self.intercept_ + kernel_product(
+            X, self.X_fit_, self.dual_coef_, self.bandwidth_, self.metric
+        )
+        return (mean, self._std(X)) if return_std else mean
+
+    def _std(self, X):
+        model, kept = self._fitted_model(), self._w > 0
+        std = np.empty((len(X), len(model.signal_variance)))
+        for rows in row_blocks(len(X), rows_per_block(len(self.X_fit_))):
+            K = kernel_block(X[rows], self.X_fit_, self.bandwidth_, self.metric)[:, kept]
+            left = np.maximum(1.0 - model.explained(K), 0.0)
+            std[rows] = np.sqrt(left[:, None] * model.signal_variance)
+        return std[:, 0] if self.dual_coef_.ndim == 1 else std
+
+    def jacobian(self, X):
+        """Derivatives of the predictions with respect to the features, at the rows of X.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features) or (n_samples, n_targets, n_features)
+            Per degree for the geodesic metric.
+        """
+        if self.metric == "precomputed":
+            raise ValueError(
+                'The Jacobian needs features, got metric="precomputed". '
+                "Fit on the features themselves."
+            )
+        X = self._validate_new(X)
+        return kernel_slopes(X, self.X_fit_, self.dual_coef_, self.bandwidth_, self.metric)
+
+    @property
+    def loo_residuals_(self):
+        """Residual of each training row for the model fitted to all other rows.
+
+        In closed form, bandwidth and penalty held fixed; computed when first asked for. Rows of
+        weight zero have their plain residuals.
+        """
+        model, kept = self._fitted_model(), self._w > 0
+        residuals = np.empty(self._y.shape)
+        residuals[kept] = model.loo_residuals
+        if not kept.all():
+            rest = self._y - self.predict(self.X_fit_).reshape(self._y.shape)
+            residuals[~kept] = rest[~kept]
+        return residuals[:, 0] if self.dual_coef_.ndim == 1 else residuals
+
+    def _validate_new(self, X):
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        check_range("X", X)
+        return X
+
+    def _fitted_model(self):
+        """The solved system, solved again after unpickling (it is n x n, and not pickled)."""
+        check_is_fitted(self)
+        if self._model is None:
+            kept = self._w > 0
+            problem = Problem(
+                X=_rows(self.X_fit_, kept, self.metric),
+                y=self._y[kept] - self.intercept_,
+                lam=self.alpha_,
+                w=self._w[kept],
+                metric=self.metric,
+            )
+            self._model = self._solve(problem)
+        return self._model
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        return {**state, "_model": None} if "_model" in state else state
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.metric == "precomputed"
+        return tags
+
+
+def _rows(X, kept, metric):
+    """The kept rows; of given distances also the kept columns."""
+    if kept.all():
+        return X
+    return X[np.ix_(kept, kept)] if metric == "precomputed" else X[kept]

@@ -1,0 +1,168 @@
+"""Geometry(n, p, l_max, spacing): exact diameter and neighbour distances, no n x n matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.neighbors import NearestNeighbors
+
+from ._checks import Array
+from ._distances import geodesic_distances, row_blocks, rows_per_block, squared_distances
+
+# Above this many rows the median neighbour distance is that of a sample of rows.
+NEIGHBOUR_ROWS = 50_000
+NEIGHBOUR_SAMPLE = 5_000
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """What the closed-form rules know of the data: four numbers."""
+
+    n: float
+    p: int
+    l_max: float
+    spacing: float
+
+
+def diameter(X: Array, metric: str = "euclidean") -> float:
+    """Largest distance between two rows, exactly, with memory O(n p)."""
+    if metric == "precomputed":
+        return float(X.max())
+    if metric == "geodesic":
+        return _largest_geodesic(X)
+    if X.shape[1] == 1:
+        return float(X.max() - X.min())
+    return _pruned_diameter(X)
+
+
+def trimmed_diameter(X: Array, share: float) -> float:
+    """Diameter after the given share of rows, those farthest from the centre, is left out.
+
+    The centre is the median of each feature, which outliers do not move.
+    """
+    r2 = np.square(X - np.median(X, axis=0)).sum(axis=1)
+    keep = len(X) - int(share * len(X))
+    return diameter(X[np.argsort(r2, kind="stable")[:keep]])
+
+
+def _pruned_diameter(X: Array) -> float:
+    """Diameter from the outside in.
+
+    With r the distance to the mean, rows i and j are at most r_i + r_j apart. A few sweeps to
+    the farthest row give a lower bound; rows that cannot beat it together with the outermost
+    row are dropped, and the rest is compared in order of r until no pair left can beat it.
+    """
+    X = X - X.mean(axis=0)
+    r2 = np.einsum("ij,ij->i", X, X)
+    best = _sweep(X, r2)
+    r_max = np.sqrt(r2.max())
+    # The margin covers rounding in r; a row kept for nothing costs little.
+    reach = max(best * (1 - 1e-9) - r_max, 0.0)
+    kept = np.flatnonzero(r2 >= reach**2)
+    kept = kept[np.argsort(-r2[kept])]
+    return max(best, _outside_in(X[kept], np.sqrt(r2[kept]), best))
+
+
+def _sweep(X: Array, r2: Array) -> float:
+    """Lower bound on the diameter: walk from farthest row to farthest row."""
+    best, a = 0.0, int(r2.argmax())
+    for _ in range(4):
+        d2 = r2 - X @ (2.0 * X[a])
+        b = int(d2.argmax())
+        length = float(np.linalg.norm(X[a] - X[b]))
+        if length <= best:
+            break
+        best, a = length, b
+    return best
+
+
+def _outside_in(X: Array, r: Array, best: float) -> float:
+    """Largest distance between rows sorted by falling r, if it beats `best`."""
+    margin = 1 + 1e-12
+    start = 0
+    while start + 1 < len(X) and (r[start] + r[start + 1]) * margin > best:
+        # Rows after `stop` cannot beat `best` even with the outermost row of the block.
+        stop = int(np.searchsorted(-r, -(best - r[start]) * (1 - 1e-12), side="right"))
+        block = slice(start, min(start + _block_rows(stop - start), stop))
+        D2 = squared_distances(X[block], X[start:stop])
+        i, j = np.unravel_index(D2.argmax(), D2.shape)
+        best = max(best, float(np.linalg.norm(X[start + i] - X[start + j])))
+        start = block.stop
+    return best
+
+
+def _block_rows(width: int) -> int:
+    """Few rows while few are left (each block may end the search), more in bad cases."""
+    return 32 if width < 20_000 else rows_per_block(width)
+
+
+def _largest_geodesic(X: Array) -> float:
+    blocks = row_blocks(len(X), rows_per_block(len(X)))
+    return max(float(geodesic_distances(X[rows], X[rows.start :]).max()) for rows in blocks)
+
+
+def neighbour_spacing(
+    X: Array, metric: str = "euclidean", rng: np.random.Generator | None = None
+) -> tuple[float, int]:
+    """Median distance of nearest neighbours among distinct rows, and how many rows were equal.
+
+    Above 50,000 distinct rows the median is over a sample of 5000 of them, each with its
+    nearest neighbour among all.
+    """
+    if metric == "precomputed":
+        return _given_spacing(X)
+    distinct = np.unique(X, axis=0)
+    if len(distinct) < 2:
+        return 0.0, len(X) - len(distinct)
+    if metric == "geodesic":
+        distances = _geodesic_neighbours(distinct)
+    else:
+        distances = _euclidean_neighbours(distinct, rng)
+    return float(np.median(distances)), len(X) - len(distinct)
+
+
+def _given_spacing(D: Array) -> tuple[float, int]:
+    """The same from a matrix of distances, where a zero off the diagonal is an equal row."""
+    n = len(D)
+    first_equal = np.fromiter((np.argmax(row == 0) for row in D), dtype=np.intp, count=n)
+    distinct = np.flatnonzero(first_equal == np.arange(n))
+    if len(distinct) < 2:
+        return 0.0, n - len(distinct)
+    nearest = [np.partition(D[i, distinct], 1)[1] for i in distinct]
+    return float(np.median(nearest)), n - len(distinct)
+
+
+def _euclidean_neighbours(X: Array, rng: np.random.Generator | None) -> Array:
+    asked = np.arange(len(X))
+    if len(X) > NEIGHBOUR_ROWS:
+        rng = np.random.default_rng() if rng is None else rng
+        asked = rng.choice(len(X), NEIGHBOUR_SAMPLE, replace=False)
+    _, found = NearestNeighbors(n_neighbors=2).fit(X).kneighbors(X[asked])
+    # A row's own index need not come first where distances are rounded to zero.
+    other = np.where(found[:, 0] == asked, found[:, 1], found[:, 0])
+    return np.asarray(np.linalg.norm(X[asked] - X[other], axis=1))
+
+
+def _geodesic_neighbours(X: Array) -> Array:
+    nearest = np.empty(len(X))
+    for rows in row_blocks(len(X), rows_per_block(len(X))):
+        D = geodesic_distances(X[rows], X)
+        D[np.arange(len(D)), np.arange(rows.start, rows.stop)] = np.inf
+        nearest[rows] = D.min(axis=1)
+    return nearest
+
+
+def embedding_dimension(D: Array, largest: int = 500) -> int:
+    """Dimensions that a matrix of distances spans: p, where only distances are known.
+
+    The number of principal coordinates whose variance exceeds a hundredth of the largest one,
+    on at most `largest` evenly chosen rows. Euclidean distances of features that are neither
+    degenerate nor badly scaled give back the number of features.
+    """
+    step = -(-len(D) // largest)
+    G = np.square(D[::step, ::step])
+    G = G - G.mean(axis=0)
+    G = -0.5 * (G - G.mean(axis=1)[:, None])
+    values = np.linalg.eigvalsh(G)
+    return max(int((values > 0.01 * values[-1]).sum()), 1)

@@ -1,0 +1,89 @@
+"""The Gaussian kernel and its gradient, from squared distances."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._checks import Array, check_memory
+from ._distances import (
+    for_blocks,
+    row_blocks,
+    rows_per_block,
+    squared_distances,
+    weighted_slopes,
+)
+
+
+def gaussian_kernel(D2: Array, sigma: float) -> Array:
+    """exp(-D2 / (2 sigma^2)), a new array."""
+    K: Array = D2 * (-0.5 / sigma**2)
+    return np.exp(K, out=K)
+
+
+def kernel_block(X: Array, Z: Array, sigma: float, metric: str = "euclidean") -> Array:
+    """Kernel between the rows of X and the rows of Z, in one array."""
+    K = squared_distances(X, Z, metric)
+    K *= -0.5 / sigma**2
+    return np.exp(K, out=K)
+
+
+def kernel_product(
+    X: Array, Z: Array, coef: Array, sigma: float, metric: str = "euclidean"
+) -> Array:
+    """K(X, Z) @ coef, by blocks of rows of X."""
+    product = np.empty((len(X), *coef.shape[1:]))
+
+    def work(rows: slice) -> None:
+        product[rows] = kernel_block(X[rows], Z, sigma, metric) @ coef
+
+    for_blocks(work, len(X), rows_per_block(len(Z)))
+    return product
+
+
+def kernel_slopes(X: Array, Z: Array, coef: Array, sigma: float, metric: str) -> Array:
+    """Gradient of K(x, Z) @ coef at each row x of X, of shape (n, p), or (n, k, p)."""
+    columns = coef[:, None] if coef.ndim == 1 else coef
+    J = np.empty((len(X), columns.shape[1], X.shape[1]))
+    for rows in row_blocks(len(X), rows_per_block(len(Z))):
+        K = kernel_block(X[rows], Z, sigma, metric)
+        for t, c in enumerate(columns.T):
+            J[rows, t] = weighted_slopes(K * (-0.5 / sigma**2 * c), X[rows], Z, metric)
+    return J[:, 0] if coef.ndim == 1 else J
+
+
+class Pairs:
+    """One n x n array for all bandwidths: squared distances above its diagonal, kernel below.
+
+    A search over sigma computes the distances once; each kernel, and the factor that is
+    made of it in place, overwrites the one before.
+    """
+
+    def __init__(self, X: Array, metric: str = "euclidean") -> None:
+        n = len(X)
+        check_memory(
+            8 * n * n,
+            f"The exact solver with n_samples={n}",
+            'Use `solver="nystrom"`, which keeps no n x n matrix.',
+        )
+        self.M: Array = np.empty((n, n))
+
+        def work(rows: slice) -> None:
+            Z = X[rows.start :]
+            part = X[rows, rows.start :] if metric == "precomputed" else X[rows]
+            self.M[rows, rows.start :] = squared_distances(part, Z, metric)
+
+        for_blocks(work, n, rows_per_block(n))
+
+    def kernel(self, sigma: float) -> Array:
+        """The Gaussian kernel in the lower triangle, diagonal included; D2 stays above it."""
+        n = len(self.M)
+
+        def work(rows: slice) -> None:
+            i, j = rows.start, rows.stop
+            self.M[rows, :i] = gaussian_kernel(self.M[:i, rows], sigma).T
+            corner = np.tril(gaussian_kernel(self.M[rows, rows], sigma).T, -1)
+            self.M[rows, i:j] = np.triu(self.M[rows, rows], 1) + corner
+            np.fill_diagonal(self.M[rows, rows], 1.0)
+
+        for_blocks(work, n, 128)
+        return self.M

@@ -1,0 +1,126 @@
+"""Problem: what a rule may look at, each quantity made once and only when asked for."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from . import _geometry, theory
+from ._checks import Array
+from ._distances import geodesic_distances, squared_distances
+from ._kernels import Pairs
+
+# The rules `median` and `maxvar` look at all pairs of rows up to this number, then at a sample.
+PAIRS = 2_000_000
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a rule may look at: the training data and what follows from them, made when asked for.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features), or distances if metric is "precomputed"
+    y : ndarray of shape (n_samples, n_targets), centred, or None
+    lam : ridge penalty
+    w : ndarray of shape (n_samples,), the weights, all positive
+    """
+
+    X: Array
+    y: Array | None
+    lam: float
+    w: Array
+    metric: str = "euclidean"
+    grid: Array | None = None
+    rng: np.random.Generator | None = None
+
+    @cached_property
+    def n(self) -> float:
+        """Number of rows; a weight of two counts as two rows."""
+        return float(self.w.sum())
+
+    @cached_property
+    def p(self) -> int:
+        """Number of features; for given distances the dimensions that they span."""
+        if self.metric == "precomputed":
+            return _geometry.embedding_dimension(self.X)
+        return self.X.shape[1]
+
+    @cached_property
+    def l_max(self) -> float:
+        """Largest distance between two rows."""
+        l_max = _geometry.diameter(self.X, self.metric)
+        if l_max == 0:
+            raise ValueError(
+                "`X` must have rows that differ, got rows that are all equal (or so close that "
+                "their distances underflow), for which no bandwidth can be chosen."
+            )
+        return l_max
+
+    @cached_property
+    def even_spacing(self) -> float:
+        """Distance of neighbours if the rows were spread evenly."""
+        if self.n <= 2:
+            raise ValueError(
+                f"The spacing of points needs n_samples >= 3, got n_samples={self.n:g}"
+                f"{'' if len(self.w) == self.n else ' as the sum of the weights'}. "
+                "Pass a number as `bandwidth` instead."
+            )
+        return theory.even_spacing(self.n, self.p, self.l_max)
+
+    @cached_property
+    def neighbour_spacing(self) -> float:
+        """Median distance of nearest neighbours among distinct rows."""
+        spacing, n_equal = _geometry.neighbour_spacing(self.X, self.metric, self.rng)
+        if n_equal > len(self.X) // 2:
+            warnings.warn(
+                f"{n_equal} of {len(self.X)} rows are equal to another one; the median neighbour "
+                "distance is that of the distinct rows.",
+                stacklevel=2,
+            )
+        return spacing
+
+    @cached_property
+    def variance(self) -> float:
+        """Variance of all entries of X together."""
+        share = self.w / self.w.sum()
+        if self.metric == "precomputed":
+            return float(share @ np.square(self.X) @ share / (2 * self.p))
+        centre = share @ self.X
+        if self.metric == "geodesic":
+            metres = geodesic_distances(self.X, centre[None])[:, 0]
+            return float(share @ metres**2)
+        mean = centre.mean()
+        return float(share @ np.square(self.X - mean).mean(axis=1))
+
+    @cached_property
+    def pair_D2(self) -> Array:
+        """Squared distances of all pairs of rows, or of a sample of two million."""
+        m = len(self.X)
+        if m * (m - 1) // 2 > PAIRS:
+            return self._sampled_D2()
+        if self.metric == "euclidean":
+            return np.asarray(pdist(self.X, "sqeuclidean"))
+        D2 = squared_distances(self.X, self.X, self.metric)
+        return np.asarray(D2[np.triu_indices(m, 1)])
+
+    def _sampled_D2(self) -> Array:
+        rng = np.random.default_rng() if self.rng is None else self.rng
+        i = rng.integers(len(self.X), size=PAIRS)
+        j = (i + rng.integers(1, len(self.X), size=PAIRS)) % len(self.X)
+        if self.metric == "precomputed":
+            return np.square(self.X[i, j])
+        if self.metric == "geodesic":
+            some = np.unique(i)[:: max(1, len(np.unique(i)) // 2000)]
+            D2 = squared_distances(self.X[some], self.X[some], self.metric)
+            return np.asarray(D2[np.triu_indices(len(some), 1)])
+        return np.square(self.X[i] - self.X[j]).sum(axis=1)
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """The n x n array of a search or an exact fit, made once."""
+        return Pairs(self.X, self.metric)

@@ -1,0 +1,77 @@
+"""(sigma, lambda) found by solving: grids, joint, seeded and subsampled searches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg import LinAlgError
+from scipy.optimize import minimize_scalar
+
+from ._checks import Array
+from ._kernels import Pairs
+from ._solvers import System, factor
+
+
+def loo(A: System, y: Array, w: Array) -> Array:
+    """Weighted mean of the squared leave-one-out residuals, for each column of y."""
+    E = A.solve(y) / A.inverse_diagonal()[:, None]
+    return np.asarray(w @ E**2 / w.sum())
+
+
+def gcv(A: System, y: Array, w: Array) -> Array:
+    """Generalised cross-validation, n y'A^-2 y / (tr A^-1)^2, for each column of y."""
+    residuals = (A.solve(y) ** 2 / w[:, None]).sum(axis=0)
+    return np.asarray(len(y) * residuals / (A.inverse_diagonal() / w).sum() ** 2)
+
+
+def mml(A: System, y: Array, w: Array) -> Array:
+    """N log s2 + log |A|, s2 = y'A^-1 y / n: minus twice the profiled log marginal likelihood."""
+    s2 = np.einsum("ij,ij->j", y, A.solve(y)) / len(y)
+    return np.asarray(len(y) * np.log(s2) + A.log_determinant())
+
+
+CRITERIA: dict[str, Callable[[System, Array, Array], Array]] = {"loo": loo, "gcv": gcv, "mml": mml}
+
+
+def criterion_curve(
+    name: str, pairs: Pairs, y: Array, lam: float, sigmas: Array, w: Array | None = None
+) -> Array:
+    """Values of a criterion at the given bandwidths; infinite where A cannot be factored."""
+    w = np.ones(len(y)) if w is None else w
+    return np.array([_criterion(name, pairs, y, lam, sigma, w) for sigma in sigmas])
+
+
+def _criterion(name: str, pairs: Pairs, y: Array, lam: float, sigma: float, w: Array) -> float:
+    """One value; targets of different scale count alike."""
+    try:
+        values = CRITERIA[name](factor(pairs.kernel(sigma), lam / w), y, w)
+    except LinAlgError:
+        return np.inf
+    if name != "mml" and y.shape[1] > 1:
+        values = values / np.maximum((y**2).mean(axis=0), np.finfo(float).tiny)
+    return float(values.mean())
+
+
+def minimise(objective: Callable[[float], float], low: float, high: float, points: int) -> float:
+    """Minimum over log sigma: the best of a grid, refined between its neighbours.
+
+    Brent's method alone would stay in the first valley that it meets; criteria of sigma have
+    several.
+    """
+    grid = np.geomspace(low, high, points)
+    values = [objective(sigma) for sigma in grid]
+    best = int(np.argmin(values))
+    if not np.isfinite(values[best]):
+        raise LinAlgError(
+            f"K + lambda I could not be factored for any bandwidth from {low:.3g} to {high:.3g}. "
+            "Give a larger `alpha`."
+        )
+    around = np.log([grid[max(best - 1, 0)], grid[min(best + 1, points - 1)]])
+    found = minimize_scalar(
+        lambda s: objective(float(np.exp(s))),
+        bounds=tuple(around),
+        method="bounded",
+        options={"xatol": 0.01},
+    )
+    return float(np.exp(found.x) if found.fun < values[best] else grid[best])

@@ -1,0 +1,283 @@
+r"""The paper's Definition 1 and Propositions 1 to 4, under the paper's letters.
+
+``spacing`` stands for :math:`l_{\max} / ((n-1)^{1/p} - 1)`, the distance of neighbours among n
+points spread evenly in a cube of side :math:`l_{\max}` (:func:`even_spacing`), or, in the median
+rule, for the median distance of nearest neighbours.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import eigvalsh
+from scipy.special import lambertw
+
+from ._checks import Array
+
+__all__ = [
+    "approximate_jacobian_norm",
+    "even_spacing",
+    "gradient_bound",
+    "inverse_norm",
+    "j_a",
+    "j_b",
+    "lambda_threshold",
+    "regime",
+    "sigma_0",
+    "sigma_minus_1",
+    "slope_bound",
+    "true_jacobian_norm",
+]
+
+
+def even_spacing(n: float, p: int, l_max: float) -> float:
+    r"""Distance of neighbours among n points spread evenly in a cube of side l_max.
+
+    .. math:: \frac{l_{\max}}{(n-1)^{1/p} - 1}
+
+    Parameters
+    ----------
+    n, p : number of points and of dimensions; n > 2
+    l_max : largest distance between two points
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(even_spacing(n=10, p=2, l_max=1.0), 6)
+    0.5
+    """
+    # expm1: at large p the power is close to 1, and subtracting 1 would cancel.
+    return float(l_max / np.expm1(np.log(n - 1) / p))
+
+
+def lambda_threshold(n: float) -> float:
+    r"""Largest ridge penalty for which the approximate norm has a local minimum.
+
+    .. math:: 2 n e^{-3/2}
+
+    Examples
+    --------
+    >>> round(lambda_threshold(100), 3)
+    44.626
+    """
+    return float(2 * n * np.exp(-1.5))
+
+
+def regime(n: float, lam: float) -> str:
+    """Which case of Proposition 1 holds for the ridge penalty lam.
+
+    Returns
+    -------
+    str
+        ``"global minimum"`` for lam = 0, ``"local minimum"`` up to :func:`lambda_threshold`,
+        ``"no minimum"`` above.
+
+    Examples
+    --------
+    >>> regime(n=100, lam=0), regime(n=100, lam=1e-3), regime(n=100, lam=50)
+    ('global minimum', 'local minimum', 'no minimum')
+    """
+    if lam == 0:
+        return "global minimum"
+    return "local minimum" if lam <= lambda_threshold(n) else "no minimum"
+
+
+def j_a(sigma: npt.ArrayLike) -> Array:
+    r"""Factor of the approximate norm that falls with the bandwidth: :math:`1 / \sigma`.
+
+    Examples
+    --------
+    >>> float(j_a(0.5))
+    2.0
+    """
+    return np.asarray(1.0 / np.asarray(sigma, dtype=np.float64))
+
+
+def j_b(sigma: npt.ArrayLike, n: float, spacing: float, lam: float) -> Array:
+    r"""Factor that grows with the bandwidth, a lower bound on the norm of the inverse.
+
+    Proposition 4: :math:`\|(K + \lambda I)^{-1}\|_2 \ge j_b(\sigma)` with
+
+    .. math:: j_b(\sigma) = \frac{1}{n e^{-(\sigma/d)^2} + \lambda},
+              \qquad d = \tfrac{2}{\pi} \, \text{spacing}.
+
+    Parameters
+    ----------
+    sigma : bandwidths, of any shape
+    n, spacing, lam : number of points, their spacing, ridge penalty
+
+    Returns
+    -------
+    ndarray of the shape of sigma
+
+    Examples
+    --------
+    >>> float(j_b(0.0, n=4, spacing=1.0, lam=1.0))
+    0.2
+    """
+    d = 2 / np.pi * spacing
+    with np.errstate(divide="ignore"):  # lam = 0 and a large sigma: the bound is infinite
+        return np.asarray(1.0 / (n * np.exp(-((np.asarray(sigma) / d) ** 2)) + lam))
+
+
+def approximate_jacobian_norm(sigma: npt.ArrayLike, n: float, spacing: float, lam: float) -> Array:
+    r"""Approximate Jacobian norm of Definition 1, up to its constant.
+
+    .. math:: J^a_2(\sigma) = j_a(\sigma) \, j_b(\sigma)
+
+    It is no bound: :math:`j_a` bounds one factor of the true norm from above, :math:`j_b` the
+    other one from below.
+
+    Parameters
+    ----------
+    sigma : bandwidths, of any shape
+    n, spacing, lam : number of points, their spacing, ridge penalty
+
+    Returns
+    -------
+    ndarray of the shape of sigma
+
+    Examples
+    --------
+    >>> float(approximate_jacobian_norm(1.0, n=1, spacing=1e9, lam=1.0))
+    0.5
+    """
+    return np.asarray(j_a(sigma) * j_b(sigma, n, spacing, lam))
+
+
+def sigma_0(n: float, spacing: float, lam: float) -> float:
+    r"""Bandwidth at the local minimum of the approximate Jacobian norm.
+
+    .. math:: \sigma_0 = d \sqrt{\tfrac12 - W_0(z)}, \qquad z = -\frac{\lambda \sqrt e}{2n},
+              \qquad d = \tfrac{2}{\pi} \, \text{spacing}.
+
+    For lam above :func:`lambda_threshold` the norm only falls; the value at the threshold,
+    where minimum and maximum merge, is returned.
+
+    Parameters
+    ----------
+    n, spacing, lam : number of points, their spacing, ridge penalty
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(sigma_0(n=100, spacing=0.1, lam=0), 6)
+    0.045016
+    """
+    return _stationary_point(n, spacing, lam, branch=0)
+
+
+def sigma_minus_1(n: float, spacing: float, lam: float) -> float:
+    r"""Bandwidth at the local maximum of the approximate Jacobian norm.
+
+    The formula of :func:`sigma_0` with the branch :math:`W_{-1}`; infinite for lam = 0.
+
+    Parameters
+    ----------
+    n, spacing, lam : number of points, their spacing, ridge penalty
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> sigma_minus_1(n=100, spacing=0.1, lam=0)
+    inf
+    """
+    return _stationary_point(n, spacing, lam, branch=-1)
+
+
+def _stationary_point(n: float, spacing: float, lam: float, branch: int) -> float:
+    """Equation (6) of the paper, with one spacing for both rules."""
+    d = 2 / np.pi * spacing
+    z = -lam * np.sqrt(np.e) / (2 * n)
+    # scipy's lambertw is NaN at the branch point -1/e, where W = -1.
+    w = lambertw(z, branch).real if z > -1 / np.e else -1.0
+    return float(d * np.sqrt(0.5 - w))
+
+
+def slope_bound(sigma: npt.ArrayLike) -> Array:
+    r"""Proposition 3: no Gaussian kernel is steeper than :math:`1 / (\sigma \sqrt e)`.
+
+    The norm of the gradient is the Euclidean one. (The paper writes a 1-norm, but takes it in
+    spherical coordinates, where only the radial part is not zero.)
+
+    Examples
+    --------
+    >>> round(float(slope_bound(1.0)), 6)
+    0.606531
+    """
+    return np.asarray(j_a(sigma) / np.sqrt(np.e))
+
+
+def inverse_norm(K: Array, lam: float) -> float:
+    r"""Spectral norm :math:`\|(K + \lambda I)^{-1}\|_2`, by the smallest eigenvalue of K.
+
+    Examples
+    --------
+    >>> inverse_norm(np.eye(3), lam=1.0)
+    0.5
+    """
+    smallest = eigvalsh(K, subset_by_index=[0, 0])[0]
+    return float(1.0 / (max(smallest, 0.0) + lam)) if max(smallest, 0.0) + lam else np.inf
+
+
+def gradient_bound(slope: float, inverse_norm: float, y: npt.ArrayLike) -> float:
+    r"""Proposition 2: bound on the norm of the gradient of the prediction.
+
+    .. math:: \|\partial \hat f(x) / \partial x\|_2 \le \max_i \|\partial k(x, x_i) / \partial x\|
+              \; \|(K + \lambda I)^{-1}\|_2 \; \sqrt n \, \|y\|_2
+
+    Parameters
+    ----------
+    slope : largest norm of the gradient of a kernel, for example :func:`slope_bound`
+    inverse_norm : as :func:`inverse_norm` gives it
+    y : targets, of shape (n,), centred if the model has an intercept
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> gradient_bound(slope=0.5, inverse_norm=2.0, y=[3.0, 4.0, 0.0, 0.0])
+    10.0
+    """
+    y = np.asarray(y, dtype=np.float64)
+    return float(slope * inverse_norm * np.sqrt(len(y)) * np.linalg.norm(y))
+
+
+def true_jacobian_norm(estimator: Any, X: npt.ArrayLike) -> Array:
+    r"""Norm of the gradient of a fitted model at each row of X, by its analytic gradient.
+
+    Its maximum over points that cover the data is what :func:`approximate_jacobian_norm` stands
+    for. With several targets it is the Frobenius norm of the Jacobian.
+
+    Parameters
+    ----------
+    estimator : fitted, with a method ``jacobian``
+    X : points, of shape (n, p)
+
+    Returns
+    -------
+    ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> from jacridge import JacobianKernelRidge
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> est = JacobianKernelRidge(bandwidth=0.3).fit(X, X[:, 0] ** 2)
+    >>> round(float(true_jacobian_norm(est, [[0.5]])[0]), 1)
+    1.0
+    """
+    J = np.asarray(estimator.jacobian(X))
+    return np.asarray(np.sqrt((J.reshape(len(J), -1) ** 2).sum(axis=1)))
