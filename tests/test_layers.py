@@ -36,10 +36,11 @@ MAY_IMPORT = {
     "datasets": set(),
     "diagnostics": {"jacridge"},
     "_tables": set(),
+    "_columns": {"_tables"},
     "_model_file": set(),
     "report": DOORS,
     "experiments": DOORS,
-    "cli": DOORS | {"report", "experiments", "_tables", "_model_file"},
+    "cli": DOORS | {"report", "experiments", "_tables", "_columns", "_model_file"},
 }
 
 

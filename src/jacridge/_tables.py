@@ -1,0 +1,164 @@
+"""Tables in files and on standard input: CSV, TSV, gzip, Parquet, Feather."""
+
+import glob
+import gzip
+import io
+import os
+import re
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+
+SEPARATORS = ",;\t|"
+
+
+class TableError(ValueError):
+    """A table that cannot be used as it is."""
+
+
+def read_frame(source: str, *, header: bool = True) -> pl.DataFrame:
+    """A table as it stands: one file, standard input (`-`), or all files a pattern matches."""
+    paths = table_parts(source)
+    frames = [_parsed(_content(path), path, header=header) for path in paths]
+    for path, frame in zip(paths, frames, strict=True):
+        if frame.columns != frames[0].columns:
+            raise TableError(
+                f"`{path}` must have the columns of `{paths[0]}`, {listed(frames[0].columns)}, "
+                f"got {listed(frame.columns)}."
+            )
+    try:
+        return pl.concat(frames, how="vertical_relaxed")
+    except pl.exceptions.PolarsError as error:
+        raise TableError(f"The parts of `{source}` hold unlike types: {_first(error)}") from error
+
+
+def write_table(frame: pl.DataFrame, path: str) -> None:
+    """Write a frame in the form that the name of the file asks for."""
+    suffix = Path(path.lower().removesuffix(".gz")).suffix
+    with replaced(path) as beside:
+        if suffix == ".parquet":
+            frame.write_parquet(beside)
+        elif suffix in (".feather", ".arrow", ".ipc"):
+            frame.write_ipc(beside)
+        else:
+            text = frame.write_csv(separator="\t" if suffix == ".tsv" else ",").encode()
+            beside.write_bytes(gzip.compress(text) if path.lower().endswith(".gz") else text)
+
+
+@contextmanager
+def replaced(path: str) -> Iterator[Path]:
+    """A file beside `path` that takes its place when all is written, and else goes away."""
+    folder = os.path.dirname(path) or "."
+    handle, beside = tempfile.mkstemp(dir=folder, prefix=".jacridge-", suffix=Path(path).suffix)
+    os.close(handle)
+    try:
+        yield Path(beside)
+        os.chmod(beside, 0o666 & ~_umask())
+        os.replace(beside, path)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+
+
+def table_parts(source: str) -> list[str]:
+    """The files that a name or a pattern such as `part-*.parquet` stands for, sorted."""
+    if source == "-" or Path(source).exists() or not glob.has_magic(source):
+        return [source]
+    paths = sorted(glob.glob(source))
+    if not paths:
+        raise FileNotFoundError(2, "No file matches this pattern", source)
+    return paths
+
+
+def listed(names: Sequence[str], most: int = 20) -> str:
+    """Names in backquotes; of a long list, the beginning."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(f"`{name}`" for name in names[:most]) + more
+
+
+def _first(error: BaseException) -> str:
+    """The first line of an error's message, as a sentence."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".") + "."
+
+
+def _content(path: str) -> bytes:
+    """The bytes of a file or of standard input, unpacked."""
+    data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    if data[:2] != b"\x1f\x8b":
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise TableError(f"`{path}` must be a whole gzip file, got: {_first(error)}") from error
+
+
+def _parsed(data: bytes, path: str, *, header: bool) -> pl.DataFrame:
+    """A frame from bytes whose first few say what they are."""
+    try:
+        if data[:4] == b"PAR1":
+            return pl.read_parquet(io.BytesIO(data))
+        if data[:6] == b"ARROW1":
+            return pl.read_ipc(io.BytesIO(data))
+        return _named(_text_rows(_utf8(data, path)), path, header=header)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise TableError(
+            f"`{path}` must be a CSV, TSV, Parquet or Feather file, got: {_first(error)}"
+        ) from error
+
+
+def _utf8(data: bytes, path: str) -> bytes:
+    """Text as UTF-8 without a byte order mark."""
+    is_wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")
+    try:
+        text = data.decode("utf-16" if is_wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise TableError(
+            f"`{path}` must be UTF-8 text, Parquet or Feather, got byte "
+            f"0x{data[min(error.start, len(data) - 1)]:02x} at position {error.start}. "
+            "Save it as UTF-8."
+        ) from error
+    if "\0" in text:
+        raise TableError(f"`{path}` must be text, Parquet or Feather, got other binary data.")
+    if not text.strip():
+        raise TableError(f"`{path}` must hold a table, got nothing.")
+    return text.lstrip("\r\n").encode()
+
+
+def _text_rows(data: bytes) -> pl.DataFrame:
+    """The cells of a text file as they are written, blank lines left out."""
+    first = re.sub(rb'"[^"]*"', b"", data.split(b"\n", 1)[0]).decode(errors="replace")
+    rows = pl.read_csv(
+        io.BytesIO(data),
+        has_header=False,
+        infer_schema=False,
+        separator=max(SEPARATORS, key=first.count),
+    )
+    return rows.filter(~pl.all_horizontal(pl.all().is_null()))
+
+
+def _named(rows: pl.DataFrame, path: str, *, header: bool) -> pl.DataFrame:
+    """The rows below the header under its names, or all rows under numbers."""
+    if not header:
+        return rows.rename({name: f"column_{i}" for i, name in enumerate(rows.columns, 1)})
+    names = [(name or "").strip() for name in rows.row(0)]
+    twice = sorted({name for name in names if name and names.count(name) > 1})
+    if twice:
+        raise TableError(f"`{path}` must name each column once, got {listed(twice)} twice.")
+    body = rows.slice(1)
+    if body.is_empty():
+        raise TableError(f"`{path}` must hold rows below its header, got none.")
+    # A comma at the end of every line makes a column with neither name nor values.
+    keep = [i for i, name in enumerate(names) if name or body.to_series(i).null_count() < len(body)]
+    return body.select(body.to_series(i).alias(names[i] or f"column_{i + 1}") for i in keep)
+
+
+def _umask() -> int:
+    """The mode bits that new files must not have."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
