@@ -1,8 +1,86 @@
 """The public names, and the signatures that users write."""
 
+import inspect
 import re
 
 import jacridge
+
+
+def signature(function):
+    return [str(p) for p in inspect.signature(function).parameters.values()]
+
+
+def kinds(function):
+    return [p.kind.name for p in inspect.signature(function).parameters.values()]
+
+
+def test_the_public_names_are_exactly_these():
+    assert set(jacridge.__all__) == {
+        "Choice",
+        "JacobianKernelRidge",
+        "RULES",
+        "__version__",
+        "select_bandwidth",
+        "theory",
+    }
+
+
+def test_every_public_name_has_a_docstring():
+    for name in jacridge.__all__:
+        if name not in ("RULES", "__version__"):
+            assert inspect.getdoc(getattr(jacridge, name)), name
+
+
+def test_the_estimator_takes_these_parameters():
+    assert signature(jacridge.JacobianKernelRidge) == [
+        "bandwidth='jacobian'",
+        "alpha=0.001",
+        "metric='euclidean'",
+        "solver='auto'",
+        "n_landmarks=None",
+        "fit_intercept=True",
+        "random_state=None",
+    ]
+    assert kinds(jacridge.JacobianKernelRidge).count("KEYWORD_ONLY") == 5
+
+
+def test_the_estimator_s_methods_take_these_parameters():
+    methods = {
+        name: list(inspect.signature(getattr(jacridge.JacobianKernelRidge, name)).parameters)[1:]
+        for name in ("fit", "predict", "jacobian")
+    }
+    assert methods == {
+        "fit": ["X", "y", "sample_weight"],
+        "predict": ["X", "return_std"],
+        "jacobian": ["X"],
+    }
+
+
+def test_select_bandwidth_takes_these_parameters():
+    parameters = inspect.signature(jacridge.select_bandwidth).parameters.values()
+    assert [(p.name, p.default) for p in parameters if p.default is not p.empty] == [
+        ("y", None),
+        ("rule", "jacobian"),
+        ("alpha", 1e-3),
+        ("metric", "euclidean"),
+        ("grid", None),
+        ("random_state", None),
+    ]
+    assert kinds(jacridge.select_bandwidth).count("KEYWORD_ONLY") == 4
+
+
+def test_a_choice_has_these_attributes():
+    choice = jacridge.select_bandwidth([[0.0], [1.0], [3.0], [4.0]])
+    names = ("sigma", "gamma", "rule", "alpha", "n", "p", "l_max", "spacing", "seconds")
+    assert all(hasattr(choice, name) for name in names)
+    assert float(choice) == choice.sigma
+
+
+def test_these_rules_are_known():
+    assert {
+        "jacobian", "jacobian_median", "silverman", "scale", "median", "maxvar",
+        "loo", "gcv", "mml", "jacobian_loo", "jacobian_mml",
+    } <= set(jacridge.RULES)  # fmt: skip
 
 
 def test_the_version_has_three_numbers():

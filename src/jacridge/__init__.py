@@ -6,4 +6,4 @@ from ._selectors import RULES, Choice, select_bandwidth
 
 __version__ = "0.1.0"
 
-__all__ = ["RULES", "Choice", "JacobianKernelRidge", "select_bandwidth", "theory"]
+__all__ = ["RULES", "Choice", "JacobianKernelRidge", "__version__", "select_bandwidth", "theory"]
