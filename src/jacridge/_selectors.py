@@ -52,6 +52,18 @@ class Choice:
         """1 / (2 sigma^2), as in scikit-learn's KernelRidge, SVR, Nystroem and RBFSampler."""
         return 0.5 / self.sigma**2
 
+    def as_length_scale(self) -> float:
+        """Length scale of scikit-learn's RBF, GPyTorch, GPflow: exp(-d^2 / (2 l^2)), l = sigma."""
+        return self.sigma
+
+    def as_kernlab(self) -> float:
+        """What R's kernlab calls sigma, in exp(-sigma d^2): the same as gamma."""
+        return self.gamma
+
+    def as_krls(self) -> float:
+        """What R's KRLS calls sigma, in exp(-d^2 / sigma): 2 sigma^2."""
+        return 2.0 * self.sigma**2
+
     def __float__(self) -> float:
         return self.sigma
 
