@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "_nystrom": {"_distances", "_kernels", "_spectrum"},
     "_dask": {"_nystrom", "_geometry"},
     "_search": SOLVERS,
-    "_problem": {"_distances", "_geometry", "theory", "_kernels"},
+    "_problem": {"_distances", "_geometry", "theory", "_kernels", "_spectrum"},
     "_selectors": {"_problem", "_distances", "_bandwidth", "_search"},
     "_estimator": CORE,
     "__init__": CORE | {"_estimator"},

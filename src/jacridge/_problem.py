@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -13,6 +16,7 @@ from . import _geometry, theory
 from ._checks import Array
 from ._distances import geodesic_distances, squared_distances
 from ._kernels import Pairs
+from ._spectrum import spectrum
 
 # The rules `median` and `maxvar` look at all pairs of rows up to this number, then at a sample.
 PAIRS = 2_000_000
@@ -26,17 +30,43 @@ class Problem:
     ----------
     X : ndarray of shape (n_samples, n_features), or distances if metric is "precomputed"
     y : ndarray of shape (n_samples, n_targets), centred, or None
-    lam : ridge penalty
+    alpha : ridge penalty, or the criterion that chooses it
     w : ndarray of shape (n_samples,), the weights, all positive
+    lam : ridge penalty, or where the choice of it starts
     """
 
     X: Array
     y: Array | None
-    lam: float
+    alpha: float | str
     w: Array
     metric: str = "euclidean"
     grid: Array | None = None
     rng: np.random.Generator | None = None
+    spectra: Callable[[float], Any] | None = None
+    lam: float = 1e-3
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.alpha, str):
+            object.__setattr__(self, "lam", self.alpha)
+
+    def with_lam(self, lam: float) -> Problem:
+        """The same problem, with what is already computed of it, for another penalty."""
+        other = copy(self)
+        object.__setattr__(other, "lam", lam)
+        return other
+
+    @property
+    def targets(self) -> Array:
+        """The targets y, or an error where none were given."""
+        if self.y is None:
+            raise ValueError("A rule or an `alpha` that is found by solving needs `y`, got None.")
+        return self.y
+
+    def spectrum(self, sigma: float) -> Any:
+        """What the solver knows of all penalties at one bandwidth: `loo`, `gcv` and `mml`."""
+        if self.spectra is not None:
+            return self.spectra(sigma)
+        return spectrum(self.pairs.kernel(sigma), self.targets, self.w)
 
     @cached_property
     def n(self) -> float:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -75,3 +77,62 @@ def minimise(objective: Callable[[float], float], low: float, high: float, point
         options={"xatol": 0.01},
     )
     return float(np.exp(found.x) if found.fun < values[best] else grid[best])
+
+
+class Spectral(Protocol):
+    """What one eigendecomposition gives for many lambdas: arrays of shape (lambdas, targets)."""
+
+    def loo(self, lams: Array) -> Array: ...
+    def gcv(self, lams: Array) -> Array: ...
+    def mml(self, lams: Array) -> Array: ...
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A criterion over sigma and lambda: values of shape (sigmas, lambdas, targets)."""
+
+    sigmas: Array
+    lams: Array
+    values: Array
+
+    def best(self) -> tuple[float, Array]:
+        """One sigma for all targets, one lambda for each, between the grid's points."""
+        curve = self.values.min(axis=1).mean(axis=1)
+        i = int(np.argmin(curve))
+        return vertex(self.sigmas, curve, i), best_lambdas(self.lams, self.values[i])
+
+
+def best_lambdas(lams: Array, values: Array) -> Array:
+    """Lambda at the minimum of each column of values, between the grid's points."""
+    lowest = values.argmin(axis=0)
+    return np.array([vertex(lams, v, i) for v, i in zip(values.T, lowest, strict=True)])
+
+
+def vertex(grid: Array, values: Array, i: int) -> float:
+    """Minimum of the parabola in log(grid) through point i and its neighbours.
+
+    At an end of the grid, or where a neighbour is not finite, it is point i itself.
+    """
+    if not 0 < i < len(grid) - 1 or not np.isfinite(values[i - 1 : i + 2]).all():
+        return float(grid[i])
+    left, here, right = np.log(grid[i - 1 : i + 2])
+    rise_left = (values[i - 1] - values[i]) / (here - left)
+    rise_right = (values[i + 1] - values[i]) / (right - here)
+    if rise_left + rise_right <= 0:
+        return float(grid[i])
+    # Slopes at the two middles are -rise_left and rise_right; the slope is linear between them.
+    share = rise_left / (rise_left + rise_right)
+    return float(np.exp((left + here) / 2 + share * (right - left) / 2))
+
+
+def surface(
+    spectra: Callable[[float], Spectral], scale: Array, sigmas: Array, lams: Array, name: str
+) -> Surface:
+    """A criterion on a grid, from one eigendecomposition for each sigma.
+
+    Targets of different scale count alike: `loo` and `gcv` are divided by the mean square of
+    each target.
+    """
+    weight = 1.0 if name == "mml" else 1.0 / np.maximum(scale, np.finfo(float).tiny)
+    values = [getattr(spectra(sigma), name)(lams) * weight for sigma in sigmas]
+    return Surface(sigmas, lams, np.array(values))

@@ -14,7 +14,7 @@ from . import _bandwidth
 from ._checks import Array, check_choice, check_grid, check_number, check_rows, check_targets
 from ._distances import METRICS
 from ._problem import Problem
-from ._search import criterion_curve, minimise
+from ._search import CRITERIA, best_lambdas, criterion_curve, minimise, surface
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,42 @@ class Choice:
         return self.sigma
 
 
-Rule = Callable[[Problem], float]
+@dataclass(frozen=True)
+class Found:
+    """What a rule returns: one bandwidth, and one penalty or one for each target."""
+
+    sigma: float
+    lam: float | Array
+
+
+Rule = Callable[[Problem], Found]
+
+# Where lambda is looked for, if it is not given.
+LAMBDAS = np.logspace(-6, 2, 17)
+
+
+def _closed_form(bandwidth: Callable[[Problem], float]) -> Rule:
+    """Rule that takes lambda as given, or chooses it at the bandwidth until both agree."""
+
+    def rule(problem: Problem) -> Found:
+        sigma = check_number("bandwidth", bandwidth(problem), above=0)
+        if not isinstance(problem.alpha, str):
+            return Found(sigma, problem.lam)
+        for _ in range(5):  # sigma depends on lambda weakly, if at all: two rounds are usual
+            values = getattr(problem.spectrum(sigma), _criterion_of(problem))(LAMBDAS)
+            lams = best_lambdas(LAMBDAS, values)
+            problem = problem.with_lam(float(np.exp(np.log(lams).mean())))
+            last, sigma = sigma, bandwidth(problem)
+            if abs(sigma / last - 1) < 1e-3:
+                break
+        return Found(last, lams)
+
+    return rule
+
+
+def _criterion_of(problem: Problem, default: str = "loo") -> str:
+    """The criterion that chooses lambda; "auto" leaves it to the rule."""
+    return default if problem.alpha == "auto" else str(problem.alpha)
 
 
 def _jacobian(problem: Problem) -> float:
@@ -76,8 +111,7 @@ def _jacobian(problem: Problem) -> float:
 
 
 def _jacobian_median(problem: Problem) -> float:
-    spacing = problem.neighbour_spacing
-    return _bandwidth.jacobian_bandwidth(problem.n, spacing, problem.lam)
+    return _bandwidth.jacobian_bandwidth(problem.n, problem.neighbour_spacing, problem.lam)
 
 
 def _silverman(problem: Problem) -> float:
@@ -96,67 +130,88 @@ def _maxvar(problem: Problem) -> float:
     return _bandwidth.maxvar_bandwidth(problem.pair_D2)
 
 
-def _search(criterion: str) -> Rule:
-    """Rule that minimises a criterion from a quarter of the neighbour distance to l_max."""
+def _search(criterion: str, ends: Callable[[Problem], tuple[float, float]], points: int) -> Rule:
+    """Rule that minimises a criterion over log sigma, and over lambda if that is not given."""
 
-    def rule(problem: Problem) -> float:
+    def rule(problem: Problem) -> Found:
+        if isinstance(problem.alpha, str):
+            return _joint(problem, criterion, *ends(problem), points)
         objective = _objective(problem, criterion)
         if problem.grid is not None:
-            return float(problem.grid[np.argmin([objective(s) for s in problem.grid])])
-        return minimise(objective, problem.neighbour_spacing / 4, problem.l_max, points=15)
-
-    return rule
-
-
-def _seeded_search(criterion: str) -> Rule:
-    """Rule that minimises a criterion from a third to three times the Jacobian bandwidth."""
-
-    def rule(problem: Problem) -> float:
-        start = _jacobian(problem)
-        return minimise(_objective(problem, criterion), start / 3, 3 * start, points=7)
+            values = [objective(sigma) for sigma in problem.grid]
+            return Found(float(problem.grid[np.argmin(values)]), problem.lam)
+        return Found(minimise(objective, *ends(problem), points), problem.lam)
 
     return rule
 
 
 def _objective(problem: Problem, criterion: str) -> Callable[[float], float]:
-    if problem.y is None:
-        raise ValueError(f"The rule '{criterion}' needs `y`, got None.")
-    y, w, lam = problem.y, problem.w, problem.lam
+    y, w, lam = problem.targets, problem.w, problem.lam
+    if problem.spectra is not None:
+        at = np.array([lam])
+        return lambda sigma: float(getattr(problem.spectrum(sigma), criterion)(at).mean())
     return lambda sigma: float(
         criterion_curve(criterion, problem.pairs, y, lam, np.array([sigma]), w)[0]
     )
 
 
+def _joint(problem: Problem, criterion: str, low: float, high: float, points: int) -> Found:
+    """Sigma and lambda together on a grid, one eigendecomposition for each sigma."""
+    sigmas = np.geomspace(low, high, points) if problem.grid is None else problem.grid
+    scale = (problem.targets**2).mean(axis=0)
+    name = _criterion_of(problem, default=criterion)
+    found = surface(problem.spectrum, scale, sigmas, LAMBDAS, name)
+    return Found(*found.best())
+
+
+def _all_scales(problem: Problem) -> tuple[float, float]:
+    """From a quarter of the neighbour distance, where the kernel is diagonal, to l_max."""
+    return problem.neighbour_spacing / 4, problem.l_max
+
+
+def _around_jacobian(problem: Problem) -> tuple[float, float]:
+    """From a third to three times the Jacobian bandwidth."""
+    return _jacobian(problem) / 3, 3 * _jacobian(problem)
+
+
 SELECTORS: dict[str, Rule] = {
-    "jacobian": _jacobian,
-    "jacobian_median": _jacobian_median,
-    "silverman": _silverman,
-    "scale": _scale,
-    "median": _median,
-    "maxvar": _maxvar,
-    "loo": _search("loo"),
-    "gcv": _search("gcv"),
-    "mml": _search("mml"),
-    "jacobian_loo": _seeded_search("loo"),
-    "jacobian_mml": _seeded_search("mml"),
+    "jacobian": _closed_form(_jacobian),
+    "jacobian_median": _closed_form(_jacobian_median),
+    "silverman": _closed_form(_silverman),
+    "scale": _closed_form(_scale),
+    "median": _closed_form(_median),
+    "maxvar": _closed_form(_maxvar),
+    "loo": _search("loo", _all_scales, points=15),
+    "gcv": _search("gcv", _all_scales, points=15),
+    "mml": _search("mml", _all_scales, points=15),
+    "jacobian_loo": _search("loo", _around_jacobian, points=7),
+    "jacobian_mml": _search("mml", _around_jacobian, points=7),
 }
 RULES = tuple(SELECTORS)
 
 
-def bandwidth_of(bandwidth: Any, problem: Problem) -> float:
-    """The bandwidth that a number, a rule's name or a function of the problem stands for."""
+def find(bandwidth: Any, problem: Problem) -> Found:
+    """What a number, a rule's name or a function of the problem stands for."""
     if isinstance(bandwidth, str):
         return SELECTORS[check_choice("bandwidth", bandwidth, RULES)](problem)
-    sigma = bandwidth(problem) if callable(bandwidth) else bandwidth
-    return check_number("bandwidth", sigma, above=0)
+    if callable(bandwidth):
+        return _closed_form(bandwidth)(problem)
+    return _closed_form(lambda _: bandwidth)(problem)
+
+
+def check_alpha(alpha: Any) -> float | str:
+    """The penalty as a number, or the word that says how to choose it."""
+    if isinstance(alpha, str):
+        return check_choice("alpha", alpha, (*CRITERIA, "auto"))
+    return check_number("alpha", alpha, at_least=0)
 
 
 def select_bandwidth(
     X: npt.ArrayLike,
     y: npt.ArrayLike | None = None,
-    rule: str | Rule = "jacobian",
+    rule: str | Callable[[Problem], float] = "jacobian",
     *,
-    alpha: float = 1e-3,
+    alpha: float | str = 1e-3,
     metric: str = "euclidean",
     grid: npt.ArrayLike | None = None,
     random_state: int | None = None,
@@ -173,10 +228,11 @@ def select_bandwidth(
         n x n matrix of distances (not a kernel).
     y : array of shape (n_samples,) or (n_samples, n_targets), optional
         Only the rules that solve look at it: ``loo``, ``gcv``, ``mml`` and the seeded ones.
-    rule : str or function of a Problem
+    rule : str or function of a Problem that returns sigma
         One of ``jacridge.RULES``.
-    alpha : float
-        Ridge penalty lambda >= 0, in K + lambda I.
+    alpha : float or {"loo", "gcv", "mml", "auto"}
+        Ridge penalty lambda >= 0, in K + lambda I, or the criterion that chooses it with the
+        bandwidth, which needs y.
     metric : {"euclidean", "geodesic", "precomputed"}
     grid : array of bandwidths, optional
         Where ``loo``, ``gcv`` and ``mml`` look; they search by themselves if it is not given.
@@ -202,18 +258,18 @@ def select_bandwidth(
     problem = Problem(
         X=X,
         y=None if y is None else _centred(check_targets(y, X)),
-        lam=check_number("alpha", alpha, at_least=0),
+        alpha=check_alpha(alpha),
         w=np.ones(len(X)),
         metric=metric,
         grid=None if grid is None else check_grid(grid),
         rng=np.random.default_rng(random_state),
     )
-    sigma = bandwidth_of(rule, problem)
+    found = find(rule, problem)
     median = rule == "jacobian_median"
     return Choice(
-        sigma=sigma,
+        sigma=found.sigma,
         rule=rule if isinstance(rule, str) else getattr(rule, "__name__", "function"),
-        alpha=problem.lam,
+        alpha=found.lam,
         n=problem.n,
         p=problem.p,
         l_max=problem.l_max,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -115,35 +116,26 @@ def _panel_product(A: Array, start: int, stop: int) -> Array:
 
 @dataclass(frozen=True)
 class Eigen:
-    """Stand-in for Factor where A is not positive definite: its well-conditioned part."""
+    """A^-1 = U diag(1 / d) U': for many penalties, or for the positive part of a singular A."""
 
-    vectors: Array
-    values: Array
-    smallest: float
+    U: Array
+    d: Array
 
     def solve(self, B: Array) -> Array:
         """Solution of smallest norm on the part of A that is positive."""
-        return np.asarray(self.vectors @ ((self.vectors.T @ B).T / self.values).T)
+        return np.asarray(self.U @ ((self.U.T @ B).T / self.d).T)
 
     def half_solve(self, B: Array) -> Array:
         """Columns with the squared norms b' A^+ b."""
-        return np.asarray(((self.vectors.T @ B).T / np.sqrt(self.values)).T)
+        return np.asarray(((self.U.T @ B).T / np.sqrt(self.d)).T)
 
     def log_determinant(self) -> float:
         """Log-determinant of the positive part."""
-        return float(np.log(self.values).sum())
+        return float(np.log(self.d).sum())
 
     def inverse_diagonal(self) -> Array:
         """Diagonal of A^+."""
-        return np.asarray(self.vectors**2 @ (1.0 / self.values))
-
-
-def positive_part(K: Array, lam: Array | float) -> Eigen:
-    """Eigenvalues of A = K + diag(lam) above n eps times the largest, K in its lower triangle."""
-    K.flat[:: len(K) + 1] += lam
-    values, vectors = np.linalg.eigh(K, UPLO="L")
-    keep = values > len(K) * np.finfo(float).eps * values[-1]
-    return Eigen(vectors[:, keep], values[keep], float(values[0]))
+        return np.asarray(self.U**2 @ (1.0 / self.d))
 
 
 class System(Protocol):
@@ -175,13 +167,9 @@ class ExactModel:
         return np.asarray(np.einsum("ij,ij->j", self.y, self.dual_coef) / len(self.y))
 
     def explained(self, K_new: Array) -> Array:
-        """k'A^-1 k for each row k of K_new: the prior variance that the data take away."""
+        """k'A^-1 k for each row k of K_new and target: prior variance that the data explain."""
         half = self.A.half_solve(K_new.T)
-        return np.asarray(np.einsum("ij,ij->j", half, half))
-
-    def influence(self, K_new: Array) -> Array:
-        """Rows k'A^-1: how much each target moves the predictions."""
-        return self.A.solve(K_new.T).T
+        return np.repeat(np.einsum("ij,ij->j", half, half)[:, None], self.y.shape[1], axis=1)
 
     @cached_property
     def inverse_diagonal(self) -> Array:
@@ -191,14 +179,88 @@ class ExactModel:
     @cached_property
     def loo_residuals(self) -> Array:
         """Residual of each row for the model fitted to the others, its mean of y included."""
-        # Without row i the mean moves by -shift_i, and y - mean by +shift_i in all rows.
+        # Without row i the mean of y falls by shift_i, so that y - mean grows in all rows.
         residuals = self.dual_coef / self.inverse_diagonal[:, None]
-        if self.centred and len(self.y) > 1:
+        if self.centred:
             ones = self.A.solve(np.ones(len(self.y)))
-            residuals = residuals + self.mean_shift * (ones / self.inverse_diagonal)[:, None]
+            residuals = residuals + self._mean_shift * (ones / self.inverse_diagonal)[:, None]
         return np.asarray(residuals)
 
     @cached_property
-    def mean_shift(self) -> Array:
-        """How much the weighted mean of y falls when a row is left out."""
-        return np.asarray(self.w[:, None] * self.y / (self.w.sum() - self.w)[:, None])
+    def _mean_shift(self) -> Array:
+        """How much the mean of y falls when a row is left out; zero for a model without a mean."""
+        rest = np.maximum(self.w.sum() - self.w, np.finfo(float).tiny)
+        return np.asarray(self.centred * self.w[:, None] * self.y / rest[:, None])
+
+    def loo_shifts(self, K_new: Array) -> Array:
+        """Change of the predictions at K_new when a row is left out, of shape (n_new, n, k)."""
+        # Without row i, y - mean is moved by shift_i, and y_i to where its residual vanishes.
+        P = self.A.solve(K_new.T).T
+        rest = 1.0 - P.sum(axis=1)
+        moved = P[:, :, None] * self.loo_residuals + rest[:, None, None] * self._mean_shift
+        return np.asarray(-moved)
+
+
+@dataclass(frozen=True)
+class StackedModel:
+    """Models of one target each, side by side: every target has a penalty of its own."""
+
+    models: list[ExactModel]
+
+    @property
+    def dual_coef(self) -> Array:
+        """Dual coefficients, of shape (n, k)."""
+        return np.hstack([model.dual_coef for model in self.models])
+
+    @property
+    def signal_variance(self) -> Array:
+        """Scale of the kernel for each target."""
+        return np.concatenate([model.signal_variance for model in self.models])
+
+    def explained(self, K_new: Array) -> Array:
+        """Share of the prior variance that the data explain, of shape (n_new, k)."""
+        return np.hstack([model.explained(K_new) for model in self.models])
+
+    @property
+    def loo_residuals(self) -> Array:
+        """Leave-one-out residuals, of shape (n, k)."""
+        return np.hstack([model.loo_residuals for model in self.models])
+
+    def loo_shifts(self, K_new: Array) -> Array:
+        """Change of the predictions when a row is left out, of shape (n_new, n, k)."""
+        return np.concatenate([model.loo_shifts(K_new) for model in self.models], axis=2)
+
+
+def solve_exact(
+    kernel: Callable[[], Array], y: Array, w: Array, lam: float, *, centred: bool
+) -> ExactModel:
+    """Solve (K + lam W^-1) c = y; `kernel` makes K anew in the lower triangle of one array.
+
+    Where A has no stable Cholesky factor, the solution of smallest norm on its positive part is
+    taken, with a warning.
+    """
+    try:
+        return ExactModel(factor(kernel(), lam / w), y, w, centred)
+    except LinAlgError:
+        A = kernel()
+    A.flat[:: len(A) + 1] += lam / w
+    d, U = np.linalg.eigh(A, UPLO="L")
+    keep = d > len(d) * np.finfo(float).eps * d[-1]
+    warnings.warn(
+        f"K + lambda I is not positive definite, its smallest eigenvalue is {d[0]:.3g}; the "
+        f"solution of smallest norm on its positive part is used. Give a larger `alpha` than "
+        f"{lam:g} to avoid this.",
+        stacklevel=3,
+    )
+    return ExactModel(Eigen(U[:, keep], d[keep]), y, w, centred)
+
+
+def solve_each(K: Array, y: Array, w: Array, lams: Array, *, centred: bool) -> StackedModel:
+    """Solve for each target with its own penalty, by one eigendecomposition."""
+    root = np.sqrt(w)
+    s, V = np.linalg.eigh(K * root * root[:, None], UPLO="L")
+    U, s = V * root[:, None], np.maximum(s, 0.0)
+    columns = zip(y.T, lams, strict=True)
+    return StackedModel(
+        [ExactModel(Eigen(U, s + lam), column[:, None], w, centred) for column, lam in columns]
+    )
