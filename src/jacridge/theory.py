@@ -106,6 +106,10 @@ def j_b(sigma: npt.ArrayLike, n: float, spacing: float, lam: float) -> Array:
     .. math:: j_b(\sigma) = \frac{1}{n e^{-(\sigma/d)^2} + \lambda},
               \qquad d = \tfrac{2}{\pi} \, \text{spacing}.
 
+    The paper states it for all bandwidths. It holds up to about three times :func:`sigma_0`; far
+    beyond, the smallest eigenvalue of K falls like a power of the bandwidth and the bound faster,
+    so it fails: three points 0, 1/2 and 1 with a bandwidth of 3 are enough.
+
     Parameters
     ----------
     sigma : bandwidths, of any shape
@@ -121,7 +125,7 @@ def j_b(sigma: npt.ArrayLike, n: float, spacing: float, lam: float) -> Array:
     0.2
     """
     d = 2 / np.pi * spacing
-    with np.errstate(divide="ignore"):  # lam = 0 and a large sigma: the bound is infinite
+    with np.errstate(divide="ignore", over="ignore"):  # lam = 0, a large sigma: it is infinite
         return np.asarray(1.0 / (n * np.exp(-((np.asarray(sigma) / d) ** 2)) + lam))
 
 
@@ -199,10 +203,18 @@ def sigma_minus_1(n: float, spacing: float, lam: float) -> float:
 def _stationary_point(n: float, spacing: float, lam: float, branch: int) -> float:
     """Equation (6) of the paper, with one spacing for both rules."""
     d = 2 / np.pi * spacing
-    z = -lam * np.sqrt(np.e) / (2 * n)
-    # scipy's lambertw is NaN at the branch point -1/e, where W = -1.
-    w = lambertw(z, branch).real if z > -1 / np.e else -1.0
+    w = _lambert_w(-lam * np.sqrt(np.e) / (2 * n), branch)
     return float(d * np.sqrt(0.5 - w))
+
+
+def _lambert_w(z: float, branch: int) -> float:
+    """W at z < 0; -1, its value at the branch point -1/e, from there on."""
+    rest = max(1 + np.e * z, 0.0)
+    if rest > 1e-6:
+        return float(lambertw(z, branch).real)
+    # scipy's lambertw is NaN at the branch point, and its W_-1 has 5 digits next to it.
+    q = np.sqrt(2 * rest) * (1 if branch == 0 else -1)
+    return float(-1 + q - q**2 / 3 + 11 / 72 * q**3 - 43 / 540 * q**4)
 
 
 def slope_bound(sigma: npt.ArrayLike) -> Array:
