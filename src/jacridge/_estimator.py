@@ -12,6 +12,7 @@ from ._kernels import kernel_block, kernel_product, kernel_slopes
 from ._problem import Problem
 from ._selectors import check_alpha, find
 from ._solvers import solve_each, solve_exact
+from .diagnostics import diagnose
 
 
 class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -233,6 +234,28 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             residuals[~kept] = rest[~kept]
         return residuals[:, 0] if self.dual_coef_.ndim == 1 else residuals
 
+    def diagnose(self):
+        """Reasons to trust the chosen bandwidth and penalty, or not, in numbers and words.
+
+        Returns
+        -------
+        Diagnosis
+            Prints as a table and renders as HTML; ``.dict()`` gives plain values.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = np.linspace(0, 6, 60)[:, None]
+        >>> est = JacobianKernelRidge().fit(X, np.sin(X[:, 0]))
+        >>> est.diagnose().warnings
+        ()
+        """
+        model, problem = self._fitted_model(), self._training_problem()
+        lam = np.broadcast_to(self.alpha_, problem.y.shape[1])
+        return diagnose(
+            problem, self.bandwidth_, lam, model.loo_residuals, model.degrees_of_freedom
+        )
+
     def _validate_new(self, X):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
@@ -243,16 +266,19 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """The solved system, solved again after unpickling (it is n x n, and not pickled)."""
         check_is_fitted(self)
         if self._model is None:
-            kept = self._w > 0
-            problem = Problem(
-                X=_rows(self.X_fit_, kept, self.metric),
-                y=self._y[kept] - self.intercept_,
-                alpha=0.0,
-                w=self._w[kept],
-                metric=self.metric,
-            )
-            self._model = self._solve(problem)
+            self._model = self._solve(self._training_problem())
         return self._model
+
+    def _training_problem(self):
+        """The problem that was fitted, without the choices made for it."""
+        kept = self._w > 0
+        return Problem(
+            X=_rows(self.X_fit_, kept, self.metric),
+            y=self._y[kept] - self.intercept_,
+            alpha=0.0,
+            w=self._w[kept],
+            metric=self.metric,
+        )
 
     def __getstate__(self):
         state = super().__getstate__()

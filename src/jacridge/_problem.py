@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.spatial.distance import pdist
 
 from . import _geometry, theory
@@ -54,6 +55,12 @@ class Problem:
         other = copy(self)
         object.__setattr__(other, "lam", lam)
         return other
+
+    def part(self, rows: npt.NDArray[np.intp]) -> Problem:
+        """The problem of some of the rows."""
+        X = self.X[np.ix_(rows, rows)] if self.metric == "precomputed" else self.X[rows]
+        y = None if self.y is None else self.y[rows] - self.y[rows].mean(axis=0)
+        return replace(self, X=X, y=y, w=self.w[rows], spectra=None, lam=self.lam)
 
     @property
     def targets(self) -> Array:

@@ -14,7 +14,7 @@ from . import _bandwidth
 from ._checks import Array, check_choice, check_grid, check_number, check_rows, check_targets
 from ._distances import METRICS
 from ._problem import Problem
-from ._search import CRITERIA, best_lambdas, criterion_curve, minimise, surface
+from ._search import CRITERIA, LAMBDAS, best_lambdas, criterion_curve, minimise, surface
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,6 @@ class Found:
 
 
 Rule = Callable[[Problem], Found]
-
-# Where lambda is looked for, if it is not given.
-LAMBDAS = np.logspace(-6, 2, 17)
 
 
 def _closed_form(bandwidth: Callable[[Problem], float]) -> Rule:

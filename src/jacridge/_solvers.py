@@ -154,6 +154,7 @@ class ExactModel:
     A: System
     y: Array
     w: Array
+    lam: float
     centred: bool
 
     @cached_property
@@ -175,6 +176,12 @@ class ExactModel:
     def inverse_diagonal(self) -> Array:
         """Diagonal of A^-1."""
         return self.A.inverse_diagonal()
+
+    @cached_property
+    def degrees_of_freedom(self) -> Array:
+        """Trace of the matrix that takes y to the fitted values, for each target."""
+        trace = len(self.y) - (self.lam / self.w) @ self.inverse_diagonal
+        return np.full(self.y.shape[1], trace)
 
     @cached_property
     def loo_residuals(self) -> Array:
@@ -222,6 +229,11 @@ class StackedModel:
         return np.hstack([model.explained(K_new) for model in self.models])
 
     @property
+    def degrees_of_freedom(self) -> Array:
+        """Trace of the matrix that takes y to the fitted values, for each target."""
+        return np.concatenate([model.degrees_of_freedom for model in self.models])
+
+    @property
     def loo_residuals(self) -> Array:
         """Leave-one-out residuals, of shape (n, k)."""
         return np.hstack([model.loo_residuals for model in self.models])
@@ -240,7 +252,7 @@ def solve_exact(
     taken, with a warning.
     """
     try:
-        return ExactModel(factor(kernel(), lam / w), y, w, centred)
+        return ExactModel(factor(kernel(), lam / w), y, w, lam, centred)
     except LinAlgError:
         A = kernel()
     A.flat[:: len(A) + 1] += lam / w
@@ -252,7 +264,7 @@ def solve_exact(
         f"{lam:g} to avoid this.",
         stacklevel=3,
     )
-    return ExactModel(Eigen(U[:, keep], d[keep]), y, w, centred)
+    return ExactModel(Eigen(U[:, keep], d[keep]), y, w, lam, centred)
 
 
 def solve_each(K: Array, y: Array, w: Array, lams: Array, *, centred: bool) -> StackedModel:
@@ -262,5 +274,5 @@ def solve_each(K: Array, y: Array, w: Array, lams: Array, *, centred: bool) -> S
     U, s = V * root[:, None], np.maximum(s, 0.0)
     columns = zip(y.T, lams, strict=True)
     return StackedModel(
-        [ExactModel(Eigen(U, s + lam), column[:, None], w, centred) for column, lam in columns]
+        [ExactModel(Eigen(U, s + lam), c[:, None], w, lam, centred) for c, lam in columns]
     )

@@ -1,0 +1,199 @@
+"""When the chosen bandwidth should not be trusted, in numbers and words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from . import theory
+from ._checks import Array
+from ._geometry import trimmed_diameter
+from ._problem import Problem
+from ._search import LAMBDAS, surface
+
+__all__ = ["Diagnosis", "Finding", "diagnose"]
+
+# What is looked for by solving is looked for on at most this many rows.
+SAMPLE = 1000
+
+# A gain in leave-one-out R2 that is worth a search.
+GAIN = 0.02
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One number, whether it is a reason for doubt, and what it means."""
+
+    name: str
+    value: float
+    warning: bool
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Findings on a fitted model; prints as a table, renders as HTML, ``dict()`` for programs."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """The findings that are reasons for doubt."""
+        return tuple(finding for finding in self.findings if finding.warning)
+
+    def dict(self) -> dict[str, dict[str, Any]]:
+        """The findings as plain values, by name."""
+        return {
+            f.name: {"value": f.value, "warning": f.warning, "sentence": f.sentence}
+            for f in self.findings
+        }
+
+    def __str__(self) -> str:
+        width = max(len(f.name) for f in self.findings)
+        return "\n".join(
+            f"{'!' if f.warning else ' '} {f.name:<{width}}  {f.value:>10.4g}  {f.sentence}"
+            for f in self.findings
+        )
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{'&#9888;' if f.warning else ''}</td><td>{escape(f.name)}</td>"
+            f"<td style='text-align:right'>{f.value:.4g}</td>"
+            f"<td style='text-align:left'>{escape(f.sentence)}</td></tr>"
+            for f in self.findings
+        )
+        head = "<tr><th></th><th>what</th><th>value</th><th>meaning</th></tr>"
+        return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+
+
+def diagnose(
+    problem: Problem, sigma: float, lam: Array, loo_residuals: Array, degrees_of_freedom: Array
+) -> Diagnosis:
+    """Look at a fitted model from all sides; `problem` holds its training rows or a sample."""
+    r2 = 1.0 - (loo_residuals**2).mean() / max((problem.targets**2).mean(), np.finfo(float).tiny)
+    gain = _loo_gain(problem, sigma, lam)
+    return Diagnosis(
+        (
+            *_loo_findings(r2, gain),
+            *_scale_findings(problem, sigma, gain),
+            *_ridge_findings(problem, sigma, lam, degrees_of_freedom, gain),
+            *_geometry_findings(problem, gain),
+        )
+    )
+
+
+def _loo_gain(problem: Problem, sigma: float, lam: Array) -> float:
+    """Leave-one-out R2 that the best of a coarse grid has more than the chosen point."""
+    part = _sample(problem)
+    scale = (part.targets**2).mean(axis=0)
+    if not scale.any():
+        return 0.0
+    # Fewer rows lie farther apart: the chosen bandwidth grows with their spacing.
+    sigma = sigma * np.sqrt(
+        np.expm1(np.log(problem.n - 1) / problem.p) / np.expm1(np.log(part.n - 1) / problem.p)
+    )
+    sigmas = np.geomspace(part.neighbour_spacing / 2, max(part.l_max, sigma), 10)
+    grid = surface(part.spectrum, scale, sigmas, LAMBDAS, "loo")
+    values = part.spectrum(sigma).loo(np.unique(lam)) / np.maximum(scale, np.finfo(float).tiny)
+    chosen = values[np.searchsorted(np.unique(lam), lam), np.arange(len(scale))]
+    return float(max(0.0, chosen.mean() - grid.values.min(axis=1).mean(axis=1).min()))
+
+
+def _sample(problem: Problem) -> Problem:
+    """The same problem on at most SAMPLE rows."""
+    n = len(problem.w)
+    if n <= SAMPLE:
+        return problem
+    rng = np.random.default_rng(0) if problem.rng is None else problem.rng
+    return problem.part(np.sort(rng.choice(n, SAMPLE, replace=False)))
+
+
+def _loo_findings(r2: float, gain: float) -> Iterator[Finding]:
+    yield Finding("leave-one-out R2", r2, False, "R2 on rows that the model has not seen.")
+    much = gain > GAIN
+    sentence = (
+        f"Leave-one-out would gain {gain:.2f}: use bandwidth='auto', alpha='auto'."
+        if much
+        else "No other bandwidth and penalty would do much better."
+    )
+    yield Finding("gain of a search", gain, much, sentence)
+
+
+def _scale_findings(problem: Problem, sigma: float, gain: float) -> Iterator[Finding]:
+    ratio = sigma / problem.l_max
+    wide = ratio > 1
+    sentence = (
+        "The kernel is wider than the data: the model is close to a polynomial of low degree."
+        if wide
+        else "The kernel is narrower than the data."
+    )
+    yield Finding("sigma / l_max", ratio, wide and gain > GAIN, sentence)
+    spacing = problem.even_spacing / problem.l_max
+    sparse = spacing > 1
+    sentence = (
+        f"{problem.n:.6g} points are few in {problem.p} dimensions: the Jacobian rule's even "
+        "spacing exceeds l_max, and its bandwidth grows like p l_max."
+        if sparse
+        else "Enough points for the dimension."
+    )
+    yield Finding("spacing / l_max", spacing, sparse and gain > GAIN, sentence)
+
+
+def _ridge_findings(
+    problem: Problem, sigma: float, lam: Array, degrees_of_freedom: Array, gain: float
+) -> Iterator[Finding]:
+    n, largest = problem.n, float(np.max(lam))
+    threshold = theory.lambda_threshold(n)
+    above = largest > threshold
+    sentence = (
+        "The penalty is above 2 n exp(-3/2): the approximate Jacobian norm has no minimum, "
+        "the bandwidth is that at the threshold."
+        if above
+        else "The approximate Jacobian norm has a minimum at this penalty."
+    )
+    yield Finding("alpha / threshold", largest / threshold, above, sentence)
+    part = _sample(problem)
+    s = part.spectrum(sigma).s
+    lowest = float(np.min(lam))
+    condition = (s[-1] + lowest) / max(s[0] + lowest, np.finfo(float).tiny)
+    ill = condition > 1e12
+    sentence = (
+        "K + lambda I is close to singular: give a larger `alpha`."
+        if ill
+        else "K + lambda I is well enough conditioned."
+    )
+    yield Finding("condition", float(condition), ill, sentence)
+    dof = float(np.max(degrees_of_freedom))
+    follows = dof > 0.9 * n and gain > GAIN
+    sentence = (
+        "The model follows nearly every point, noise included: give a larger `alpha`, or 'loo'."
+        if follows
+        else f"Parameters that the model effectively uses for {n:.6g} rows."
+    )
+    yield Finding("degrees of freedom", dof, follows, sentence)
+
+
+def _geometry_findings(problem: Problem, gain: float) -> Iterator[Finding]:
+    if problem.metric != "euclidean":
+        return
+    equal = len(problem.X) - len(np.unique(problem.X, axis=0))
+    share = equal / len(problem.X)
+    many = share > 0.5
+    sentence = (
+        "More than half of the rows are equal to another one: n overstates how dense they lie."
+        if many
+        else "Share of rows that are equal to another one."
+    )
+    yield Finding("equal rows", share, many and gain > GAIN, sentence)
+    stretch = problem.l_max / max(trimmed_diameter(problem.X, 0.01), np.finfo(float).tiny)
+    far = stretch > 3
+    sentence = (
+        "The farthest 1 % of the rows make l_max: use bandwidth='jacobian_median', or 'auto'."
+        if far
+        else "Outliers do not make l_max."
+    )
+    yield Finding("l_max / trimmed l_max", stretch, far, sentence)
