@@ -1,5 +1,6 @@
 """Tables in files and on standard input: CSV, TSV, gzip, Parquet, Feather."""
 
+import csv
 import glob
 import gzip
 import io
@@ -15,6 +16,7 @@ from pathlib import Path
 import polars as pl
 
 SEPARATORS = ",;\t|"
+BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
 class TableError(ValueError):
@@ -99,20 +101,19 @@ def _content(path: str) -> bytes:
 
 def _parsed(data: bytes, path: str, *, header: bool) -> pl.DataFrame:
     """A frame from bytes whose first few say what they are."""
-    try:
-        if data[:4] == b"PAR1":
-            return pl.read_parquet(io.BytesIO(data))
-        if data[:6] == b"ARROW1":
-            return pl.read_ipc(io.BytesIO(data))
-        return _named(_text_rows(_utf8(data, path)), path, header=header)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise TableError(
-            f"`{path}` must be a CSV, TSV, Parquet or Feather file, got: {_first(error)}"
-        ) from error
+    if data[:4] == b"PAR1" or data[:6] == b"ARROW1":
+        read = pl.read_parquet if data[:4] == b"PAR1" else pl.read_ipc
+        try:
+            return read(io.BytesIO(data))
+        except (*BROKEN, OSError) as error:
+            raise TableError(
+                f"`{path}` must be a whole Parquet or Feather file, got: {_first(error)}"
+            ) from error
+    return _named(_text_rows(_utf8(data, path), path), path, header=header)
 
 
-def _utf8(data: bytes, path: str) -> bytes:
-    """Text as UTF-8 without a byte order mark."""
+def _utf8(data: bytes, path: str) -> str:
+    """The text of a file, without a byte order mark."""
     is_wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")
     try:
         text = data.decode("utf-16" if is_wide else "utf-8-sig")
@@ -126,19 +127,34 @@ def _utf8(data: bytes, path: str) -> bytes:
         raise TableError(f"`{path}` must be text, Parquet or Feather, got other binary data.")
     if not text.strip():
         raise TableError(f"`{path}` must hold a table, got nothing.")
-    return text.lstrip("\r\n").encode()
+    return text.lstrip("\r\n")
 
 
-def _text_rows(data: bytes) -> pl.DataFrame:
+def _text_rows(text: str, path: str) -> pl.DataFrame:
     """The cells of a text file as they are written, blank lines left out."""
-    first = re.sub(rb'"[^"]*"', b"", data.split(b"\n", 1)[0]).decode(errors="replace")
-    rows = pl.read_csv(
-        io.BytesIO(data),
-        has_header=False,
-        infer_schema=False,
-        separator=max(SEPARATORS, key=first.count),
-    )
+    first = re.sub('"[^"]*"', "", text.split("\n", 1)[0])
+    separator = max(SEPARATORS, key=first.count)
+    try:
+        rows = pl.read_csv(
+            io.BytesIO(text.encode()), has_header=False, infer_schema=False, separator=separator
+        )
+    except BROKEN as error:
+        raise TableError(f"`{path}` must be a table, got {_fault(text, separator)}.") from error
     return rows.filter(~pl.all_horizontal(pl.all().is_null()))
+
+
+def _fault(text: str, separator: str) -> str:
+    """What is wrong with a text that is no table, in words."""
+    width = None
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    try:
+        for row in reader:
+            width = width or len(row)
+            if len(row) > width:
+                return f"{len(row)} cells in line {reader.line_num} and {width} in the first"
+    except csv.Error:
+        pass
+    return "a quote that is not closed, or one inside a cell"
 
 
 def _named(rows: pl.DataFrame, path: str, *, header: bool) -> pl.DataFrame:

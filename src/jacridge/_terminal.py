@@ -1,0 +1,78 @@
+"""The voice of the command: results on stdout, the rest on stderr."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+
+def note(text: str) -> None:
+    """Print to stderr what is worth knowing and no result."""
+    typer.echo(f"Note: {text}", err=True)
+
+
+def fail(error: Exception, *, wrong_use: bool) -> None:
+    """Say in one line what went wrong and end with exit code 2 for wrong use, 1 for the rest."""
+    typer.echo(f"Error: {_sentence(error)}", err=True)
+    sys.exit(2 if wrong_use else 1)
+
+
+def _sentence(error: Exception) -> str:
+    """What an error says to someone who does not read Python."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"`{error.filename}`: {error.strerror}." if error.filename else f"{error.strerror}."
+    known = (TypeError, ValueError, ImportError, MemoryError, OSError, ArithmeticError)
+    if isinstance(error, known) and str(error):
+        return str(error)
+    return f"{type(error).__name__}: {error}. Set JACRIDGE_DEBUG=1 to see where."
+
+
+def show(result: dict[str, Any], *, as_json: bool, text: str | None = None) -> None:
+    """Print a result as one JSON object, as the text given, or as names and values."""
+    typer.echo(json.dumps(_plain(result)) if as_json else text or _lines(result))
+
+
+def _lines(result: dict[str, Any]) -> str:
+    width = max(map(len, result))
+    return "\n".join(f"{key.replace('_', ' '):{width}}  {cell(v)}" for key, v in result.items())
+
+
+def grid(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A table as text: the first column to the left, the others to the right."""
+    cells = [list(header), *([cell(value) for value in row] for row in rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    form = "  ".join(["{:<%d}"] + ["{:>%d}"] * (len(header) - 1)) % tuple(widths)
+    return "\n".join(form.format(*row).rstrip() for row in cells)
+
+
+def cell(value: Any) -> str:
+    """A value as people read it."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    """The same for JSON, with null where it has no number."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+@contextmanager
+def progress(total: int, what: str) -> Iterator[Callable[[], object]]:
+    """A bar on stderr if that is a terminal, and a function that moves it by one."""
+    console = Console(stderr=True)
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    hidden = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda: bar.advance(task)

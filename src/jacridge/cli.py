@@ -1,0 +1,347 @@
+"""The `jacridge` command: parses, calls, prints."""
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Annotated, Any
+
+import numpy as np
+from sklearn.datasets import load_diabetes
+from sklearn.pipeline import Pipeline
+
+from jacridge import RULES, JacobianKernelRidge, __version__, select_bandwidth
+
+try:
+    import polars as pl
+    import typer
+
+    from ._columns import Rows, UnknownColumn, complete_rows, read_columns, read_rows
+    from ._compare import compare_rules, save_picture
+    from ._model_file import SavedModel, columns_prepared, load_model, save_model
+    from ._tables import write_table
+    from ._terminal import fail, grid, note, progress, show
+except ImportError as error:
+    sys.exit(f"The command needs `{error.name}`. Install it with: pip install 'jacridge[cli]'")
+
+ALPHAS = ("loo", "gcv", "mml", "auto")
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Kernel ridge regression that chooses its own bandwidth.",
+    epilog="First try: jacridge compare",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command; what goes wrong becomes one line on stderr and an exit code."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: note(str(message))
+        try:
+            app(args, prog_name="jacridge")
+        except Exception as error:
+            if os.environ.get("JACRIDGE_DEBUG"):
+                raise
+            fail(error, wrong_use=isinstance(error, UnknownColumn | FileNotFoundError))
+
+
+def _number_or(text: str, words: Sequence[str], option: str) -> float | str:
+    """The value of an option that takes a number or one of a few words."""
+    if text in words:
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        known = ", ".join(words)
+        raise typer.BadParameter(
+            f"must be a number or one of {known}, got '{text}'.", param_hint=option
+        ) from None
+
+
+def _alpha(text: str) -> Any:
+    alpha = _number_or(text, ALPHAS, "--alpha")
+    if isinstance(alpha, float) and not 0 <= alpha < float("inf"):
+        raise typer.BadParameter(f"must be at least 0, got {text}.", param_hint="--alpha")
+    return alpha
+
+
+def _rule(text: str) -> str:
+    if text not in RULES:
+        known = ", ".join(RULES)
+        raise typer.BadParameter(f"must be one of {known}, got '{text}'.", param_hint="--rule")
+    return text
+
+
+FILE = "CSV, TSV, Parquet or Feather file, gzip too; a quoted pattern for several; - for stdin"
+Data = Annotated[str, typer.Argument(metavar="FILE", help=FILE, show_default=False)]
+Target = Annotated[
+    str, typer.Option("--target", "-t", help="Column to predict: its name, or position (1, -1).")
+]
+RuleName = Annotated[str, typer.Option("--rule", "-r", help=f"{', '.join(RULES)}.")]
+Alpha = Annotated[str, typer.Option(help=f"Ridge penalty: a number, or {', '.join(ALPHAS)}.")]
+Features = Annotated[
+    list[str] | None, typer.Option(help="Columns to use, joined by commas; all others if none.")
+]
+Drop = Annotated[list[str] | None, typer.Option(help="Columns to leave out, joined by commas.")]
+Standardize = Annotated[
+    bool, typer.Option("--standardize/--no-standardize", help="Scale features to variance 1.")
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse rows with missing values.")]
+NoHeader = Annotated[bool, typer.Option("--no-header", help="The first row is data.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    asked: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Kernel ridge regression that chooses its own bandwidth."""
+    if asked:
+        typer.echo(f"jacridge {__version__}")
+        raise typer.Exit
+
+
+@app.command(epilog="Example: jacridge select houses.csv --target price --rule jacobian --json")
+def select(
+    file: Data,
+    target: Target,
+    rule: RuleName = "jacobian",
+    alpha: Alpha = "1e-3",
+    features: Features = None,
+    drop: Drop = None,
+    standardize: Standardize = True,
+    strict: Strict = False,
+    no_header: NoHeader = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print the bandwidth for a table."""
+    name, penalty = _rule(rule), _alpha(alpha)
+    rows = _read(file, target, features, drop, strict, no_header)
+    X = columns_prepared(rows.numbers, rows.texts, standardize=standardize).fit_transform(rows.X)
+    choice = select_bandwidth(X, rows.y, name, alpha=penalty, random_state=0)
+    result = {
+        "rule": choice.rule,
+        "sigma": choice.sigma,
+        "gamma": choice.gamma,
+        "alpha": choice.alpha,
+        "n_samples": len(rows.y),
+        "n_features": X.shape[1],
+        "l_max": choice.l_max,
+        "spacing": choice.spacing,
+        "seconds": choice.seconds,
+        "standardized": standardize,
+        "target": rows.target,
+        "rows_left_out": rows.n_dropped,
+    }
+    show(result, as_json=as_json)
+
+
+@app.command(epilog="Example: jacridge compare houses.csv --target price --plot rules.png")
+def compare(
+    file: Annotated[str | None, typer.Argument(metavar="[FILE]", help=FILE)] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="Column to predict: its name, or position.")
+    ] = None,
+    rules: Annotated[str, typer.Option(help="Rules joined by commas.")] = ",".join(RULES),
+    alpha: Alpha = "1e-3",
+    splits: Annotated[int, typer.Option(min=1, help="Number of random splits.")] = 10,
+    max_rows: Annotated[int, typer.Option(min=6, help="At most so many rows, at random.")] = 2000,
+    features: Features = None,
+    drop: Drop = None,
+    standardize: Standardize = True,
+    strict: Strict = False,
+    no_header: NoHeader = False,
+    plot: Annotated[str | None, typer.Option(help="Picture of R2 against seconds.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the rules on a table, or on scikit-learn's diabetes data.
+
+    Over random splits, 35 % of the rows are predicted from the rest. Sigma, alpha and seconds are
+    medians over the splits; seconds go from the features to sigma.
+    """
+    names = [_rule(name.strip()) for name in rules.split(",") if name.strip()]
+    if not names:
+        raise typer.BadParameter("must name at least one rule.", param_hint="--rules")
+    penalty = _alpha(alpha)
+    rows = _sampled(_read_or_diabetes(file, target, features, drop, strict, no_header), max_rows)
+    prepare = columns_prepared(rows.numbers, rows.texts, standardize=standardize)
+    with progress(splits * len(names), "comparing") as tick:
+        table = compare_rules(
+            rows.X, rows.y, names, alpha=penalty, splits=splits, prepare=prepare, tick=tick
+        )
+    if all("error" in row for row in table):
+        raise ValueError(table[0]["error"])
+    for row in table:
+        for text in [row["error"]] if "error" in row else row["notes"]:
+            note(f"{row['rule']}: {text}")
+    if plot:
+        save_picture(table, plot)
+    summary = {"data": file or "diabetes", "n_samples": len(rows.y), "splits": splits}
+    show({**summary, "rules": table}, as_json=as_json, text=_rules_text(table))
+
+
+@app.command(epilog="Example: jacridge fit houses.csv --target price -o model.skops")
+def fit(
+    file: Data,
+    target: Target,
+    output: Annotated[str, typer.Option("--output", "-o", help="Model file to write.")],
+    rule: Annotated[
+        str,
+        typer.Option("--rule", "-r", help=f"Bandwidth: a number, or {', '.join(RULES)}."),
+    ] = "jacobian",
+    alpha: Alpha = "1e-3",
+    features: Features = None,
+    drop: Drop = None,
+    standardize: Standardize = True,
+    strict: Strict = False,
+    no_header: NoHeader = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a model to a table and keep it in a file."""
+    bandwidth = _number_or(rule, RULES, "--rule")
+    estimator = JacobianKernelRidge(bandwidth, _alpha(alpha), random_state=0)
+    rows = _read(file, target, features, drop, strict, no_header)
+    prepare = columns_prepared(rows.numbers, rows.texts, standardize=standardize)
+    pipeline = Pipeline([("columns", prepare), ("model", estimator)])
+    start = perf_counter()
+    pipeline.fit(rows.X.select(rows.numbers + rows.texts), rows.y)
+    seconds = perf_counter() - start
+    save_model(output, SavedModel(pipeline, rows.target, rows.numbers, rows.texts))
+    result = {
+        "model": output,
+        "rule": rule,
+        "sigma": estimator.bandwidth_,
+        "alpha": estimator.alpha_,
+        "solver": estimator.solver_,
+        "n_samples": len(rows.y),
+        "n_features": estimator.n_features_in_,
+        "loo_r2": _loo_r2(estimator, rows.y),
+        "seconds": seconds,
+        "target": rows.target,
+        "rows_left_out": rows.n_dropped,
+    }
+    show(result, as_json=as_json)
+
+
+@app.command(epilog="Example: jacridge predict model.skops new.csv -o out.csv --interval 0.9")
+def predict(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="File written by `jacridge fit`.")],
+    file: Data,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="File to write; else CSV on stdout.")
+    ] = None,
+    std: Annotated[bool, typer.Option("--std", help="Add the standard deviation.")] = False,
+    interval: Annotated[
+        float | None, typer.Option(help="Add an interval with this coverage, such as 0.9.")
+    ] = None,
+    strict: Strict = False,
+    no_header: NoHeader = False,
+    as_json: AsJson = False,
+) -> None:
+    """Predict the rows of a table with a model from a file.
+
+    Columns are matched by name, in any order. A row with a missing value has no prediction.
+    """
+    if interval is not None and not 0 < interval < 1:
+        raise typer.BadParameter(
+            f"must lie between 0 and 1, got {interval:g}.", param_hint="--interval"
+        )
+    saved = load_model(model)
+    frame = read_columns(file, numbers=saved.numbers, texts=saved.texts, header=not no_header)
+    X = complete_rows(frame, strict=strict)
+    if len(X) < len(frame):
+        note(f"{len(frame) - len(X)} of {len(frame)} rows have missing values and no prediction.")
+    for name, count in saved.unknown(X).items():
+        note(f"{count} rows have a category in `{name}` that training did not have.")
+    out = _spread(_predictions(saved.pipeline, X, std=std, interval=interval), frame)
+    if output:
+        write_table(out, output)
+    summary: dict[str, Any] = {"target": saved.target, "rows": len(frame), "predicted": len(X)}
+    where = {"output": output} if output else {"predictions": out.to_dict(as_series=False)}
+    text = f"{len(X)} predictions in {output}" if output else out.write_csv().rstrip()
+    show({**summary, **where}, as_json=as_json, text=text)
+
+
+def _predictions(
+    pipeline: Pipeline, X: pl.DataFrame, *, std: bool, interval: float | None
+) -> pl.DataFrame:
+    """Columns `prediction`, and `std`, `lower`, `upper` as asked for."""
+    features, model = pipeline[:-1].transform(X), pipeline[-1]
+    columns = {"prediction": model.predict(features)}
+    if std:
+        columns["std"] = model.predict(features, return_std=True)[1]
+    if interval is not None:
+        columns["lower"], columns["upper"] = model.predict_interval(features, coverage=interval)
+    return pl.DataFrame(columns)
+
+
+def _spread(out: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
+    """The predictions of complete rows, among nulls where a row was not complete."""
+    complete = ~frame.select(pl.any_horizontal(pl.all().is_null())).to_series()
+    place = complete.cast(pl.Int64).cum_sum() - 1
+    return out[place.to_list()].with_columns(
+        pl.when(complete).then(pl.col(name)).alias(name) for name in out.columns
+    )
+
+
+def _read(
+    file: str,
+    target: str,
+    features: list[str] | None,
+    drop: list[str] | None,
+    strict: bool,
+    no_header: bool,
+) -> Rows:
+    """The complete rows of a table, with notes on what was done to it."""
+    rows = read_rows(
+        file, target, features=features or (), drop=drop or (), strict=strict, header=not no_header
+    )
+    if rows.n_dropped:
+        total = rows.n_dropped + len(rows.y)
+        note(f"{rows.n_dropped} of {total} rows have missing values and are left out.")
+    for name in rows.texts:
+        note(f"`{name}` holds {rows.X[name].n_unique()} categories and is one-hot encoded.")
+    return rows
+
+
+def _read_or_diabetes(file: str | None, target: str | None, *options: Any) -> Rows:
+    if file is not None:
+        if target is None:
+            raise typer.BadParameter("must name the column to predict.", param_hint="--target")
+        return _read(file, target, *options)
+    if target is not None:
+        raise typer.BadParameter("needs a FILE.", param_hint="--target")
+    data = load_diabetes(scaled=False)
+    X = pl.DataFrame(data.data, schema=list(data.feature_names))
+    return Rows(X, data.target, "disease progression", 0)
+
+
+def _sampled(rows: Rows, most: int) -> Rows:
+    """At most so many rows, drawn at random."""
+    n = len(rows.y)
+    if n <= most:
+        return rows
+    note(f"{most} of {n} rows are used, drawn at random. Use --max-rows for more.")
+    some = np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+    return Rows(rows.X[some], rows.y[some], rows.target, rows.n_dropped)
+
+
+def _loo_r2(estimator: JacobianKernelRidge, y: np.ndarray) -> float:
+    """Share of the variance of y that leave-one-out predictions explain."""
+    return float(1 - np.square(estimator.loo_residuals_).mean() / y.var()) if y.var() else np.nan
+
+
+def _rules_text(table: list[dict[str, Any]]) -> str:
+    """The comparison as a table."""
+    keys = ("sigma", "alpha", "seconds")
+    rows = [
+        [row["rule"], *(["-"] * 5)]
+        if "error" in row
+        else [row["rule"], *(row[k] for k in keys), f"{row['r2_mean']:.3f}", f"{row['r2_std']:.3f}"]
+        for row in table
+    ]
+    return grid(["rule", "sigma", "alpha", "seconds", "test R2", "spread"], rows)

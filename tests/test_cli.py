@@ -1,0 +1,391 @@
+"""The command: what it prints where, its exit codes, and its messages."""
+
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_diabetes
+from sklearn.preprocessing import StandardScaler
+
+import jacridge
+from jacridge.cli import main
+
+HEADER = "height,width,colour,weight"
+
+
+@pytest.fixture
+def run(capsys):
+    """Function that runs the command and returns exit code, stdout and stderr."""
+
+    def call(*args):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main([str(arg) for arg in args])
+        out, err = capsys.readouterr()
+        return end.value.code or 0, out, err
+
+    return call
+
+
+@pytest.fixture
+def boxes(tmp_path, rng):
+    """A CSV file of 40 boxes, two numbers, a category and a smooth target."""
+    X = rng.uniform(1, 5, size=(40, 2))
+    colours = rng.choice(["red", "blue"], size=40)
+    weight = X[:, 0] * X[:, 1] + (colours == "red")
+    cells = zip(X.tolist(), colours, weight.tolist(), strict=True)
+    rows = [f"{a!r},{b!r},{c},{w!r}" for (a, b), c, w in cells]
+    path = tmp_path / "boxes.csv"
+    path.write_text("\n".join([HEADER, *rows]) + "\n")
+    return path
+
+
+@pytest.fixture
+def model(run, boxes, tmp_path):
+    path = tmp_path / "model.skops"
+    assert run("fit", boxes, "-t", "weight", "-o", path)[0] == 0
+    return path
+
+
+def as_json(outcome):
+    """The one JSON object that a run with --json printed."""
+    code, out, _ = outcome
+    assert code == 0, outcome
+    assert out.endswith("}\n")
+    assert out.count("\n") == 1
+    return json.loads(out)
+
+
+# select
+
+
+def test_select_gives_the_bandwidth_of_the_standardised_features(run, tmp_path):
+    X, y = load_diabetes(return_X_y=True)
+    pl.DataFrame(np.c_[X, y]).write_parquet(tmp_path / "diabetes.parquet")
+    result = as_json(run("select", tmp_path / "diabetes.parquet", "--target", "-1", "--json"))
+
+    expected = jacridge.select_bandwidth(StandardScaler().fit_transform(X))
+    assert result["sigma"] == pytest.approx(expected.sigma, rel=1e-12)
+    assert (result["n_samples"], result["n_features"]) == X.shape
+
+
+def test_select_without_standardising_uses_the_features_as_they_are(run, tmp_path):
+    X, y = load_diabetes(return_X_y=True)
+    pl.DataFrame(np.c_[X, y]).write_csv(tmp_path / "d.csv")
+    args = ("--target", "11", "--no-standardize", "--json")
+    result = as_json(run("select", tmp_path / "d.csv", *args))
+    assert result["sigma"] == pytest.approx(jacridge.select_bandwidth(X).sigma, rel=1e-12)
+
+
+@pytest.mark.parametrize("rule", jacridge.RULES)
+def test_select_knows_every_rule(run, boxes, rule):
+    result = as_json(run("select", boxes, "-t", "weight", "--rule", rule, "--json"))
+    assert result["rule"] == rule
+    assert result["sigma"] > 0
+
+
+def test_select_prints_names_and_values(run, boxes):
+    code, out, err = run("select", boxes, "-t", "weight")
+    assert code == 0
+    words = dict(line.split(maxsplit=1) for line in out.splitlines())
+    assert words["rule"] == "jacobian"
+    assert float(words["sigma"]) > 0
+    assert err == "Note: `colour` holds 2 categories and is one-hot encoded.\n"
+
+
+def test_a_smaller_alpha_is_passed_on(run, boxes):
+    result = as_json(run("select", boxes, "-t", "weight", "--alpha", "0", "--json"))
+    assert result["alpha"] == 0
+
+
+def test_standard_input_is_a_table_too(run, boxes, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(boxes.read_bytes())))
+    assert as_json(run("select", "-", "-t", "weight", "--json"))["n_samples"] == 40
+
+
+def test_rows_with_missing_values_are_counted_on_stderr(run, boxes):
+    boxes.write_text(boxes.read_text() + "1,2,red,\n1,NA,red,3\n")
+    code, _, err = run("select", boxes, "-t", "weight")
+    assert code == 0
+    assert "Note: 2 of 42 rows have missing values and are left out." in err
+
+
+# compare
+
+
+def test_compare_without_a_file_runs_on_the_diabetes_data(run):
+    args = ("--rules", "jacobian,scale", "--splits", "2", "--json")
+    result = as_json(run("compare", *args))
+    assert result["data"] == "diabetes"
+    assert result["n_samples"] == 442
+    assert [row["rule"] for row in result["rules"]] == ["jacobian", "scale"]
+
+
+def test_compare_prints_one_line_for_each_rule(run, boxes):
+    args = ("--rules", "jacobian, silverman", "--splits", "2")
+    code, out, _ = run("compare", boxes, "-t", "weight", *args)
+    header, *lines = out.splitlines()
+    assert code == 0
+    assert header.split() == ["rule", "sigma", "alpha", "seconds", "test", "R2", "spread"]
+    assert [line.split()[0] for line in lines] == ["jacobian", "silverman"]
+    assert all(len(line.split()) == 6 for line in lines)
+
+
+def test_compare_leaves_a_picture(run, boxes, tmp_path):
+    picture = tmp_path / "rules.png"
+    args = ("--rules", "jacobian", "--splits", "2", "--plot", picture)
+    assert run("compare", boxes, "-t", "weight", *args)[0] == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_compare_of_many_rows_takes_some_and_says_so(run, boxes):
+    args = ("--rules", "jacobian", "--splits", "2", "--max-rows", "30", "--json")
+    outcome = run("compare", boxes, "-t", "weight", *args)
+    assert as_json(outcome)["n_samples"] == 30
+    assert "30 of 40 rows are used, drawn at random. Use --max-rows for more." in outcome[2]
+
+
+def test_no_progress_bar_is_drawn_where_there_is_no_terminal(run):
+    _, _, err = run("compare", "--rules", "jacobian", "--splits", "2")
+    assert err == ""
+
+
+# fit and predict
+
+
+def test_predictions_from_a_file_are_those_of_the_model_in_memory(run, tmp_path, rng):
+    X = rng.uniform(size=(50, 2))
+    y = np.sin(3 * X[:, 0]) + X[:, 1]
+    pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y}).write_csv(tmp_path / "train.csv")
+    pl.DataFrame({"b": X[:5, 1], "a": X[:5, 0]}).write_csv(tmp_path / "new.csv")
+    run("fit", tmp_path / "train.csv", "-t", "y", "-o", tmp_path / "m.skops")
+    args = ("-o", tmp_path / "out.parquet", "--std")
+    assert run("predict", tmp_path / "m.skops", tmp_path / "new.csv", *args)[0] == 0
+
+    scaler = StandardScaler().fit(X)
+    est = jacridge.JacobianKernelRidge().fit(scaler.transform(X), y)
+    mean, std = est.predict(scaler.transform(X[:5]), return_std=True)
+    out = pl.read_parquet(tmp_path / "out.parquet")
+    np.testing.assert_allclose(out["prediction"], mean, rtol=1e-9)
+    np.testing.assert_allclose(out["std"], std, rtol=1e-9)
+
+
+def test_fit_tells_what_it_did(run, boxes, tmp_path):
+    path = tmp_path / "m.skops"
+    result = as_json(run("fit", boxes, "-t", "weight", "-o", path, "--rule", "2.5", "--json"))
+    assert result["sigma"] == 2.5
+    assert result["model"] == str(path)
+    assert (result["n_samples"], result["n_features"]) == (40, 4)
+    assert 0 < result["loo_r2"] <= 1
+
+
+def test_predict_prints_csv_without_an_output_file(run, model, boxes):
+    code, out, _ = run("predict", model, boxes)
+    table = pl.read_csv(io.StringIO(out))
+    assert code == 0
+    assert table.columns == ["prediction"]
+    assert len(table) == 40
+
+
+def test_a_row_with_a_missing_value_has_no_prediction_and_keeps_its_place(run, model, tmp_path):
+    new = tmp_path / "new.csv"
+    new.write_text("colour,height,width\nred,,2\nred,2,3\nblue,?,1\nblue,4,3\n")
+    code, out, err = run("predict", model, new)
+    cells = pl.read_csv(io.StringIO(out), skip_rows=0)["prediction"].to_list()
+    assert code == 0
+    assert [cell is None for cell in cells] == [True, False, True, False]
+    assert cells[1] == pytest.approx(2 * 3 + 1, abs=0.5)  # the model is smooth, not exact
+    assert "2 of 4 rows have missing values and no prediction" in err
+
+
+def test_predict_with_strict_refuses_missing_values(run, model, tmp_path):
+    new = tmp_path / "new.csv"
+    new.write_text("colour,height,width\nred,,2\nred,2,3\n")
+    code, out, err = run("predict", model, new, "--strict")
+    assert (code, out) == (1, "")
+    assert "With --strict no value may be missing, got 1 of 2 rows" in err
+
+
+def test_a_category_that_training_did_not_have_is_noted(run, model, tmp_path):
+    new = tmp_path / "new.csv"
+    new.write_text("colour,height,width\ngreen,1,2\nred,2,3\n")
+    code, _, err = run("predict", model, new)
+    assert code == 0
+    assert "1 rows have a category in `colour` that training did not have" in err
+
+
+def test_predict_as_json_has_the_predictions(run, model, boxes):
+    result = as_json(run("predict", model, boxes, "--json"))
+    assert result["target"] == "weight"
+    assert len(result["predictions"]["prediction"]) == 40
+
+
+# what goes wrong
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((), "Usage"),
+        (("nonsense",), "No such command"),
+        (("select",), "Missing argument"),
+        (("select", "{boxes}"), "Missing option '--target'"),
+        (("select", "{boxes}", "-t", "wieght"), "Did you mean `weight`?"),
+        (("select", "{boxes}", "-t", "weight", "--rule", "magic"), "must be one of jacobian, "),
+        (("select", "{boxes}", "-t", "weight", "--alpha", "-1"), "must be at least 0, got -1"),
+        (("select", "{boxes}", "-t", "weight", "--alpha", "nan"), "must be at least 0, got nan"),
+        (("select", "{boxes}", "-t", "weight", "--alpha", "much"), "a number or one of loo, gcv"),
+        (("select", "{boxes}", "-t", "weight", "--drop", "x"), "`x` must be a column's name"),
+        (("select", "{boxes}", "-t", "weight", "--features", "weight"), "it is the target"),
+        (("select", "no-such.csv", "-t", "y"), "`no-such.csv`: No such file or directory."),
+        (("select", "no-*.csv", "-t", "y"), "`no-*.csv`: No file matches this pattern."),
+        (("compare", "{boxes}"), "must name the column to predict"),
+        (("compare", "--target", "y"), "needs a FILE"),
+        (("compare", "--rules", "jacobian,magic"), "must be one of jacobian, "),
+        (("compare", "--rules", ","), "must name at least one rule"),
+        (("compare", "--splits", "0"), "Invalid value for '--splits'"),
+        (("fit", "{boxes}", "-t", "weight"), "Missing option '--output'"),
+        (
+            ("fit", "{boxes}", "-t", "weight", "-o", "m", "-r", "wide"),
+            "number or one of jacobian",
+        ),
+        (("fit", "{boxes}", "-t", "weight", "-o", "no-dir/m.skops"), "No such file or directory"),
+        (("predict", "no-such.skops", "{boxes}"), "`no-such.skops`: No such file or directory."),
+        (("predict", "{model}", "{boxes}", "--interval", "1"), "must lie between 0 and 1, got 1"),
+        (("predict", "{model}", "{other}"), "got no `height`, `width`, `colour`. It has `a`"),
+    ],
+)
+def test_wrong_use_ends_with_code_2(run, boxes, model, tmp_path, args, message):
+    other = tmp_path / "other.csv"
+    other.write_text("a\n1\n")
+    code, out, err = run(*(arg.format(boxes=boxes, model=model, other=other) for arg in args))
+    assert code == 2
+    assert message in " ".join((err + out).split())
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("select", "{boxes}", "-t", "colour"), "The target `colour` must hold numbers"),
+        (("select", "{folder}", "-t", "y"), "Is a directory"),
+        (("select", "{two}", "-t", "y"), "n_samples >= 3, got n_samples=2"),
+        (("select", "{equal}", "-t", "y"), "rows that differ"),
+        (("compare", "{two}", "-t", "y"), "A comparison needs at least 6 rows, got 2."),
+        (("compare", "{equal}", "-t", "y"), "rows that differ"),
+        (("fit", "{boxes}", "-t", "weight", "-o", "{folder}"), "Is a directory"),
+        (("fit", "{boxes}", "-t", "weight", "-o", "m", "-r", "-1"), "`bandwidth` must be"),
+        (("predict", "{boxes}", "{boxes}"), "must be a whole file written by `jacridge fit`"),
+        (("predict", "{model}", "{words}"), "`height` must hold numbers, got 'tall' in row 1"),
+    ],
+)
+def test_a_failure_ends_with_code_1(run, boxes, model, tmp_path, args, message):
+    (tmp_path / "two.csv").write_text("x,y\n1,2\n3,4\n")
+    (tmp_path / "equal.csv").write_text("x,y\n" + "1,2\n" * 9)
+    (tmp_path / "words.csv").write_text("height,width,colour\ntall,1,red\n")
+    names = {name: tmp_path / f"{name}.csv" for name in ("two", "equal", "words")}
+    names |= {"boxes": boxes, "model": model, "folder": tmp_path}
+    code, out, err = run(*(arg.format(**names) for arg in args))
+    assert (code, out) == (1, "")
+    assert message in err
+    assert err.startswith(("Error: ", "Note: "))
+    assert "Traceback" not in err
+
+
+def test_a_fit_that_fails_leaves_no_model(run, tmp_path):
+    (tmp_path / "two.csv").write_text("x,y\n1,2\n3,4\n")
+    assert run("fit", tmp_path / "two.csv", "-t", "y", "-o", tmp_path / "m.skops")[0] == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["two.csv"]
+
+
+def test_an_unforeseen_error_is_one_line_and_the_way_to_see_more(run, boxes, monkeypatch):
+    monkeypatch.setattr("jacridge.cli.select_bandwidth", lambda *_, **__: {}["lost"])
+    code, _, err = run("select", boxes, "-t", "weight", "--drop", "colour")
+    assert code == 1
+    assert err == "Error: KeyError: 'lost'. Set JACRIDGE_DEBUG=1 to see where.\n"
+
+
+def test_debugging_shows_the_error_itself(boxes, monkeypatch):
+    monkeypatch.setattr("jacridge.cli.select_bandwidth", lambda *_, **__: {}["lost"])
+    monkeypatch.setenv("JACRIDGE_DEBUG", "1")
+    with pytest.raises(KeyError, match="lost"):
+        main(["select", str(boxes), "-t", "weight", "--drop", "colour"])
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_warning_becomes_a_note(run, tmp_path):
+    table = tmp_path / "equal.csv"
+    table.write_text("x,y\n" + "1,2\n2,3\n4,5\n" * 9)
+    code, _, err = run("select", table, "-t", "y", "--rule", "jacobian_median")
+    assert code == 0
+    assert err.startswith("Note: 24 of 27 rows are equal to another one")
+
+
+# malformed files
+
+GOOD = "x,y,c\n" + "".join(f"{i * i},{i}.5,{'ab'[i % 2]}\n" for i in range(9))
+NASTY = st.sampled_from(
+    ["1e999", "-1e308", "9" * 400, "é", "\x00", "\r", "\r\n", "\t", ";", ",", ",,", '"', '""', "'"]
+    + ["\n", "\n\n", "NA", "?", "nan", "inf", "x,y\n", "0x10", "1_000", "\ufeff", " ", "-", "1;5"]
+)
+CODES = st.sampled_from(["utf-8", "latin-1", "utf-16", "utf-16-be", "utf-32", "cp1252"])
+EDITS = st.lists(
+    st.tuples(st.integers(0, len(GOOD)), st.integers(0, 9), st.one_of(NASTY, st.text(max_size=6))),
+    max_size=4,
+)
+
+
+def damaged(edits, code):
+    """The good table with a few cuts and insertions, in some encoding."""
+    text = GOOD
+    for at, cut, new in edits:
+        text = text[:at] + new + text[at + cut :]
+    return text.encode(code, "replace")
+
+
+FILES = st.one_of(
+    st.builds(damaged, EDITS, CODES),
+    st.builds(damaged, EDITS, st.just("utf-8")),
+    st.builds(bytes.__add__, st.sampled_from([b"", b"PAR1", b"ARROW1", b"\x1f\x8b"]), st.binary()),
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=FILES)
+@pytest.mark.filterwarnings("default")
+def test_a_malformed_file_gives_an_answer_or_one_clear_error(run, tmp_path, content):
+    path = tmp_path / "table.csv"
+    path.write_bytes(content)
+    code, out, err = run("select", path, "-t", "y", "--json")
+    if code == 0:
+        result = json.loads(out)
+        assert 0 < result["sigma"] < np.inf
+    else:
+        assert (code, out) in [(1, ""), (2, "")]
+        assert err.splitlines()[-1].startswith("Error: ")
+        assert "JACRIDGE_DEBUG" not in err, err
+
+
+# the real thing
+
+
+@pytest.mark.slow
+def test_the_command_runs_in_its_own_process(boxes):
+    command = [sys.executable, "-c", "from jacridge.cli import main; main()"]
+    args = ["select", str(boxes), "-t", "weight", "--json"]
+    done = subprocess.run([*command, *args], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["n_samples"] == 40
+
+
+@pytest.mark.parametrize("command", ["", "select", "compare", "fit", "predict"])
+def test_help_has_an_example(run, command):
+    code, out, _ = run(*command.split(), "--help")
+    assert code == 0
+    assert "jacridge " + (command or "compare") in out
