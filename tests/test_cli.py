@@ -183,6 +183,23 @@ def test_fit_tells_what_it_did(run, boxes, tmp_path):
     assert result["model"] == str(path)
     assert (result["n_samples"], result["n_features"]) == (40, 4)
     assert 0 < result["loo_r2"] <= 1
+    assert result["diagnosis"]["condition"]["value"] > 1
+
+
+def test_fit_notes_what_speaks_against_it(run, boxes, tmp_path):
+    """A bandwidth far below the distance of neighbours predicts the mean everywhere."""
+    args = ("-t", "weight", "-o", tmp_path / "m.skops", "--drop", "colour", "--rule", "0.01")
+    code, out, err = run("fit", boxes, *args)
+    assert code == 0
+    assert "diagnosis" not in out
+    assert "Note: Leave-one-out would gain" in err
+
+
+def test_two_rows_and_a_bandwidth_are_enough_for_a_model(run, tmp_path):
+    (tmp_path / "two.csv").write_text("x,y\n1,2\n3,4\n")
+    args = ("-t", "y", "-o", tmp_path / "m.skops", "--rule", "1.5", "--json")
+    result = as_json(run("fit", tmp_path / "two.csv", *args))
+    assert (result["loo_r2"], result["diagnosis"]) == (None, {})
 
 
 def test_predict_prints_csv_without_an_output_file(run, model, boxes):
@@ -202,6 +219,20 @@ def test_a_row_with_a_missing_value_has_no_prediction_and_keeps_its_place(run, m
     assert [cell is None for cell in cells] == [True, False, True, False]
     assert cells[1] == pytest.approx(2 * 3 + 1, abs=0.5)  # the model is smooth, not exact
     assert "2 of 4 rows have missing values and no prediction" in err
+
+
+def test_an_interval_is_the_estimator_s_own(run, tmp_path, table):
+    X, y = table
+    pl.DataFrame(X, schema=["a", "b", "c"]).with_columns(y=y).write_csv(tmp_path / "t.csv")
+    args = ("-t", "y", "-o", tmp_path / "m.skops", "--no-standardize", "--rule", "loo")
+    run("fit", tmp_path / "t.csv", *args)
+    args = ("--interval", "0.8", "--json")
+    out = as_json(run("predict", tmp_path / "m.skops", tmp_path / "t.csv", *args))["predictions"]
+
+    est = jacridge.JacobianKernelRidge("loo").fit(X, y)
+    lower, upper = est.predict_interval(X, coverage=0.8)
+    np.testing.assert_allclose(out["lower"], lower, rtol=1e-7)
+    np.testing.assert_allclose(out["upper"], upper, rtol=1e-7)
 
 
 def test_predict_with_strict_refuses_missing_values(run, model, tmp_path):

@@ -26,7 +26,7 @@ def compare_rules(
     y: npt.NDArray[np.float64],
     rules: Sequence[str],
     *,
-    alpha: Any = 1e-3,
+    alpha: float | str = 1e-3,
     splits: int = 10,
     prepare: TransformerMixin | None = None,
     random_state: int = 0,
@@ -48,12 +48,15 @@ def compare_rules(
     return [_summary(rule, outcomes[rule]) for rule in rules]
 
 
-def _outcome(rule: str, alpha: Any, X: Any, y: Any, X_test: Any, y_test: Any) -> dict[str, Any]:
+def _outcome(
+    rule: str, alpha: float | str, X: Any, y: Any, X_test: Any, y_test: Any
+) -> dict[str, Any]:
     """What one rule gives on one split, or why it gives nothing."""
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
         try:
-            choice = select_bandwidth(X, y, rule, alpha=alpha, random_state=0)
+            penalty = "auto" if rule == "auto" else alpha  # its point is to choose both
+            choice = select_bandwidth(X, y, rule, alpha=penalty, random_state=0)
             model = JacobianKernelRidge(choice.sigma, choice.alpha).fit(X, y)
             r2 = r2_score(y_test, model.predict(X_test))
         except (ValueError, ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:

@@ -180,6 +180,7 @@ def compare(
             note(f"{row['rule']}: {text}")
     if plot:
         save_picture(table, plot)
+        note(f"the picture is in {plot}.")
     summary = {"data": file or "diabetes", "n_samples": len(rows.y), "splits": splits}
     show({**summary, "rules": table}, as_json=as_json, text=_rules_text(table))
 
@@ -211,6 +212,7 @@ def fit(
     pipeline.fit(rows.X.select(rows.numbers + rows.texts), rows.y)
     seconds = perf_counter() - start
     save_model(output, SavedModel(pipeline, rows.target, rows.numbers, rows.texts))
+    diagnosis = _diagnosis(estimator)
     result = {
         "model": output,
         "rule": rule,
@@ -219,12 +221,15 @@ def fit(
         "solver": estimator.solver_,
         "n_samples": len(rows.y),
         "n_features": estimator.n_features_in_,
-        "loo_r2": _loo_r2(estimator, rows.y),
+        "loo_r2": diagnosis.get("leave-one-out R2", {}).get("value", np.nan),
         "seconds": seconds,
         "target": rows.target,
         "rows_left_out": rows.n_dropped,
     }
-    show(result, as_json=as_json)
+    show({**result, "diagnosis": diagnosis} if as_json else result, as_json=as_json)
+    for finding in diagnosis.values():
+        if finding["warning"]:
+            note(finding["sentence"])
 
 
 @app.command(epilog="Example: jacridge predict model.skops new.csv -o out.csv --interval 0.9")
@@ -330,9 +335,12 @@ def _sampled(rows: Rows, most: int) -> Rows:
     return Rows(rows.X[some], rows.y[some], rows.target, rows.n_dropped)
 
 
-def _loo_r2(estimator: JacobianKernelRidge, y: np.ndarray) -> float:
-    """Share of the variance of y that leave-one-out predictions explain."""
-    return float(1 - np.square(estimator.loo_residuals_).mean() / y.var()) if y.var() else np.nan
+def _diagnosis(estimator: JacobianKernelRidge) -> dict[str, Any]:
+    """What speaks for and against the fit; nothing where too few rows differ to tell."""
+    try:
+        return estimator.diagnose().dict() if len(estimator.X_fit_) >= 5 else {}
+    except ValueError:
+        return {}
 
 
 def _rules_text(table: list[dict[str, Any]]) -> str:
