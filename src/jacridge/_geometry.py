@@ -138,7 +138,9 @@ def _euclidean_neighbours(X: Array, rng: np.random.Generator | None) -> Array:
     if len(X) > NEIGHBOUR_ROWS:
         rng = np.random.default_rng() if rng is None else rng
         asked = rng.choice(len(X), NEIGHBOUR_SAMPLE, replace=False)
-    _, found = NearestNeighbors(n_neighbors=2).fit(X).kneighbors(X[asked])
+    # With many columns scikit-learn expands |x - z|^2, which loses digits far from the origin.
+    centred = X - np.median(X, axis=0)
+    _, found = NearestNeighbors(n_neighbors=2).fit(centred).kneighbors(centred[asked])
     # A row's own index need not come first where distances are rounded to zero.
     other = np.where(found[:, 0] == asked, found[:, 1], found[:, 0])
     return np.asarray(np.linalg.norm(X[asked] - X[other], axis=1))
