@@ -1,0 +1,192 @@
+"""Diameter and neighbour distances: against all pairs, on data of every shape."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.spatial.distance import pdist
+
+import naive
+from jacridge import _geometry
+from jacridge._geometry import (
+    diameter,
+    embedding_dimension,
+    neighbour_spacing,
+    trimmed_diameter,
+)
+
+
+def sphere(rng, n, p):
+    X = rng.standard_normal((n, p))
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+SHAPES = {
+    "normal": lambda rng, n, p: rng.standard_normal((n, p)),
+    "cube": lambda rng, n, p: rng.uniform(size=(n, p)),
+    "sphere": sphere,
+    "two clusters": lambda rng, n, p: (
+        rng.standard_normal((n, p)) + 100 * rng.integers(2, size=(n, 1))
+    ),
+    "outliers": lambda rng, n, p: rng.standard_cauchy((n, p)),
+    "one outlier": lambda rng, n, p: rng.standard_normal((n, p)) + 1e9 * np.eye(n, 1, k=-1),
+    "far away": lambda rng, n, p: rng.standard_normal((n, p)) + 1e8,
+    "tiny": lambda rng, n, p: 1e-100 * rng.standard_normal((n, p)),
+    "huge": lambda rng, n, p: 1e149 * rng.uniform(-1, 1, size=(n, p)),
+    "unlike scales": lambda rng, n, p: rng.standard_normal((n, p)) * np.geomspace(1, 1e8, p),
+    "integers": lambda rng, n, p: rng.integers(-2, 3, size=(n, p)).astype(float),
+    "duplicates": lambda rng, n, p: np.repeat(rng.standard_normal((n // 4 + 1, p)), 4, axis=0),
+    "a line": lambda rng, n, p: rng.standard_normal((n, 1)) * np.ones(p),
+}
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, 30])
+@pytest.mark.parametrize("n", [2, 3, 50, 1200])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_diameter_is_the_largest_distance_of_all_pairs(rng, shape, n, p):
+    X = SHAPES[shape](rng, n, p)
+    assert diameter(X) == pytest.approx(pdist(X).max(), rel=1e-12)
+
+
+@given(
+    X=arrays(float, st.tuples(st.integers(2, 30), st.integers(1, 4)), elements=st.floats(-10, 10))
+)
+def test_the_diameter_is_that_of_all_pairs_for_rows_of_any_kind(X):
+    assert diameter(X) == pytest.approx(naive.diameter(naive.distances(X, X)), rel=1e-12)
+
+
+@given(scale=st.floats(1e-90, 1e90), seed=st.integers(0, 99))
+def test_the_diameter_scales_with_the_rows_and_ignores_their_order(scale, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 3))
+    scaled = diameter(scale * X[rng.permutation(40)])
+    assert scaled == pytest.approx(scale * diameter(X), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_single_rows_as_blocks_and_no_first_guess_find_the_same_diameter(monkeypatch, seed):
+    """All rows of a sphere are outermost: the search has to look at each."""
+    X = sphere(np.random.default_rng(seed), 200, 3)
+    monkeypatch.setattr(_geometry, "_sweep", lambda X, r2: 0.0)
+    monkeypatch.setattr(_geometry, "_block_rows", lambda width: 1)
+    assert diameter(X) == pytest.approx(pdist(X).max(), rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 5])
+def test_equal_rows_have_no_diameter(n):
+    assert diameter(np.full((n, 3), 0.1)) == 0
+
+
+@pytest.mark.parametrize("shape", ["normal", "sphere", "one outlier"])
+def test_the_diameter_takes_memory_for_rows_not_for_pairs(rng, shape):
+    X = SHAPES[shape](rng, 6000, 4)
+    tracemalloc.start()
+    diameter(X)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # A few copies of X and one block of distances; all pairs would take 288 MB.
+    assert peak < 6 * X.nbytes + 3 * 8 * _geometry.rows_per_block(6000) * 6000
+
+
+@pytest.mark.parametrize("share", [0, 0.1, 0.5])
+@pytest.mark.parametrize("p", [1, 3])
+def test_the_trimmed_diameter_leaves_out_the_rows_farthest_from_the_median(rng, share, p):
+    X = rng.standard_cauchy((60, p))
+    far = [np.linalg.norm(x - np.median(X, axis=0)) for x in X]
+    kept = [x for _, x in sorted(zip(far, X.tolist(), strict=True))][: 60 - round(share * 60)]
+    expected = pdist(np.array(kept)).max()
+    assert trimmed_diameter(X, share) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_largest_geodesic_is_that_of_all_pairs(rng):
+    X = np.column_stack([rng.uniform(40, 52, 15), rng.uniform(-5, 9, 15)])
+    expected = naive.diameter(naive.geodesics(X, X))
+    # Vincenty's formula is good to a millimetre.
+    assert diameter(X, "geodesic") == pytest.approx(expected, abs=1e-3)
+
+
+def test_one_block_of_geodesics_or_many_agree(rng, monkeypatch):
+    X = np.column_stack([rng.uniform(-90, 90, 20), rng.uniform(-180, 180, 20)])
+    whole = diameter(X, "geodesic"), neighbour_spacing(X, "geodesic")
+    monkeypatch.setattr(_geometry, "rows_per_block", lambda width: 3)
+    assert (diameter(X, "geodesic"), neighbour_spacing(X, "geodesic")) == whole
+
+
+def test_the_diameter_of_given_distances_is_their_largest(rng):
+    X = rng.standard_normal((10, 2))
+    D = naive.distances(X, X)
+    assert diameter(D, "precomputed") == D.max()
+
+
+@pytest.mark.parametrize("p", [1, 2, 30])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_spacing_is_the_median_distance_of_distinct_neighbours(rng, shape, p):
+    X = SHAPES[shape](rng, 60, p)
+    spacing, n_equal = neighbour_spacing(X)
+    expected, expected_equal = naive.neighbour_spacing(X)
+    assert spacing == pytest.approx(expected, rel=1e-12)
+    assert n_equal == expected_equal
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_the_spacing_of_a_few_rows_is_that_of_all_pairs(rng, n):
+    X = rng.standard_normal((n, 2))
+    assert neighbour_spacing(X)[0] == pytest.approx(naive.neighbour_spacing(X)[0], rel=1e-12)
+
+
+def test_geodesic_neighbours_are_those_of_all_pairs(rng):
+    X = np.column_stack([rng.uniform(40, 52, 11), rng.uniform(-5, 9, 11)])
+    X = np.vstack([X, X[:3]])
+    spacing, n_equal = neighbour_spacing(X, "geodesic")
+    # Vincenty's formula is good to a millimetre.
+    assert spacing == pytest.approx(naive.neighbour_spacing(X, naive.vincenty)[0], abs=1e-3)
+    assert n_equal == 3
+
+
+def test_given_distances_have_the_spacing_of_their_rows(rng):
+    X = np.repeat(rng.standard_normal((15, 2)), [1, 2, 3] * 5, axis=0)
+    expected = naive.neighbour_spacing(X)
+    found = neighbour_spacing(naive.distances(X, X), "precomputed")
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "geodesic", "precomputed"])
+def test_equal_rows_have_no_spacing_and_all_but_one_are_counted(metric):
+    X = np.zeros((4, 4)) if metric == "precomputed" else np.full((4, 2), 45.0)
+    assert neighbour_spacing(X, metric) == (0.0, 3)
+
+
+def test_the_spacing_of_many_rows_is_that_of_a_sample(rng, monkeypatch):
+    X = rng.uniform(size=(3000, 2))
+    exact = neighbour_spacing(X)[0]
+    monkeypatch.setattr(_geometry, "NEIGHBOUR_ROWS", 100)
+    monkeypatch.setattr(_geometry, "NEIGHBOUR_SAMPLE", 1000)
+    sampled = neighbour_spacing(X, rng=np.random.default_rng(0))[0]
+    # The median of 1000 draws is within a few parts in a hundred of that of all.
+    assert sampled == pytest.approx(exact, rel=0.1)
+    assert sampled != exact
+    assert sampled == neighbour_spacing(X, rng=np.random.default_rng(0))[0]
+
+
+@pytest.mark.parametrize("p", [1, 2, 5])
+def test_distances_span_as_many_dimensions_as_their_rows_have(rng, p):
+    X = rng.standard_normal((120, p)) * np.linspace(1, 0.3, p)
+    assert embedding_dimension(naive.distances(X, X)) == p
+
+
+def test_columns_below_a_tenth_of_the_largest_one_are_no_dimension(rng):
+    X = rng.standard_normal((60, 2)) * [1, 0.03]
+    assert embedding_dimension(naive.distances(X, X)) == 1
+
+
+def test_only_evenly_chosen_rows_of_a_large_matrix_are_looked_at(rng):
+    X = rng.standard_normal((60, 2))
+    X[::3, 1] = 0
+    assert embedding_dimension(naive.distances(X, X), largest=20) == 1
+
+
+def test_equal_rows_span_one_dimension():
+    assert embedding_dimension(np.zeros((5, 5))) == 1
