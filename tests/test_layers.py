@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent / "src" / "jacridge"
 FILES = sorted(ROOT.rglob("*.py"))
 
 SOLVERS = {"_distances", "_kernels", "_solvers", "_spectrum", "_nystrom", "_bandwidth"}
-CORE = SOLVERS | {"theory", "_geometry", "_problem", "_search", "_selectors", "_dask"}
+CORE = SOLVERS | {"theory", "_geometry", "_problem", "_search", "_auto", "_selectors", "_dask"}
 # The public names of `jacridge` itself, and what stands beside them.
 DOORS = {"jacridge", "theory", "plots", "datasets", "diagnostics"}
 
@@ -29,7 +29,8 @@ MAY_IMPORT = {
     "_dask": {"_nystrom", "_geometry"},
     "_search": SOLVERS,
     "_problem": {"_distances", "_geometry", "theory", "_kernels", "_spectrum"},
-    "_selectors": {"_problem", "_distances", "_bandwidth", "_search"},
+    "_auto": {"_problem", "_search", "_solvers"},
+    "_selectors": {"_auto", "_problem", "_distances", "_bandwidth", "_search"},
     "_estimator": CORE | {"diagnostics"},
     "__init__": CORE | {"_estimator"},
     "plots": set(),

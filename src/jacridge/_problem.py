@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
@@ -110,16 +109,18 @@ class Problem:
         return theory.even_spacing(self.n, self.p, self.l_max)
 
     @cached_property
+    def _neighbours(self) -> tuple[float, int]:
+        return _geometry.neighbour_spacing(self.X, self.metric, self.rng)
+
+    @property
     def neighbour_spacing(self) -> float:
         """Median distance of nearest neighbours among distinct rows."""
-        spacing, n_equal = _geometry.neighbour_spacing(self.X, self.metric, self.rng)
-        if n_equal > len(self.X) // 2:
-            warnings.warn(
-                f"{n_equal} of {len(self.X)} rows are equal to another one; the median neighbour "
-                "distance is that of the distinct rows.",
-                stacklevel=2,
-            )
-        return spacing
+        return self._neighbours[0]
+
+    @property
+    def n_equal(self) -> int:
+        """How many rows are equal to another one before them."""
+        return self._neighbours[1]
 
     @cached_property
     def variance(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _bandwidth
+from ._auto import auto
 from ._checks import Array, check_choice, check_grid, check_number, check_rows, check_targets
 from ._distances import METRICS
 from ._problem import Problem
@@ -108,6 +110,12 @@ def _jacobian(problem: Problem) -> float:
 
 
 def _jacobian_median(problem: Problem) -> float:
+    if problem.n_equal > len(problem.X) // 2:
+        warnings.warn(
+            f"{problem.n_equal} of {len(problem.X)} rows are equal to another one; the median "
+            "neighbour distance is that of the distinct rows.",
+            stacklevel=2,
+        )
     return _bandwidth.jacobian_bandwidth(problem.n, problem.neighbour_spacing, problem.lam)
 
 
@@ -161,6 +169,11 @@ def _joint(problem: Problem, criterion: str, low: float, high: float, points: in
     return Found(*found.best())
 
 
+def _auto(problem: Problem) -> Found:
+    criterion = _criterion_of(problem) if isinstance(problem.alpha, str) else "loo"
+    return Found(*auto(problem, criterion))
+
+
 def _all_scales(problem: Problem) -> tuple[float, float]:
     """From a quarter of the neighbour distance, where the kernel is diagonal, to l_max."""
     return problem.neighbour_spacing / 4, problem.l_max
@@ -183,6 +196,7 @@ SELECTORS: dict[str, Rule] = {
     "mml": _search("mml", _all_scales, points=15),
     "jacobian_loo": _search("loo", _around_jacobian, points=7),
     "jacobian_mml": _search("mml", _around_jacobian, points=7),
+    "auto": _auto,
 }
 RULES = tuple(SELECTORS)
 

@@ -1,0 +1,123 @@
+"""The joint search over sigma and lambda made cheap: few rows first, all rows for the last steps.
+
+A grid on few rows shows the course of the criterion's valley, a few factorisations on all rows
+where its bottom lies. From m rows to n the bandwidth is carried by the square root of the
+Jacobian's own law, (n - 1)^(1/p) - 1: for a function of smoothness s the best bandwidth falls
+like n^(-1 / (2 s + p)), which at s = p / 2, the least smoothness at which a kernel's space of
+functions has values at points, is half the exponent of the spacing, n^(-1 / p).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg import LinAlgError
+
+from ._checks import Array
+from ._problem import Problem
+from ._search import CRITERIA, LAMBDAS, Surface, best_lambdas, surface, vertex
+from ._solvers import factor
+
+FIRST_ROWS = 500
+FIRST_SIGMAS = 10
+# The bottom is looked for on all rows up to this number, then on as many of them.
+LAST_ROWS = 3000
+LAST_SIGMAS = np.array([1 / 3, 0.6, 1.0, 1.6])
+LAST_STEP = np.log(2.5)
+
+
+def auto(problem: Problem, criterion: str) -> tuple[float, float | Array]:
+    """Bandwidth and penalty (one for each target) at the minimum of a criterion."""
+    rng = np.random.default_rng() if problem.rng is None else problem.rng
+    order = rng.permutation(len(problem.w))
+    part = problem.part(order[:FIRST_ROWS])
+    found = _on_a_grid(part, criterion)
+    sigma, lams = found.best()
+    if len(order) > FIRST_ROWS and len(lams) == 1:
+        first, part = part, problem.part(order[:LAST_ROWS])
+        sigma, lams = _along_valley(part, criterion, found, _carried(first, part))
+    sigma *= _carried(part, problem)
+    if problem.spectra is not None and isinstance(problem.alpha, str):
+        lams = best_lambdas(LAMBDAS, getattr(problem.spectrum(sigma), criterion)(LAMBDAS))
+    return sigma, lams if isinstance(problem.alpha, str) else problem.lam
+
+
+def _carried(part: Problem, whole: Problem) -> float:
+    """Factor on sigma from the rows of a part to more rows."""
+    growth = [np.expm1(np.log(max(q.n - 1, 2.0)) / whole.p) for q in (part, whole)]
+    return float(np.sqrt(growth[0] / growth[1]))
+
+
+def _lambdas(problem: Problem) -> Array:
+    return LAMBDAS if isinstance(problem.alpha, str) else np.array([problem.lam])
+
+
+def _on_a_grid(part: Problem, criterion: str) -> Surface:
+    """All bandwidths and penalties, from half the neighbour distance to l_max or sigma_0."""
+    high = max(part.l_max, part.even_spacing)
+    sigmas = np.geomspace(part.neighbour_spacing / 2, high, FIRST_SIGMAS)
+    return surface(part.spectrum, _scale(part), sigmas, _lambdas(part), criterion)
+
+
+def _scale(part: Problem) -> Array:
+    return np.asarray((part.targets**2).mean(axis=0))
+
+
+def _along_valley(
+    part: Problem, criterion: str, found: Surface, carried: float
+) -> tuple[float, Array]:
+    """The bottom of the valley on more rows, whose course is known from fewer.
+
+    Good penalties fall as bandwidths grow, so that a search along one of them alone would go
+    wrong: the penalty goes along with the bandwidth as it did on fewer rows. Each point costs a
+    Cholesky factorisation, where a whole row of penalties would cost an eigendecomposition.
+    """
+    objective = _objective(part, criterion)
+    known = np.log(found.sigmas * carried)
+    course = np.log([best_lambdas(found.lams, values)[0] for values in found.values])
+
+    def lam_at(sigma: float) -> float:
+        return float(np.exp(np.interp(np.log(sigma), known, course)))
+
+    sigmas = found.best()[0] * carried * LAST_SIGMAS
+    values = np.array([objective(sigma, lam_at(sigma)) for sigma in sigmas])
+    sigma = vertex(sigmas, values, int(np.argmin(values)))
+    lam = lam_at(sigma)
+    if isinstance(part.alpha, str):
+        low, high = LAMBDAS[[0, -1]]
+        lam = line_minimum(lambda v: objective(sigma, min(max(v, low), high)), lam, LAST_STEP)
+        lam = min(max(lam, low), high)
+    return sigma, np.array([lam])
+
+
+def _objective(part: Problem, criterion: str) -> Callable[[float, float], float]:
+    y, w = part.targets, part.w
+
+    def objective(sigma: float, lam: float) -> float:
+        try:
+            A = factor(part.pairs.kernel(sigma), lam / w)
+        except LinAlgError:
+            return np.inf
+        return float(CRITERIA[criterion](A, y, w)[0])
+
+    return objective
+
+
+def line_minimum(f: Callable[[float], float], x: float, step: float, moves: int = 5) -> float:
+    """Minimum of f along log x: downhill by steps, then the parabola of the last three points."""
+    values: dict[int, float] = {}
+
+    def at(i: int) -> float:
+        if i not in values:
+            values[i] = f(float(x * np.exp(i * step)))
+        return values[i]
+
+    i = 0
+    for _ in range(moves):
+        lower = min((i, i - 1, i + 1), key=at)
+        if lower == i:
+            break
+        i = lower
+    grid = x * np.exp(step * np.arange(i - 1, i + 2))
+    return vertex(grid, np.array([values.get(j, np.inf) for j in range(i - 1, i + 2)]), 1)

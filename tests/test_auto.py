@@ -1,0 +1,83 @@
+"""bandwidth="auto": nearly the full joint search, on few rows first."""
+
+import numpy as np
+import pytest
+
+from jacridge import JacobianKernelRidge, select_bandwidth
+from jacridge._auto import line_minimum
+
+
+def noisy(rng, n, p=3):
+    X = rng.standard_normal((n, p))
+    return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] ** 2 + 0.2 * rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("n", [80, 700])
+def test_auto_predicts_as_well_as_the_joint_search_on_all_rows(rng, n):
+    X, y = noisy(rng, n)
+    X_new, y_new = noisy(rng, 500)
+
+    auto = JacobianKernelRidge("auto", "auto", random_state=0).fit(X, y).score(X_new, y_new)
+    full = JacobianKernelRidge("loo", "loo").fit(X, y).score(X_new, y_new)
+    # Two searches on other grids of bandwidths: their test R2 differ by what 500 rows can tell.
+    assert auto > full - 0.01
+
+
+def test_auto_finds_the_penalty_that_the_noise_asks_for(rng):
+    X, y = noisy(rng, 600)
+    quiet = select_bandwidth(X, y, "auto", alpha="auto", random_state=0)
+    loud = select_bandwidth(
+        X, y + 2 * rng.standard_normal(600), "auto", alpha="auto", random_state=0
+    )
+    assert loud.alpha > 3 * quiet.alpha
+
+
+def test_auto_keeps_a_penalty_that_is_given(rng):
+    choice = select_bandwidth(*noisy(rng, 600), "auto", alpha=0.37, random_state=0)
+    assert choice.alpha == 0.37
+
+
+def test_auto_is_the_same_for_the_same_random_state(rng):
+    X, y = noisy(rng, 600)
+    first, second = (
+        JacobianKernelRidge("auto", "auto", random_state=3).fit(X, y) for _ in range(2)
+    )
+    assert first.bandwidth_ == second.bandwidth_
+    assert first.alpha_ == second.alpha_
+
+
+def test_several_targets_share_a_bandwidth_and_have_a_penalty_each(rng):
+    X, y = noisy(rng, 600)
+    Y = np.column_stack([y, X[:, 0] + rng.standard_normal(600)])
+    est = JacobianKernelRidge("auto", "auto", random_state=0).fit(X, Y)
+
+    assert np.ndim(est.bandwidth_) == 0
+    assert est.alpha_.shape == (2,)
+    assert est.alpha_[1] > est.alpha_[0]
+
+
+def test_the_bandwidth_scales_with_the_features(rng):
+    X, y = noisy(rng, 600)
+    ours, scaled = (
+        select_bandwidth(c * X, y, "auto", alpha="auto", random_state=0).sigma for c in (1, 8)
+    )
+    assert scaled == pytest.approx(8 * ours, rel=1e-6)
+
+
+@pytest.mark.parametrize("rule", ["gcv", "mml"])
+def test_auto_takes_the_criterion_of_the_penalty(rng, rule):
+    X, y = noisy(rng, 200)
+    auto = select_bandwidth(X, y, "auto", alpha=rule, random_state=0)
+    full = select_bandwidth(X, y, rule, alpha=rule)
+    # Both are minima of the same criterion between points of different grids.
+    assert auto.sigma == pytest.approx(full.sigma, rel=0.25)
+
+
+def test_line_minimum_walks_downhill_and_ends_at_the_vertex():
+    found = line_minimum(lambda x: (np.log(x) - 1.7) ** 2, x=1.0, step=0.5)
+    assert found == pytest.approx(np.exp(1.7))
+
+
+def test_line_minimum_stops_at_a_wall():
+    found = line_minimum(lambda x: np.inf if x > 2 else -x, x=1.9, step=0.5)
+    assert found == 1.9
