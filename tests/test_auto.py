@@ -81,3 +81,44 @@ def test_line_minimum_walks_downhill_and_ends_at_the_vertex():
 def test_line_minimum_stops_at_a_wall():
     found = line_minimum(lambda x: np.inf if x > 2 else -x, x=1.9, step=0.5)
     assert found == 1.9
+
+
+def test_penalties_to_choose_from_can_be_given(rng):
+    X, y = noisy(rng, 100)
+    free = select_bandwidth(X, y, alpha="loo").alpha[0]
+    given = select_bandwidth(X, y, alpha=[free / 10, free, 10 * free]).alpha[0]
+    # The parabola through three points a decade apart ends nearer to the middle one.
+    assert free / 10**0.5 < given < free * 10**0.5
+
+
+@pytest.mark.parametrize("alpha", [[], [0.1, -1], [np.nan], [[1.0, 2.0]]])
+def test_a_list_of_penalties_must_be_positive(rng, alpha):
+    with pytest.raises(ValueError, match="`alpha` must be a list of finite numbers > 0"):
+        select_bandwidth(*noisy(rng, 20), alpha=alpha)
+
+
+@pytest.mark.parametrize(("bandwidth", "alpha"), [("auto", "auto"), ("mml", 1e-3), (1.0, "loo")])
+def test_a_constant_target_is_predicted_with_a_warning(rng, bandwidth, alpha):
+    X, _ = noisy(rng, 50)
+    with pytest.warns(UserWarning, match="`y` is constant"):
+        est = JacobianKernelRidge(bandwidth, alpha).fit(X, np.full(50, 7.0))
+    assert np.array_equal(est.predict(X), np.full(50, 7.0))
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_auto_works_from_three_rows_on(rng, n):
+    X, y = noisy(rng, n)
+    assert np.isfinite(JacobianKernelRidge("auto", "auto").fit(X, y).predict(X)).all()
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_auto_says_that_it_needs_three_rows(rng, n):
+    with pytest.raises(ValueError, match=f"n_samples >= 3, got n_samples={n}"):
+        JacobianKernelRidge("auto", "auto").fit(*noisy(rng, n))
+
+
+@pytest.mark.parametrize("coverage", [0, 1, -0.1, np.nan])
+def test_a_coverage_must_lie_between_0_and_1(rng, coverage):
+    est = JacobianKernelRidge().fit(*noisy(rng, 20))
+    with pytest.raises(ValueError, match="`coverage` must be a finite number > 0 and < 1"):
+        est.predict_interval(np.zeros((1, 3)), coverage=coverage)

@@ -16,7 +16,7 @@ from scipy.linalg import LinAlgError
 
 from ._checks import Array
 from ._problem import Problem
-from ._search import CRITERIA, LAMBDAS, Surface, best_lambdas, surface, vertex
+from ._search import CRITERIA, Surface, best_lambdas, surface, vertex
 from ._solvers import factor
 
 FIRST_ROWS = 500
@@ -39,7 +39,7 @@ def auto(problem: Problem, criterion: str) -> tuple[float, float | Array]:
         sigma, lams = _along_valley(part, criterion, found, _carried(first, part))
     sigma *= _carried(part, problem)
     if problem.spectra is not None and isinstance(problem.alpha, str):
-        lams = best_lambdas(LAMBDAS, getattr(problem.spectrum(sigma), criterion)(LAMBDAS))
+        lams = best_lambdas(problem.lams, getattr(problem.spectrum(sigma), criterion)(problem.lams))
     return sigma, lams if isinstance(problem.alpha, str) else problem.lam
 
 
@@ -50,7 +50,7 @@ def _carried(part: Problem, whole: Problem) -> float:
 
 
 def _lambdas(problem: Problem) -> Array:
-    return LAMBDAS if isinstance(problem.alpha, str) else np.array([problem.lam])
+    return problem.lams if isinstance(problem.alpha, str) else np.array([problem.lam])
 
 
 def _on_a_grid(part: Problem, criterion: str) -> Surface:
@@ -85,7 +85,7 @@ def _along_valley(
     sigma = vertex(sigmas, values, int(np.argmin(values)))
     lam = lam_at(sigma)
     if isinstance(part.alpha, str):
-        low, high = LAMBDAS[[0, -1]]
+        low, high = part.lams[[0, -1]]
         lam = line_minimum(lambda v: objective(sigma, min(max(v, low), high)), lam, LAST_STEP)
         lam = min(max(lam, low), high)
     return sigma, np.array([lam])

@@ -195,9 +195,12 @@ def check_weights(sample_weight: npt.ArrayLike | None, X: Array) -> Array:
     return w
 
 
-def check_grid(grid: npt.ArrayLike) -> Array:
-    """Bandwidths as an array, all positive and finite."""
-    sigmas = np.atleast_1d(np.asarray(grid, dtype=np.float64))
-    if sigmas.ndim != 1 or not sigmas.size or not np.isfinite(sigmas).all() or sigmas.min() <= 0:
-        raise ValueError(f"`grid` must be a list of finite bandwidths > 0, got {grid!r}.")
-    return sigmas
+def check_positive(name: str, grid: npt.ArrayLike) -> Array:
+    """Numbers as an array of one dimension, at least one, all positive and finite."""
+    try:
+        values = np.atleast_1d(np.asarray(grid, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"`{name}` must be a list of finite numbers > 0, got {grid!r}.") from error
+    if values.ndim != 1 or not values.size or not np.isfinite(values).all() or values.min() <= 0:
+        raise ValueError(f"`{name}` must be a list of finite numbers > 0, got {grid!r}.")
+    return values

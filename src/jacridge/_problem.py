@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,10 @@ from ._spectrum import spectrum
 PAIRS = 2_000_000
 
 
+# Where lambda is looked for, if it is not given.
+LAMBDAS = np.logspace(-6, 2, 17)
+
+
 @dataclass(frozen=True)
 class Problem:
     """What a rule may look at: the training data and what follows from them, made when asked for.
@@ -30,23 +34,27 @@ class Problem:
     ----------
     X : ndarray of shape (n_samples, n_features), or distances if metric is "precomputed"
     y : ndarray of shape (n_samples, n_targets), centred, or None
-    alpha : ridge penalty, or the criterion that chooses it
+    alpha : ridge penalty, or the criterion that chooses it among `lams`
     w : ndarray of shape (n_samples,), the weights, all positive
     lam : ridge penalty, or where the choice of it starts
     """
 
     X: Array
     y: Array | None
-    alpha: float | str
+    alpha: float | str | Array
     w: Array
     metric: str = "euclidean"
     grid: Array | None = None
     rng: np.random.Generator | None = None
     spectra: Callable[[float], Any] | None = None
     lam: float = 1e-3
+    lams: Array = field(default_factory=LAMBDAS.copy)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.alpha, str):
+        if isinstance(self.alpha, np.ndarray):
+            object.__setattr__(self, "lams", self.alpha)
+            object.__setattr__(self, "alpha", "auto")
+        elif not isinstance(self.alpha, str):
             object.__setattr__(self, "lam", self.alpha)
 
     def with_lam(self, lam: float) -> Problem:

@@ -14,9 +14,6 @@ from ._checks import Array
 from ._kernels import Pairs
 from ._solvers import System, factor
 
-# Where lambda is looked for, if it is not given.
-LAMBDAS = np.logspace(-6, 2, 17)
-
 
 def loo(A: System, y: Array, w: Array) -> Array:
     """Weighted mean of the squared leave-one-out residuals, for each column of y."""

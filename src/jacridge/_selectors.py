@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from . import _bandwidth
 from ._auto import auto
-from ._checks import Array, check_choice, check_grid, check_number, check_rows, check_targets
+from ._checks import Array, check_choice, check_number, check_positive, check_rows, check_targets
 from ._distances import METRICS
 from ._problem import Problem
-from ._search import CRITERIA, LAMBDAS, best_lambdas, criterion_curve, minimise, surface
+from ._search import CRITERIA, best_lambdas, criterion_curve, minimise, surface
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ def _closed_form(bandwidth: Callable[[Problem], float]) -> Rule:
         if not isinstance(problem.alpha, str):
             return Found(sigma, problem.lam)
         for _ in range(5):  # sigma depends on lambda weakly, if at all: two rounds are usual
-            values = getattr(problem.spectrum(sigma), _criterion_of(problem))(LAMBDAS)
-            lams = best_lambdas(LAMBDAS, values)
+            values = getattr(problem.spectrum(sigma), _criterion_of(problem))(problem.lams)
+            lams = best_lambdas(problem.lams, values)
             problem = problem.with_lam(float(np.exp(np.log(lams).mean())))
             last, sigma = sigma, bandwidth(problem)
             if abs(sigma / last - 1) < 1e-3:
@@ -165,7 +165,7 @@ def _joint(problem: Problem, criterion: str, low: float, high: float, points: in
     sigmas = np.geomspace(low, high, points) if problem.grid is None else problem.grid
     scale = (problem.targets**2).mean(axis=0)
     name = _criterion_of(problem, default=criterion)
-    found = surface(problem.spectrum, scale, sigmas, LAMBDAS, name)
+    found = surface(problem.spectrum, scale, sigmas, problem.lams, name)
     return Found(*found.best())
 
 
@@ -199,10 +199,14 @@ SELECTORS: dict[str, Rule] = {
     "auto": _auto,
 }
 RULES = tuple(SELECTORS)
+# The rules that solve, and so look at y.
+SEARCHES = ("loo", "gcv", "mml", "jacobian_loo", "jacobian_mml", "auto")
 
 
 def find(bandwidth: Any, problem: Problem) -> Found:
     """What a number, a rule's name or a function of the problem stands for."""
+    if problem.y is not None and len(problem.y) > 1 and not problem.y.any():
+        return _find_without_y(bandwidth, problem)
     if isinstance(bandwidth, str):
         return SELECTORS[check_choice("bandwidth", bandwidth, RULES)](problem)
     if callable(bandwidth):
@@ -210,11 +214,26 @@ def find(bandwidth: Any, problem: Problem) -> Found:
     return _closed_form(lambda _: bandwidth)(problem)
 
 
-def check_alpha(alpha: Any) -> float | str:
-    """The penalty as a number, or the word that says how to choose it."""
+def _find_without_y(bandwidth: Any, problem: Problem) -> Found:
+    """The same for a constant y, which says nothing on bandwidth and penalty."""
+    solves = isinstance(bandwidth, str) and bandwidth in SEARCHES
+    if solves or isinstance(problem.alpha, str):
+        warnings.warn(
+            "`y` is constant, so that no bandwidth or penalty can be chosen by it: the Jacobian "
+            f"bandwidth and alpha={problem.lam:g} are taken where a choice was asked for, and the "
+            "constant is predicted.",
+            stacklevel=3,
+        )
+    return find("jacobian" if solves else bandwidth, replace(problem, y=None, alpha=problem.lam))
+
+
+def check_alpha(alpha: Any) -> float | str | Array:
+    """The penalty as a number, the word that says how to choose it, or those to choose from."""
     if isinstance(alpha, str):
         return check_choice("alpha", alpha, (*CRITERIA, "auto"))
-    return check_number("alpha", alpha, at_least=0)
+    if np.ndim(alpha) == 0:
+        return check_number("alpha", alpha, at_least=0)
+    return np.unique(check_positive("alpha", alpha))
 
 
 def select_bandwidth(
@@ -272,7 +291,7 @@ def select_bandwidth(
         alpha=check_alpha(alpha),
         w=np.ones(len(X)),
         metric=metric,
-        grid=None if grid is None else check_grid(grid),
+        grid=None if grid is None else check_positive("grid", grid),
         rng=np.random.default_rng(random_state),
     )
     found = find(rule, problem)

@@ -13,7 +13,7 @@ from . import theory
 from ._checks import Array
 from ._geometry import trimmed_diameter
 from ._problem import Problem
-from ._search import LAMBDAS, surface
+from ._search import surface
 
 __all__ = ["Diagnosis", "Finding", "diagnose"]
 
@@ -97,7 +97,7 @@ def _loo_gain(problem: Problem, sigma: float, lam: Array) -> float:
         np.expm1(np.log(problem.n - 1) / problem.p) / np.expm1(np.log(part.n - 1) / problem.p)
     )
     sigmas = np.geomspace(part.neighbour_spacing / 2, max(part.l_max, sigma), 10)
-    grid = surface(part.spectrum, scale, sigmas, LAMBDAS, "loo")
+    grid = surface(part.spectrum, scale, sigmas, problem.lams, "loo")
     values = part.spectrum(sigma).loo(np.unique(lam)) / np.maximum(scale, np.finfo(float).tiny)
     chosen = values[np.searchsorted(np.unique(lam), lam), np.arange(len(scale))]
     return float(max(0.0, chosen.mean() - grid.values.min(axis=1).mean(axis=1).min()))
