@@ -257,6 +257,23 @@ def test_predict_as_json_has_the_predictions(run, model, boxes):
     assert len(result["predictions"]["prediction"]) == 40
 
 
+# the paper's data
+
+
+def test_data_list_shows_licences_and_citations(run):
+    code, out, _ = run("data", "list")
+    assert code == 0
+    assert "wood_fibres: 25165 rows, 5 features, target Length\n  licence: " in out
+    assert out.count("  cite: ") == len(as_json(run("data", "list", "--json"))["data_sets"]) == 7
+
+
+def test_data_fetch_prints_where_a_file_is(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("JACRIDGE_DATA", str(tmp_path))
+    (tmp_path / "protein.csv").write_text("RMSD,F1\n")
+    assert run("data", "fetch", "protein") == (0, f"{tmp_path / 'protein.csv'}\n", "")
+    assert as_json(run("data", "path", "--json")) == {"folder": str(tmp_path)}
+
+
 # what goes wrong
 
 
@@ -281,6 +298,7 @@ def test_predict_as_json_has_the_predictions(run, model, boxes):
         (("compare", "--rules", "jacobian,magic"), "must be one of jacobian, "),
         (("compare", "--rules", ","), "must name at least one rule"),
         (("compare", "--splits", "0"), "Invalid value for '--splits'"),
+        (("data", "fetch", "nonsense"), "must be one of wood_fibres, "),
         (("fit", "{boxes}", "-t", "weight"), "Missing option '--output'"),
         (
             ("fit", "{boxes}", "-t", "weight", "-o", "m", "-r", "wide"),
@@ -415,8 +433,10 @@ def test_the_command_runs_in_its_own_process(boxes):
     assert json.loads(done.stdout)["n_samples"] == 40
 
 
-@pytest.mark.parametrize("command", ["", "select", "compare", "fit", "predict"])
+@pytest.mark.parametrize(
+    "command", ["", "select", "compare", "fit", "predict", "data", "data list", "data fetch"]
+)
 def test_help_has_an_example(run, command):
     code, out, _ = run(*command.split(), "--help")
     assert code == 0
-    assert "jacridge " + (command or "compare") in out
+    assert f"jacridge {command or 'compare'}" in out.split("Example:")[-1]

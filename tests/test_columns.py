@@ -5,7 +5,7 @@ import datetime
 import polars as pl
 import pytest
 
-from jacridge._columns import UnknownColumn, column_named, read_columns, read_rows
+from jacridge._columns import UnknownColumn, column_named, in_place, read_columns, read_rows
 from jacridge._tables import TableError
 
 CSV = """age,colour,height,weight
@@ -156,6 +156,12 @@ def test_new_rows_keep_their_holes_and_take_the_types_of_training(tmp_path):
     path = write(tmp_path, "zip,extra,age\n01,q,5\n02,q,\n")
     frame = read_columns(path, numbers=["age"], texts=["zip"])
     assert frame.rows() == [(5.0, "01"), (None, "02")]
+
+
+def test_results_of_complete_rows_return_to_their_places():
+    frame = pl.DataFrame({"a": [None, 1, 2, None], "b": ["x", "y", "z", None]})
+    out = in_place(pl.DataFrame({"r": [10, 20]}), frame)
+    assert out["r"].to_list() == [None, 10, 20, None]
 
 
 def test_new_rows_without_a_column_name_it(people):

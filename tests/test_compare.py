@@ -34,10 +34,10 @@ def test_every_rule_has_its_row(table):
     assert all(np.isfinite(row["r2_mean"]) and row["seconds"] > 0 for row in rows)
 
 
-def test_the_bar_moves_once_for_each_fit(table):
-    ticks = []
-    compare_rules(*table, ["jacobian", "scale"], splits=3, tick=lambda: ticks.append(1))
-    assert len(ticks) == 6
+def test_progress_is_told_before_each_fit(table):
+    told = []
+    compare_rules(*table, ["jacobian", "scale"], splits=2, progress=lambda *at: told.append(at))
+    assert told == [(0, 4, "jacobian"), (1, 4, "scale"), (2, 4, "jacobian"), (3, 4, "scale")]
 
 
 def test_a_rule_that_fails_is_told_beside_those_that_do_not(table, monkeypatch):

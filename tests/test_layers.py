@@ -43,8 +43,18 @@ MAY_IMPORT = {
     "_terminal": set(),
     "report": DOORS,
     "experiments": DOORS,
+    "_cli_paper": {"datasets", "experiments", "_terminal"},
     "cli": DOORS
-    | {"report", "experiments", "_tables", "_columns", "_model_file", "_compare", "_terminal"},
+    | {
+        "report",
+        "experiments",
+        "_tables",
+        "_columns",
+        "_model_file",
+        "_compare",
+        "_terminal",
+        "_cli_paper",
+    },
 }
 
 

@@ -98,6 +98,13 @@ def complete_rows(frame: pl.DataFrame, *, strict: bool) -> pl.DataFrame:
     return complete
 
 
+def in_place(results: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
+    """Results for the complete rows of a frame, each at its row, and nulls for the others."""
+    complete = ~frame.select(pl.any_horizontal(pl.all().is_null())).to_series()
+    position = pl.when(complete).then(complete.cast(pl.Int64).cum_sum() - 1)
+    return results.select(pl.all().gather(frame.select(position).to_series()))
+
+
 def column_named(names: Sequence[str], wanted: str) -> str:
     """The column of that name, or at that position: 1 is the first, -1 the last."""
     if wanted in names:

@@ -30,9 +30,9 @@ def compare_rules(
     splits: int = 10,
     prepare: TransformerMixin | None = None,
     random_state: int = 0,
-    tick: Callable[[], object] = lambda: None,
+    progress: Callable[[int, int, str], object] = lambda done, total, what: None,
 ) -> list[dict[str, Any]]:
-    """One summary for each rule; `tick` is called after each fit."""
+    """One summary for each rule; `progress` is told of each fit: done, total, rule."""
     if len(y) < 6:
         raise ValueError(f"A comparison needs at least 6 rows, got {len(y)}.")
     outcomes: dict[str, list[dict[str, Any]]] = {rule: [] for rule in rules}
@@ -43,8 +43,8 @@ def compare_rules(
             scaler = clone(prepare).fit(X_train)  # never sees the test rows
             X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
         for rule in rules:
+            progress(sum(map(len, outcomes.values())), splits * len(rules), rule)
             outcomes[rule].append(_outcome(rule, alpha, X_train, y[train], X_test, y[test]))
-            tick()
     return [_summary(rule, outcomes[rule]) for rule in rules]
 
 

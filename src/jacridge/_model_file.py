@@ -32,6 +32,18 @@ class SavedModel:
     numbers: list[str]
     texts: list[str]
 
+    def predictions(
+        self, X: pl.DataFrame, *, std: bool = False, interval: float | None = None
+    ) -> pl.DataFrame:
+        """Columns `prediction`, and `std`, `lower`, `upper` as asked for."""
+        features, model = self.pipeline[:-1].transform(X), self.pipeline[-1]
+        columns = {"prediction": model.predict(features)}
+        if std:
+            columns["std"] = model.predict(features, return_std=True)[1]
+        if interval is not None:
+            columns["lower"], columns["upper"] = model.predict_interval(features, coverage=interval)
+        return pl.DataFrame(columns)
+
     def unknown(self, X: pl.DataFrame) -> dict[str, int]:
         """Columns with categories that training did not have, and in how many rows."""
         if not self.texts:

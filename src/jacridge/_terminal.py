@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 
@@ -68,11 +69,14 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def progress(total: int, what: str) -> Iterator[Callable[[], object]]:
-    """A bar on stderr if that is a terminal, and a function that moves it by one."""
+def progress() -> Iterator[Callable[[int, int, str], object]]:
+    """A bar on stderr if that is a terminal; the function moves it to (done, total, what)."""
     console = Console(stderr=True)
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    text = TextColumn("{task.description}")
+    columns = (text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     hidden = not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda: bar.advance(task)
+        task = bar.add_task("", total=None)
+        yield lambda done, total, what: bar.update(
+            task, completed=done, total=total, description=escape(what)
+        )

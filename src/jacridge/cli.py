@@ -17,7 +17,8 @@ try:
     import polars as pl
     import typer
 
-    from ._columns import Rows, UnknownColumn, complete_rows, read_columns, read_rows
+    from ._cli_paper import data_app
+    from ._columns import Rows, UnknownColumn, complete_rows, in_place, read_columns, read_rows
     from ._compare import compare_rules, save_picture
     from ._model_file import SavedModel, columns_prepared, load_model, save_model
     from ._tables import write_table
@@ -95,6 +96,9 @@ NoHeader = Annotated[bool, typer.Option("--no-header", help="The first row is da
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
+app.add_typer(data_app, name="data")
+
+
 @app.callback(invoke_without_command=True)
 def version(
     asked: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
@@ -169,9 +173,9 @@ def compare(
     penalty = _alpha(alpha)
     rows = _sampled(_read_or_diabetes(file, target, features, drop, strict, no_header), max_rows)
     prepare = columns_prepared(rows.numbers, rows.texts, standardize=standardize)
-    with progress(splits * len(names), "comparing") as tick:
+    with progress() as move:
         table = compare_rules(
-            rows.X, rows.y, names, alpha=penalty, splits=splits, prepare=prepare, tick=tick
+            rows.X, rows.y, names, alpha=penalty, splits=splits, prepare=prepare, progress=move
         )
     if all("error" in row for row in table):
         raise ValueError(table[0]["error"])
@@ -262,35 +266,13 @@ def predict(
         note(f"{len(frame) - len(X)} of {len(frame)} rows have missing values and no prediction.")
     for name, count in saved.unknown(X).items():
         note(f"{count} rows have a category in `{name}` that training did not have.")
-    out = _spread(_predictions(saved.pipeline, X, std=std, interval=interval), frame)
+    out = in_place(saved.predictions(X, std=std, interval=interval), frame)
     if output:
         write_table(out, output)
     summary: dict[str, Any] = {"target": saved.target, "rows": len(frame), "predicted": len(X)}
     where = {"output": output} if output else {"predictions": out.to_dict(as_series=False)}
     text = f"{len(X)} predictions in {output}" if output else out.write_csv().rstrip()
     show({**summary, **where}, as_json=as_json, text=text)
-
-
-def _predictions(
-    pipeline: Pipeline, X: pl.DataFrame, *, std: bool, interval: float | None
-) -> pl.DataFrame:
-    """Columns `prediction`, and `std`, `lower`, `upper` as asked for."""
-    features, model = pipeline[:-1].transform(X), pipeline[-1]
-    columns = {"prediction": model.predict(features)}
-    if std:
-        columns["std"] = model.predict(features, return_std=True)[1]
-    if interval is not None:
-        columns["lower"], columns["upper"] = model.predict_interval(features, coverage=interval)
-    return pl.DataFrame(columns)
-
-
-def _spread(out: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
-    """The predictions of complete rows, among nulls where a row was not complete."""
-    complete = ~frame.select(pl.any_horizontal(pl.all().is_null())).to_series()
-    place = complete.cast(pl.Int64).cum_sum() - 1
-    return out[place.to_list()].with_columns(
-        pl.when(complete).then(pl.col(name)).alias(name) for name in out.columns
-    )
 
 
 def _read(

@@ -1,0 +1,52 @@
+"""The sub-commands on the paper: its data."""
+
+from typing import Annotated
+
+import typer
+
+from jacridge import datasets
+
+from ._terminal import show
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+data_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="List, download and find the data sets of the paper.",
+    epilog="Example: jacridge data fetch wood_fibres",
+)
+
+
+@data_app.command("list", epilog="Example: jacridge data list --json")
+def list_data(as_json: AsJson = False) -> None:
+    """Print the data sets, with their licences and citations."""
+    rows = datasets.list_datasets()
+    text = "\n\n".join(
+        f"{row['name']}: {row['n']} rows, {row['p']} features, target {row['target']}\n"
+        f"  licence: {row['licence']}\n  cite: {row['citation']}\n  from: {row['source']}"
+        for row in rows
+    )
+    show({"data_sets": rows}, as_json=as_json, text=text)
+
+
+@data_app.command(epilog="Example: jacridge data fetch wood_fibres protein")
+def fetch(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Data sets, or all.")],
+    as_json: AsJson = False,
+) -> None:
+    """Download data sets that are not here yet, check them, and print where they are."""
+    known = [str(row["name"]) for row in datasets.list_datasets()]
+    for name in names:
+        if name not in (*known, "all"):
+            raise typer.BadParameter(f"must be one of {', '.join(known)} or all, got '{name}'.")
+    wanted = known if "all" in names else names
+    paths = {name: str(datasets.fetch(name)) for name in wanted}
+    show({"files": paths}, as_json=as_json, text="\n".join(paths.values()))
+
+
+@data_app.command(epilog="Example: export JACRIDGE_DATA=$(jacridge data path)")
+def path(as_json: AsJson = False) -> None:
+    """Print the folder where the data sets are looked for first."""
+    folder = str(datasets.folder())
+    show({"folder": folder}, as_json=as_json, text=folder)
