@@ -280,7 +280,6 @@ def test_data_fetch_prints_where_a_file_is(run, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ((), "Usage"),
         (("nonsense",), "No such command"),
         (("select",), "Missing argument"),
         (("select", "{boxes}"), "Missing option '--target'"),
@@ -423,6 +422,26 @@ def test_a_malformed_file_gives_an_answer_or_one_clear_error(run, tmp_path, cont
 
 
 # the real thing
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_progress_bar_is_drawn_on_a_terminal_and_only_there():
+    import os
+
+    leader, follower = os.openpty()
+    command = [sys.executable, "-c", "from jacridge.cli import main; main()", "compare"]
+    args = ["--rules", "jacobian,loo", "--splits", "3", "--json"]
+    done = subprocess.run(
+        [*command, *args],
+        stdout=subprocess.PIPE,
+        stderr=follower,
+        check=True,
+        env={**os.environ, "TERM": "xterm"},
+    )
+    os.close(follower)
+    assert b"/6" in os.read(leader, 100_000)
+    assert len(json.loads(done.stdout)["rules"]) == 2
 
 
 @pytest.mark.slow

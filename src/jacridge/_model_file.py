@@ -16,7 +16,12 @@ from ._checks import require
 from ._tables import replaced
 
 FORMAT = "jacridge model 1"
-TRUSTED = frozenset({"jacridge._estimator.JacobianKernelRidge"})
+TRUSTED = frozenset(
+    {
+        "jacridge._estimator.JacobianKernelRidge",
+        "sklearn.compose._column_transformer._RemainderColsList",  # until scikit-learn 1.8
+    }
+)
 
 
 class ModelFileError(ValueError):

@@ -41,7 +41,8 @@ def show(result: dict[str, Any], *, as_json: bool, text: str | None = None) -> N
 
 def _lines(result: dict[str, Any]) -> str:
     width = max(map(len, result))
-    return "\n".join(f"{key.replace('_', ' '):{width}}  {cell(v)}" for key, v in result.items())
+    words = {key.replace("_", " "): cell(value, digits=8) for key, value in result.items()}
+    return "\n".join(f"{key:{width}}  {value}" for key, value in words.items())
 
 
 def grid(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -52,9 +53,9 @@ def grid(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return "\n".join(form.format(*row).rstrip() for row in cells)
 
 
-def cell(value: Any) -> str:
+def cell(value: Any, digits: int = 4) -> str:
     """A value as people read it."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
 def _plain(value: Any) -> Any:
@@ -72,10 +73,12 @@ def _plain(value: Any) -> Any:
 def progress() -> Iterator[Callable[[int, int, str], object]]:
     """A bar on stderr if that is a terminal; the function moves it to (done, total, what)."""
     console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda done, total, what: None
+        return
     text = TextColumn("{task.description}")
     columns = (text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    hidden = not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, total, what: bar.update(
             task, completed=done, total=total, description=escape(what)
