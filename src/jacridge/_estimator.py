@@ -246,7 +246,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         --------
         >>> import numpy as np
         >>> X = np.linspace(0, 6, 60)[:, None]
-        >>> est = JacobianKernelRidge().fit(X, np.sin(X[:, 0]))
+        >>> est = JacobianKernelRidge("loo").fit(X, np.sin(X[:, 0]))
         >>> est.diagnose().warnings
         ()
         """
