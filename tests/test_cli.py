@@ -104,6 +104,19 @@ def test_a_smaller_alpha_is_passed_on(run, boxes):
     assert result["alpha"] == 0
 
 
+def test_the_rule_auto_chooses_the_penalty_too(run, boxes):
+    both = as_json(run("select", boxes, "-t", "weight", "--rule", "auto", "--json"))
+    given = as_json(run("select", boxes, "-t", "weight", "-r", "auto", "--alpha", "1", "--json"))
+    assert both["alpha"] not in (1, 1e-3)
+    assert given["alpha"] == 1
+
+
+@pytest.mark.parametrize("criterion", ["loo", "gcv", "mml"])
+def test_a_criterion_can_choose_the_penalty(run, boxes, criterion, tmp_path):
+    args = ("-t", "weight", "--alpha", criterion, "-o", tmp_path / "m", "--json")
+    assert 0 < as_json(run("fit", boxes, *args))["alpha"] < 1
+
+
 def test_standard_input_is_a_table_too(run, boxes, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(boxes.read_bytes())))
     assert as_json(run("select", "-", "-t", "weight", "--json"))["n_samples"] == 40

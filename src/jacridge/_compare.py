@@ -57,13 +57,14 @@ def _outcome(
         try:
             penalty = "auto" if rule == "auto" else alpha  # its point is to choose both
             choice = select_bandwidth(X, y, rule, alpha=penalty, random_state=0)
-            model = JacobianKernelRidge(choice.sigma, choice.alpha).fit(X, y)
+            chosen = float(np.squeeze(choice.alpha))
+            model = JacobianKernelRidge(choice.sigma, chosen).fit(X, y)
             r2 = r2_score(y_test, model.predict(X_test))
         except (ValueError, ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:
             return {"error": error}
     return {
         "sigma": choice.sigma,
-        "alpha": choice.alpha,
+        "alpha": chosen,
         "seconds": choice.seconds,
         "r2": r2,
         "notes": [str(note.message) for note in notes],

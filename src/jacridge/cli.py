@@ -63,7 +63,10 @@ def _number_or(text: str, words: Sequence[str], option: str) -> float | str:
         ) from None
 
 
-def _alpha(text: str) -> Any:
+def _alpha(text: str | None, rule: str = "") -> float | str:
+    """The penalty that is asked for; by default the paper's, but `auto` chooses its own."""
+    if text is None:
+        return "auto" if rule == "auto" else 1e-3
     alpha = _number_or(text, ALPHAS, "--alpha")
     if isinstance(alpha, float) and not 0 <= alpha < float("inf"):
         raise typer.BadParameter(f"must be at least 0, got {text}.", param_hint="--alpha")
@@ -83,7 +86,13 @@ Target = Annotated[
     str, typer.Option("--target", "-t", help="Column to predict: its name, or position (1, -1).")
 ]
 RuleName = Annotated[str, typer.Option("--rule", "-r", help=f"{', '.join(RULES)}.")]
-Alpha = Annotated[str, typer.Option(help=f"Ridge penalty: a number, or {', '.join(ALPHAS)}.")]
+Alpha = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Ridge penalty: a number, or {', '.join(ALPHAS)}.",
+        show_default="1e-3, and auto with the rule auto",
+    ),
+]
 Features = Annotated[
     list[str] | None, typer.Option(help="Columns to use, joined by commas; all others if none.")
 ]
@@ -114,7 +123,7 @@ def select(
     file: Data,
     target: Target,
     rule: RuleName = "jacobian",
-    alpha: Alpha = "1e-3",
+    alpha: Alpha = None,
     features: Features = None,
     drop: Drop = None,
     standardize: Standardize = True,
@@ -123,7 +132,7 @@ def select(
     as_json: AsJson = False,
 ) -> None:
     """Print the bandwidth for a table."""
-    name, penalty = _rule(rule), _alpha(alpha)
+    name, penalty = _rule(rule), _alpha(alpha, rule)
     rows = _read(file, target, features, drop, strict, no_header)
     X = columns_prepared(rows.numbers, rows.texts, standardize=standardize).fit_transform(rows.X)
     choice = select_bandwidth(X, rows.y, name, alpha=penalty, random_state=0)
@@ -131,7 +140,7 @@ def select(
         "rule": choice.rule,
         "sigma": choice.sigma,
         "gamma": choice.gamma,
-        "alpha": choice.alpha,
+        "alpha": float(np.squeeze(choice.alpha)),
         "n_samples": len(rows.y),
         "n_features": X.shape[1],
         "l_max": choice.l_max,
@@ -151,7 +160,7 @@ def compare(
         str | None, typer.Option("--target", "-t", help="Column to predict: its name, or position.")
     ] = None,
     rules: Annotated[str, typer.Option(help="Rules joined by commas.")] = ",".join(RULES),
-    alpha: Alpha = "1e-3",
+    alpha: Alpha = None,
     splits: Annotated[int, typer.Option(min=1, help="Number of random splits.")] = 10,
     max_rows: Annotated[int, typer.Option(min=6, help="At most so many rows, at random.")] = 2000,
     features: Features = None,
@@ -198,7 +207,7 @@ def fit(
         str,
         typer.Option("--rule", "-r", help=f"Bandwidth: a number, or {', '.join(RULES)}."),
     ] = "jacobian",
-    alpha: Alpha = "1e-3",
+    alpha: Alpha = None,
     features: Features = None,
     drop: Drop = None,
     standardize: Standardize = True,
@@ -208,7 +217,7 @@ def fit(
 ) -> None:
     """Fit a model to a table and keep it in a file."""
     bandwidth = _number_or(rule, RULES, "--rule")
-    estimator = JacobianKernelRidge(bandwidth, _alpha(alpha), random_state=0)
+    estimator = JacobianKernelRidge(bandwidth, _alpha(alpha, rule), random_state=0)
     rows = _read(file, target, features, drop, strict, no_header)
     prepare = columns_prepared(rows.numbers, rows.texts, standardize=standardize)
     pipeline = Pipeline([("columns", prepare), ("model", estimator)])
