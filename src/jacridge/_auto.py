@@ -55,7 +55,7 @@ def _lambdas(problem: Problem) -> Array:
 
 def _on_a_grid(part: Problem, criterion: str) -> Surface:
     """All bandwidths and penalties, from half the neighbour distance to l_max or sigma_0."""
-    high = max(part.l_max, part.even_spacing)
+    high = max(part.even_spacing, part.l_max)
     sigmas = np.geomspace(part.neighbour_spacing / 2, high, FIRST_SIGMAS)
     return surface(part.spectrum, _scale(part), sigmas, _lambdas(part), criterion)
 
