@@ -163,9 +163,14 @@ def check_distances(D: Array) -> None:
             "`X` must have a zero diagonal, as distances have, got "
             f"{np.abs(np.diagonal(D)).max():g}. A kernel is not taken, only distances."
         )
-    gap = np.abs(D - D.T).max()
+    gap = max(_asymmetry(D, start, start + 256) for start in range(0, len(D), 256))
     if gap > 1e-8 * D.max():
         raise ValueError(f"`X` must be symmetric, got entries that differ by {gap:g}.")
+
+
+def _asymmetry(D: Array, start: int, stop: int) -> float:
+    """Largest difference of some rows from their columns; by blocks, there is no second D."""
+    return float(np.abs(D[start:stop, :stop] - D[:stop, start:stop].T).max())
 
 
 def check_targets(y: npt.ArrayLike, X: Array) -> Array:
@@ -192,15 +197,30 @@ def check_weights(sample_weight: npt.ArrayLike | None, X: Array) -> Array:
             "`sample_weight` must be >= 0 and not all zero, got weights from "
             f"{w.min():g} to {w.max():g}."
         )
+    check_range("sample_weight", w)
+    smallest = w[w > 0].min()
+    if smallest < 1 / LARGEST:
+        raise ValueError(
+            f"`sample_weight` must be zero or at least {1 / LARGEST:g}, got {smallest:g}. "
+            "Give such rows a weight of zero."
+        )
     return w
 
 
 def check_positive(name: str, grid: npt.ArrayLike) -> Array:
-    """Numbers as an array of one dimension, at least one, all positive and finite."""
+    """Numbers as an array of one dimension, at least one, all > 0 and with squares in range."""
+    message = f"`{name}` must be a list of numbers from {1 / LARGEST:g} to {LARGEST:g}, got "
     try:
         values = np.atleast_1d(np.asarray(grid, dtype=np.float64))
     except (TypeError, ValueError) as error:
-        raise TypeError(f"`{name}` must be a list of finite numbers > 0, got {grid!r}.") from error
-    if values.ndim != 1 or not values.size or not np.isfinite(values).all() or values.min() <= 0:
-        raise ValueError(f"`{name}` must be a list of finite numbers > 0, got {grid!r}.")
+        raise TypeError(f"{message}{grid!r}.") from error
+    within = (values >= 1 / LARGEST) & (values <= LARGEST)  # false for NaN
+    if values.ndim != 1 or not values.size or not within.all():
+        raise ValueError(f"{message}{grid!r}.")
     return values
+
+
+def check_bandwidth(value: Any) -> float:
+    """The bandwidth as a float > 0 whose square is a double."""
+    sigma = check_number("bandwidth", value, above=0)
+    return check_number("bandwidth", sigma, at_least=1 / LARGEST, at_most=LARGEST)

@@ -1,0 +1,216 @@
+"""What a caller may get wrong, one check at a time."""
+
+import fractions
+import tracemalloc
+
+import numpy as np
+import psutil
+import pytest
+
+import naive
+from jacridge import _checks
+from jacridge._checks import (
+    check_bandwidth,
+    check_choice,
+    check_distances,
+    check_memory,
+    check_number,
+    check_positive,
+    check_range,
+    check_rows,
+    check_targets,
+    check_weights,
+    require,
+)
+
+
+@pytest.mark.parametrize("value", [0, 2, 2.5, np.float32(2), np.int64(2), fractions.Fraction(1, 3)])
+def test_a_number_of_any_kind_comes_back_as_a_float(value):
+    number = check_number("alpha", value, at_least=0)
+    assert type(number) is float
+    assert number == float(value)
+
+
+@pytest.mark.parametrize("value", ["1", None, [1.0], np.ones(1), True, np.True_, 1j])
+def test_what_is_no_number_is_the_wrong_type(value):
+    with pytest.raises(TypeError, match=r"`alpha` must be a finite number >= 0, got "):
+        check_number("alpha", value, at_least=0)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_number_must_be_finite(value):
+    with pytest.raises(ValueError, match=r"`alpha` must be a finite number, got -?(nan|inf)\."):
+        check_number("alpha", value)
+
+
+@pytest.mark.parametrize(
+    ("limits", "inside", "outside", "words"),
+    [
+        ({"at_least": 0}, 0, -1e-300, ">= 0"),
+        ({"above": 0}, 1e-300, 0, "> 0"),
+        ({"at_most": 1}, 1, 1 + 1e-15, "<= 1"),
+        ({"below": 1}, 1 - 1e-15, 1, "< 1"),
+        ({"above": 0, "below": 1}, 0.5, 1, "> 0 and < 1"),
+    ],
+)
+def test_a_number_must_keep_its_limits(limits, inside, outside, words):
+    assert check_number("coverage", inside, **limits) == inside
+    with pytest.raises(ValueError, match=rf"`coverage` must be a finite number {words}, got"):
+        check_number("coverage", outside, **limits)
+
+
+@pytest.mark.parametrize("value", [1e-150, 1e-3, 1e150])
+def test_a_bandwidth_whose_square_is_a_double_is_taken(value):
+    assert check_bandwidth(value) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [(0, "> 0"), (-1.0, "> 0"), (1e-200, ">= 1e-150"), (1e200, "<= 1e[+]150")]
+)
+def test_a_bandwidth_whose_square_is_no_double_is_refused(value, words):
+    with pytest.raises(ValueError, match=f"`bandwidth` must be a finite number .*{words}"):
+        check_bandwidth(value)
+
+
+def test_an_unknown_word_is_answered_with_the_known_ones():
+    with pytest.raises(ValueError, match=r"`metric` must be one of 'a', 'b', got 'c'\."):
+        check_choice("metric", "c", ("a", "b"))
+
+
+def test_what_is_no_word_is_the_wrong_type():
+    with pytest.raises(TypeError, match=r"`metric` must be one of 'a', 'b', got 3\."):
+        check_choice("metric", 3, ("a", "b"))
+
+
+@pytest.mark.parametrize("value", [1e151, -1e300, 1.7e308])
+def test_numbers_whose_squares_overflow_are_refused(value):
+    with pytest.raises(ValueError, match=r"`X` must have entries of at most 1e\+150 in size"):
+        check_range("X", np.array([[0.0, value]]))
+
+
+def test_the_largest_numbers_allowed_pass():
+    check_range("X", np.array([[1e150, -1e150]]))
+    check_range("X", np.empty((0, 2)))
+
+
+def test_a_missing_extra_is_named():
+    with pytest.raises(ImportError, match=r"pip install 'jacridge\[plots\]'"):
+        require("no_such_module_anywhere", extra="plots")
+
+
+def test_memory_that_is_not_there_is_refused_with_numbers_and_a_way_out(monkeypatch):
+    monkeypatch.setattr(_checks, "available_memory", lambda: 2 * 10**9)
+    with pytest.raises(MemoryError, match=r"This needs 3 GB of memory, 2 GB are available. Rest."):
+        check_memory(3 * 10**9, "This", "Rest.")
+    check_memory(2 * 10**9, "This", "Rest.")
+
+
+def test_small_amounts_of_memory_are_told_in_megabytes(monkeypatch):
+    monkeypatch.setattr(_checks, "available_memory", lambda: 10**6)
+    with pytest.raises(MemoryError, match=r"needs 20 MB of memory, 1 MB are"):
+        check_memory(2 * 10**7, "This", "Rest.")
+
+
+def test_memory_is_not_refused_where_nobody_knows_how_much_there_is(monkeypatch):
+    monkeypatch.setattr(_checks, "available_memory", lambda: None)
+    check_memory(10**30, "This", "Rest.")
+
+
+def test_the_smaller_of_the_machine_and_its_control_group_counts(monkeypatch):
+    monkeypatch.setattr(_checks, "_machine_memory", lambda: 5)
+    for limit, expected in ((3, 3), (None, 5), (9, 5)):
+        monkeypatch.setattr(_checks, "_cgroup_memory", lambda limit=limit: limit)
+        assert _checks.available_memory() == expected
+
+
+def test_the_memory_of_this_machine_is_known_and_plausible():
+    # Others take and free memory between the two looks.
+    expected = psutil.virtual_memory().available
+    assert _checks._machine_memory() == pytest.approx(expected, rel=0.5)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda D: D[:, :3], r"square matrix of distances .* got \(4, 3\)"),
+        (lambda D: D - 1, "distances >= 0, got -1"),
+        (lambda D: D + np.eye(4), "zero diagonal, .* got 1. A kernel is not taken"),
+        (lambda D: np.triu(D), "symmetric, got entries that differ by"),
+    ],
+)
+def test_what_is_no_matrix_of_distances_is_refused(rng, change, words):
+    X = rng.standard_normal((4, 2))
+    with pytest.raises(ValueError, match=f"`X` must .*{words}"):
+        check_rows(change(naive.distances(X, X)), "precomputed")
+
+
+def test_distances_may_differ_from_their_transpose_by_rounding(rng):
+    X = rng.standard_normal((5, 2))
+    D = naive.distances(X, X)
+    D[0, 1] *= 1 + 1e-12
+    check_distances(D)
+
+
+def test_given_distances_are_checked_without_a_second_matrix():
+    D = np.zeros((3000, 3000))
+    tracemalloc.start()
+    check_distances(D)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < D.nbytes / 4
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        ([[1.0, 2.0, 3.0]], "two columns, latitude and longitude, .* got 3"),
+        ([[91.0, 0.0]], "latitudes from -90 to 90 .* up to 91 and 0"),
+        ([[0.0, -361.0]], "longitudes from -360 to 360 .* up to 0 and 361"),
+    ],
+)
+def test_what_is_no_latitude_and_longitude_is_refused(X, words):
+    with pytest.raises(ValueError, match=f"`X` must .*{words}"):
+        check_rows(X, "geodesic")
+
+
+@pytest.mark.parametrize("y", [[1.0, 2.0], [[1.0], [2.0]]])
+def test_targets_become_columns(y):
+    assert check_targets(y, np.zeros((2, 1))).tolist() == [[1.0], [2.0]]
+
+
+def test_weights_default_to_one():
+    assert check_weights(None, np.zeros((3, 1))).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        ([1.0, 2.0], r"one weight a row, shape \(3,\), got shape \(2,\)"),
+        ([[1.0]] * 3, r"one weight a row, shape \(3,\), got shape \(3, 1\)"),
+        ([1.0, -1.0, 1.0], ">= 0 and not all zero, got weights from -1 to 1"),
+        ([0.0, 0.0, 0.0], ">= 0 and not all zero, got weights from 0 to 0"),
+        ([1.0, 1.0, 1e200], "entries of at most"),
+        ([1.0, 0.0, 1e-200], "zero or at least 1e-150, got 1e-200"),
+    ],
+)
+def test_weights_that_make_no_sense_are_refused(weights, words):
+    with pytest.raises(ValueError, match=f"`sample_weight` must .*{words}"):
+        check_weights(weights, np.zeros((3, 1)))
+
+
+@pytest.mark.parametrize("grid", [[], [1.0, -1.0], [0.0], [np.nan], [np.inf], [[1.0]], [1e-200]])
+def test_a_grid_must_be_a_list_of_positive_numbers(grid):
+    with pytest.raises(
+        ValueError, match=r"`grid` must be a list of numbers from 1e-150 to 1e\+150"
+    ):
+        check_positive("grid", grid)
+
+
+@pytest.mark.parametrize("grid", ["ab", [object()], [[1.0], [1.0, 2.0]]])
+def test_a_grid_of_other_things_is_the_wrong_type(grid):
+    with pytest.raises(TypeError, match="`grid` must be a list of numbers"):
+        check_positive("grid", grid)
+
+
+def test_one_number_is_a_grid_of_one():
+    assert check_positive("grid", 2).tolist() == [2.0]
