@@ -33,7 +33,8 @@ MAY_IMPORT = {
     "_selectors": {"_auto", "_problem", "_distances", "_bandwidth", "_search"},
     "_estimator": CORE | {"diagnostics"},
     "__init__": CORE | {"_estimator"},
-    "plots": set(),
+    "_curves": {"_distances", "_kernels", "_spectrum"},
+    "plots": {"jacridge", "theory", "_curves"},
     "datasets": set(),
     "diagnostics": {"theory", "_geometry", "_problem", "_search"},
     "_tables": set(),
@@ -41,7 +42,7 @@ MAY_IMPORT = {
     "_model_file": {"jacridge", "_tables"},
     "_compare": {"jacridge", "_tables"},
     "_terminal": set(),
-    "report": DOORS,
+    "report": DOORS | {"_curves"},
     "experiments": DOORS,
     "_cli_paper": {"datasets", "experiments", "_terminal"},
     "cli": DOORS

@@ -1,0 +1,256 @@
+"""Pictures of a choice: the Jacobian norm, criteria and rules against the bandwidth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._look import BLUE, DASHES, GREEN, ORANGE, PURPLE, SIGMA, Axes, axes, mark
+
+
+def plot_norm(
+    sigma: npt.ArrayLike,
+    norm: npt.ArrayLike,
+    *,
+    j_a: npt.ArrayLike | None = None,
+    j_b: npt.ArrayLike | None = None,
+    chosen: float | None = None,
+    ax: Axes | None = None,
+    **style: Any,
+) -> Axes:
+    """Approximate Jacobian norm against the bandwidth, with its factors and the chosen point.
+
+    Parameters
+    ----------
+    sigma, norm : arrays of shape (k,)
+        Bandwidths, and the norm as :func:`jacridge.theory.approximate_jacobian_norm` gives it.
+    j_a, j_b : arrays of shape (k,), optional
+        Its two factors, of :func:`jacridge.theory.j_a` and :func:`jacridge.theory.j_b`.
+    chosen : float, optional
+        Bandwidth to mark.
+    ax : matplotlib axes, optional
+    **style
+        Passed to ``ax.plot`` for the norm.
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jacridge import plots, theory
+    >>> sigma = np.geomspace(0.01, 10)
+    >>> norm = theory.approximate_jacobian_norm(sigma, n=10, spacing=0.125, lam=1e-3)
+    >>> ax = plots.plot_norm(sigma, norm, chosen=theory.sigma_0(10, 0.125, 1e-3))
+    """
+    ax = axes(ax)
+    ax.plot(sigma, norm, **{"color": BLUE, "label": r"$J^a_2 = j_a \, j_b$"} | style)
+    if j_a is not None:
+        ax.plot(sigma, j_a, color=ORANGE, linestyle="--", linewidth=1, label=r"$j_a$, smoothness")
+    if j_b is not None:
+        ax.plot(sigma, j_b, color=GREEN, linestyle="-.", linewidth=1, label=r"$j_b$, conditioning")
+    mark(ax, chosen, r"$\sigma_0$")
+    ax.set(xlabel=SIGMA, ylabel="approximate Jacobian norm", xscale="log", yscale="log")
+    ax.legend(frameon=False)
+    return ax
+
+
+def plot_norms(
+    sigma: npt.ArrayLike,
+    approximate: npt.ArrayLike,
+    true: npt.ArrayLike,
+    *,
+    chosen: float | None = None,
+    ax: Axes | None = None,
+    **style: Any,
+) -> Axes:
+    """Approximate against true Jacobian norm.
+
+    The approximate norm is known up to a constant, so only shapes can be compared: it is scaled to
+    meet the true one at the chosen bandwidth (or in the middle of the curves).
+
+    Parameters
+    ----------
+    sigma, approximate, true : arrays of shape (k,)
+    chosen : float, optional
+        Bandwidth to mark.
+    ax : matplotlib axes, optional
+    **style
+        Passed to ``ax.plot`` for both curves.
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    ax = axes(ax)
+    sigma, approximate, true = (np.asarray(a, dtype=float) for a in (sigma, approximate, true))
+    meet = np.sqrt(sigma[0] * sigma[-1]) if chosen is None else chosen
+    at = [np.interp(np.log(meet), np.log(sigma), np.log(norm)) for norm in (approximate, true)]
+    scale = np.exp(at[1] - at[0])
+    ax.plot(sigma, true, **{"color": BLUE, "label": "true, at its largest"} | style)
+    dashed = {"color": ORANGE, "linestyle": "--", "label": "approximate, scaled to meet"}
+    ax.plot(sigma, scale * approximate, **dashed | style)
+    mark(ax, chosen)
+    ax.set(xlabel=SIGMA, ylabel="Jacobian norm", xscale="log", yscale="log")
+    # The approximate norm has no upper end; the picture keeps to the true one.
+    finite = true[np.isfinite(true) & (true > 0)]
+    if finite.size:
+        ax.set_ylim(finite.min() / 3, finite.max() * 3)
+    ax.legend(frameon=False)
+    return ax
+
+
+def plot_criteria(
+    sigma: npt.ArrayLike,
+    criteria: Mapping[str, npt.ArrayLike],
+    *,
+    chosen: float | None = None,
+    ax: Axes | None = None,
+    **style: Any,
+) -> Axes:
+    """Criteria to be minimised against the bandwidth, each with a dot at its minimum.
+
+    Several criteria have several units: with more than one, each is drawn from 0 (its minimum) to
+    1 (its maximum).
+
+    Parameters
+    ----------
+    sigma : array of shape (k,)
+    criteria : dict of name -> array of shape (k,)
+    chosen : float, optional
+        Bandwidth to mark.
+    ax : matplotlib axes, optional
+    **style
+        Passed to ``ax.plot`` for each curve.
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    ax = axes(ax)
+    sigma = np.asarray(sigma, dtype=float)
+    colours = (BLUE, ORANGE, GREEN, PURPLE)
+    for i, (name, values) in enumerate(criteria.items()):
+        values = np.asarray(values, dtype=float)
+        if len(criteria) > 1:
+            values = (values - np.nanmin(values)) / np.ptp(values[np.isfinite(values)])
+        look = {"color": colours[i % 4], "linestyle": DASHES[i % 4], "label": name} | style
+        (line,) = ax.plot(sigma, values, **look)
+        best = int(np.nanargmin(values))
+        ax.plot(sigma[best], values[best], "o", color=line.get_color(), markersize=6)
+    mark(ax, chosen)
+    label = "criterion, from its minimum to its maximum" if len(criteria) > 1 else "".join(criteria)
+    ax.set(xlabel=SIGMA, ylabel=label, xscale="log")
+    ax.legend(frameon=False)
+    return ax
+
+
+def plot_criterion_map(
+    sigma: npt.ArrayLike,
+    alpha: npt.ArrayLike,
+    values: npt.ArrayLike,
+    *,
+    chosen: tuple[float, float] | None = None,
+    label: str = "criterion",
+    ax: Axes | None = None,
+    **style: Any,
+) -> Axes:
+    r"""Criterion over the bandwidth and the ridge penalty, with its minimum and the chosen pair.
+
+    Parameters
+    ----------
+    sigma : array of shape (k,)
+    alpha : array of shape (l,)
+        Ridge penalties > 0.
+    values : array of shape (l, k)
+    chosen : (sigma, alpha), optional
+    label : name of the criterion
+    ax : matplotlib axes, optional
+    **style
+        Passed to ``ax.pcolormesh``.
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    ax = axes(ax)
+    sigma, alpha, values = (np.asarray(a, dtype=float) for a in (sigma, alpha, values))
+    # The worst tenth is far from all else and would take the colours away from it.
+    top = np.nanpercentile(values, 90)
+    look = {"cmap": "cividis_r", "shading": "nearest", "vmax": top} | style
+    mesh = ax.pcolormesh(sigma, alpha, values, **look)
+    ax.figure.colorbar(mesh, ax=ax, label=label, extend="max")
+    i, j = np.unravel_index(np.nanargmin(values), values.shape)
+    ring = {"linestyle": "", "markersize": 10, "markeredgecolor": "white", "zorder": 3}
+    ax.plot(sigma[j], alpha[i], "o", color=ORANGE, label="minimum", **ring)
+    if chosen is not None:
+        ax.plot(*chosen, "D", color="black", label="chosen", **ring)
+    ax.set(xlabel=SIGMA, ylabel=r"ridge penalty $\lambda$", xscale="log", yscale="log")
+    ax.legend(loc="upper left")
+    return ax
+
+
+def plot_rules(
+    rules: Sequence[str],
+    seconds: npt.ArrayLike,
+    scores: npt.ArrayLike,
+    *,
+    spread: npt.ArrayLike | None = None,
+    ax: Axes | None = None,
+    **style: Any,
+) -> Axes:
+    """Rules compared: score against the time from X to sigma, each point with its name.
+
+    Parameters
+    ----------
+    rules : names, one a point
+    seconds, scores : arrays of shape (len(rules),)
+    spread : array of shape (len(rules),), optional
+        Half the height of the error bars.
+    ax : matplotlib axes, optional
+    **style
+        Passed to ``ax.errorbar``.
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    ax = axes(ax)
+    seconds, scores = np.asarray(seconds, dtype=float), np.asarray(scores, dtype=float)
+    look = {"fmt": "o", "color": BLUE, "ecolor": "0.7", "elinewidth": 1, "capsize": 2} | style
+    ax.errorbar(seconds, scores, yerr=spread, **look)
+    ax.set(xlabel="seconds from X to $\\sigma$", ylabel="test $R^2$", xscale="log")
+    ax.margins(x=0.08, y=0.12)
+    _name_points(ax, rules, seconds, scores)
+    return ax
+
+
+def _name_points(ax: Axes, names: Sequence[str], x: Any, y: Any) -> None:
+    """Write a name beside each point, higher where it would cover the name below it.
+
+    Points in the right half have their names on their left.
+    """
+    pixels = ax.transData.transform(np.column_stack([x, y]))
+    taken: list[tuple[float, float, float]] = []
+    for i in np.argsort(y):
+        (left, height), width = pixels[i], 7.5 * len(names[i])
+        right_half = ax.transAxes.inverted().transform(pixels[i])[0] > 0.5
+        left += -8 - width if right_half else 8
+        while any(
+            abs(height - h) < 13 and left < x_1 and x_0 < left + width for x_0, x_1, h in taken
+        ):
+            height += 2
+        taken.append((left, left + width, height))
+        ax.annotate(
+            names[i],
+            (x[i], y[i]),
+            xytext=(-8 if right_half else 8, height - pixels[i, 1]),
+            textcoords="offset pixels",
+            va="center",
+            ha="right" if right_half else "left",
+            fontsize="small",
+        )

@@ -1,0 +1,444 @@
+"""Displays in scikit-learn's manner: `from_estimator` computes, `plot` draws.
+
+Each keeps what it has computed as attributes, so that it can be drawn again without computing,
+and what it has drawn as `ax_` and `figure_`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from .. import select_bandwidth, theory
+from .._checks import Array, check_choice, check_number, check_rows, check_targets
+from .._curves import criterion_grid, sigma_grid, slope_importances
+from ._bandwidth import plot_criteria, plot_criterion_map, plot_norms
+from ._look import Axes
+from ._model import plot_curve, plot_importances, plot_slopes, plot_surface
+
+
+class _Display:
+    """What all displays share: they remember where they were drawn."""
+
+    def _drawn(self, ax: Axes) -> Any:
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class JacobianNormDisplay(_Display):
+    """Approximate and true Jacobian norm over the bandwidth, with the model's own marked.
+
+    Attributes
+    ----------
+    bandwidths, approximate, true : ndarrays of shape (k,)
+    chosen : float
+    """
+
+    def __init__(
+        self, *, bandwidths: Array, approximate: Array, true: Array, chosen: float
+    ) -> None:
+        self.bandwidths, self.approximate, self.true = bandwidths, approximate, true
+        self.chosen = chosen
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        *,
+        bandwidths: npt.ArrayLike | None = None,
+        max_samples: int = 500,
+        random_state: int | None = 0,
+        ax: Axes | None = None,
+        **style: Any,
+    ) -> JacobianNormDisplay:
+        """Refit the estimator for each bandwidth and take the largest norm over the rows.
+
+        Parameters
+        ----------
+        estimator : fitted JacobianKernelRidge
+        X, y : training data
+        bandwidths : array of shape (k,), optional
+        max_samples : int
+            Above this many rows a random sample of them is looked at.
+        random_state : int, optional
+        ax : matplotlib axes, optional
+        **style
+            Passed to the plot.
+
+        Returns
+        -------
+        JacobianNormDisplay
+        """
+        check_is_fitted(estimator)
+        X, y = _sample(X, y, estimator.metric, max_samples, random_state)
+        lam, metric = _penalty(estimator), estimator.metric
+        rule = "jacobian_median" if estimator.bandwidth == "jacobian_median" else "jacobian"
+        choice = select_bandwidth(X, rule=rule, alpha=lam, metric=metric)
+        sigmas = _grid(bandwidths, choice.l_max, choice.spacing, 25, estimator.bandwidth_)
+        true = [
+            theory.true_jacobian_norm(_refitted(estimator, X, y, sigma, lam), X).max()
+            for sigma in sigmas
+        ]
+        display = cls(
+            bandwidths=sigmas,
+            approximate=theory.approximate_jacobian_norm(sigmas, choice.n, choice.spacing, lam),
+            true=np.array(true),
+            chosen=estimator.bandwidth_,
+        )
+        return display.plot(ax=ax, **style)
+
+    def plot(self, *, ax: Axes | None = None, **style: Any) -> JacobianNormDisplay:
+        """Draw both norms."""
+        ax = plot_norms(
+            self.bandwidths, self.approximate, self.true, chosen=self.chosen, ax=ax, **style
+        )
+        self._drawn(ax)
+        return self
+
+
+class CriterionDisplay(_Display):
+    """A criterion over the bandwidth, or over the bandwidth and the ridge penalty.
+
+    Attributes
+    ----------
+    bandwidths : ndarray of shape (k,)
+    alphas : ndarray of shape (l,)
+    values : ndarray of shape (l, k)
+    criterion : str
+    chosen : (bandwidth, alpha)
+    """
+
+    def __init__(
+        self,
+        *,
+        bandwidths: Array,
+        alphas: Array,
+        values: Array,
+        criterion: str,
+        chosen: tuple[float, float],
+    ) -> None:
+        self.bandwidths, self.alphas, self.values = bandwidths, alphas, values
+        self.criterion, self.chosen = criterion, chosen
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        *,
+        criterion: str = "loo",
+        bandwidths: npt.ArrayLike | None = None,
+        alphas: npt.ArrayLike | None = None,
+        max_samples: int = 1000,
+        random_state: int | None = 0,
+        ax: Axes | None = None,
+        **style: Any,
+    ) -> CriterionDisplay:
+        """Compute the criterion on a grid; one eigendecomposition for each bandwidth.
+
+        Parameters
+        ----------
+        estimator : fitted JacobianKernelRidge
+        X, y : training data, one target
+        criterion : {"loo", "gcv", "mml"}
+        bandwidths : array of shape (k,), optional
+        alphas : array of shape (l,), optional
+            Ridge penalties of the map; without them a curve for the estimator's own penalty.
+        max_samples : int
+            Above this many rows a random sample of them is looked at.
+        random_state : int, optional
+        ax : matplotlib axes, optional
+        **style
+            Passed to the plot.
+
+        Returns
+        -------
+        CriterionDisplay
+        """
+        check_is_fitted(estimator)
+        check_choice("criterion", criterion, ("loo", "gcv", "mml"))
+        X, y = _sample(X, y, estimator.metric, max_samples, random_state)
+        lam, metric = _penalty(estimator), estimator.metric
+        choice = select_bandwidth(X, alpha=lam, metric=metric)
+        sigmas = _grid(bandwidths, choice.l_max, choice.spacing, 40, estimator.bandwidth_)
+        lams = np.array([lam]) if alphas is None else np.sort(np.asarray(alphas, dtype=float))
+        grid = criterion_grid(X, y[:, 0] - y[:, 0].mean(), sigmas, lams, metric)
+        display = cls(
+            bandwidths=sigmas,
+            alphas=lams,
+            values=getattr(grid, criterion),
+            criterion=criterion,
+            chosen=(estimator.bandwidth_, lam),
+        )
+        return display.plot(ax=ax, **style)
+
+    def plot(self, *, ax: Axes | None = None, **style: Any) -> CriterionDisplay:
+        """Draw the map, or the curve if there is one penalty only."""
+        if len(self.alphas) > 1:
+            best = np.sqrt(self.values) if self.criterion != "mml" else self.values
+            label = {"loo": "leave-one-out error", "gcv": "square root of GCV"}
+            ax = plot_criterion_map(
+                self.bandwidths,
+                self.alphas,
+                best,
+                chosen=self.chosen,
+                label=label.get(self.criterion, self.criterion),
+                ax=ax,
+                **style,
+            )
+        else:
+            curves = {self.criterion: self.values[0]}
+            ax = plot_criteria(self.bandwidths, curves, chosen=self.chosen[0], ax=ax, **style)
+        self._drawn(ax)
+        return self
+
+
+class CurveDisplay(_Display):
+    """Prediction along one feature, the other features held at their medians.
+
+    Attributes
+    ----------
+    x, prediction : ndarrays of shape (k,)
+    data : (x, y) of the observations, or None
+    name : str
+    """
+
+    def __init__(
+        self, *, x: Array, prediction: Array, data: tuple[Array, Array] | None, name: str
+    ) -> None:
+        self.x, self.prediction, self.data, self.name = x, prediction, data, name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
+        *,
+        feature: int | str = 0,
+        points: int = 300,
+        ax: Axes | None = None,
+        **style: Any,
+    ) -> CurveDisplay:
+        """Predict along the feature.
+
+        Parameters
+        ----------
+        estimator : fitted JacobianKernelRidge
+        X : array of shape (n, p)
+            Rows that give the range of the feature and the medians of the others.
+        y : array of shape (n,), optional
+            Observations to draw, where X has one feature.
+        feature : index or name
+        points : int
+        ax : matplotlib axes, optional
+        **style
+            Passed to the plot.
+
+        Returns
+        -------
+        CurveDisplay
+        """
+        X, names = _table(estimator, X)
+        j = _position(names, feature)
+        x = np.linspace(X[:, j].min(), X[:, j].max(), points)
+        rows = np.tile(np.median(X, axis=0), (points, 1))
+        rows[:, j] = x
+        data = None if y is None or X.shape[1] > 1 else (X[:, 0], np.asarray(y))
+        prediction = _predictions(estimator, rows)
+        return cls(x=x, prediction=prediction, data=data, name=names[j]).plot(ax=ax, **style)
+
+    def plot(self, *, ax: Axes | None = None, **style: Any) -> CurveDisplay:
+        """Draw the curve, and the observations if there are some."""
+        ax = plot_curve(self.x, self.prediction, data=self.data, ax=ax, **style)
+        ax.set(xlabel=self.name)
+        self._drawn(ax)
+        return self
+
+
+class SurfaceDisplay(_Display):
+    """Prediction over two features, the other features held at their medians.
+
+    Attributes
+    ----------
+    x_1, x_2 : ndarrays of shape (k,)
+    prediction : ndarray of shape (k, k)
+    data : ndarray of shape (n, 2)
+    names : the two names
+    """
+
+    def __init__(
+        self, *, x_1: Array, x_2: Array, prediction: Array, data: Array, names: tuple[str, str]
+    ) -> None:
+        self.x_1, self.x_2, self.prediction = x_1, x_2, prediction
+        self.data, self.names = data, names
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: npt.ArrayLike,
+        *,
+        features: tuple[int | str, int | str] = (0, 1),
+        points: int = 60,
+        ax: Axes | None = None,
+        **style: Any,
+    ) -> SurfaceDisplay:
+        """Predict on a square grid of the two features.
+
+        Parameters
+        ----------
+        estimator : fitted JacobianKernelRidge
+        X : array of shape (n, p), p >= 2
+        features : two indices or names
+        points : int
+            Points along each side.
+        ax : matplotlib axes, optional
+        **style
+            Passed to the plot.
+
+        Returns
+        -------
+        SurfaceDisplay
+        """
+        X, names = _table(estimator, X)
+        i, j = (_position(names, feature) for feature in features)
+        x_1, x_2 = (np.linspace(X[:, f].min(), X[:, f].max(), points) for f in (i, j))
+        rows = np.tile(np.median(X, axis=0), (points**2, 1))
+        rows[:, i], rows[:, j] = np.tile(x_1, points), np.repeat(x_2, points)
+        prediction = _predictions(estimator, rows)
+        display = cls(
+            x_1=x_1,
+            x_2=x_2,
+            prediction=prediction.reshape(points, points),
+            data=X[:, [i, j]],
+            names=(names[i], names[j]),
+        )
+        return display.plot(ax=ax, **style)
+
+    def plot(self, *, ax: Axes | None = None, **style: Any) -> SurfaceDisplay:
+        """Draw filled contours and the places of the observations."""
+        ax = plot_surface(self.x_1, self.x_2, self.prediction, data=self.data, ax=ax, **style)
+        ax.set(xlabel=self.names[0], ylabel=self.names[1])
+        self._drawn(ax)
+        return self
+
+
+class SlopeDisplay(_Display):
+    """Slopes of the prediction at the rows of X: importances of all features, or one feature.
+
+    Attributes
+    ----------
+    slopes : ndarray of shape (n, p)
+    X : ndarray of shape (n, p)
+    importances : ndarray of shape (p,)
+        Root mean square of each feature's slope, times its standard deviation.
+    names : list of str
+    feature : int or None
+    """
+
+    def __init__(
+        self, *, slopes: Array, X: Array, names: list[str], feature: int | None = None
+    ) -> None:
+        self.slopes, self.X, self.names, self.feature = slopes, X, names, feature
+        self.importances = slope_importances(slopes, X)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: npt.ArrayLike,
+        *,
+        feature: int | str | None = None,
+        ax: Axes | None = None,
+        **style: Any,
+    ) -> SlopeDisplay:
+        """Take the Jacobian at the rows of X.
+
+        Parameters
+        ----------
+        estimator : fitted JacobianKernelRidge
+        X : array of shape (n, p)
+        feature : index or name, optional
+            The feature whose slopes are drawn against its values; without it the importances.
+        ax : matplotlib axes, optional
+        **style
+            Passed to the plot.
+
+        Returns
+        -------
+        SlopeDisplay
+        """
+        rows, names = _table(estimator, X)
+        position = None if feature is None else _position(names, feature)
+        slopes = np.asarray(estimator.jacobian(X))
+        return cls(slopes=slopes, X=rows, names=names, feature=position).plot(ax=ax, **style)
+
+    def plot(self, *, ax: Axes | None = None, **style: Any) -> SlopeDisplay:
+        """Draw the slopes of the feature, or the importances of all."""
+        if self.feature is None:
+            ax = plot_importances(self.names, self.importances, ax=ax, **style)
+        else:
+            j, name = self.feature, self.names[self.feature]
+            ax = plot_slopes(self.X[:, j], self.slopes[:, j], name=name, ax=ax, **style)
+        self._drawn(ax)
+        return self
+
+
+def _sample(
+    X: npt.ArrayLike, y: npt.ArrayLike, metric: str, size: int, random_state: int | None
+) -> tuple[Array, Array]:
+    """At most `size` rows; of given distances their columns, too."""
+    X = check_rows(X, metric)
+    y = check_targets(y, X)
+    if len(X) <= check_number("max_samples", size, at_least=3):
+        return X, y
+    kept = np.sort(np.random.default_rng(random_state).choice(len(X), int(size), replace=False))
+    return (X[np.ix_(kept, kept)] if metric == "precomputed" else X[kept]), y[kept]
+
+
+def _penalty(estimator: Any) -> float:
+    """The penalty; of several targets that of the first."""
+    return float(np.ravel(estimator.alpha_)[0])
+
+
+def _grid(given: Any, l_max: float, spacing: float, points: int, chosen: float) -> Array:
+    if given is not None:
+        return np.sort(np.asarray(given, dtype=float))
+    return sigma_grid(l_max, spacing, points, chosen)
+
+
+def _refitted(estimator: Any, X: Array, y: Array, sigma: float, lam: float) -> Any:
+    copy = clone(estimator).set_params(bandwidth=float(sigma), alpha=lam)
+    return copy.fit(X, y[:, 0] if y.shape[1] == 1 else y)
+
+
+def _table(estimator: Any, X: Any) -> tuple[Array, list[str]]:
+    """Rows as an array, and the names of the columns."""
+    check_is_fitted(estimator)
+    rows = check_rows(X, "euclidean")
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        names = [f"x{j}" for j in range(rows.shape[1])]
+    return rows, list(names)
+
+
+def _position(names: list[str], feature: int | str) -> int:
+    if isinstance(feature, str):
+        return names.index(check_choice("feature", feature, names))
+    return int(check_number("feature", feature, at_least=0, below=len(names)))
+
+
+def _predictions(estimator: Any, rows: Array) -> Array:
+    """Predictions for made-up rows, whose columns have no names even if the training rows had."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        return np.asarray(estimator.predict(rows))

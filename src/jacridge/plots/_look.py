@@ -1,0 +1,28 @@
+"""Colours of Okabe and Ito, which the colour-blind can tell apart, and what all plots share.
+
+Curves differ in their dashes as well, so that they survive a black-and-white print.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._checks import require
+
+BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "0.45"
+DASHES = ("-", "--", "-.", ":")
+SIGMA = r"bandwidth $\sigma$"
+
+# matplotlib is an extra and has no types that hold between its versions.
+Axes = Any
+
+
+def axes(ax: Axes | None) -> Axes:
+    """The axes given, or the current ones."""
+    return require("matplotlib.pyplot", extra="plots").gca() if ax is None else ax
+
+
+def mark(ax: Axes, chosen: float | None, label: str = "chosen") -> None:
+    """A dashed line at the chosen bandwidth."""
+    if chosen is not None:
+        ax.axvline(chosen, color=GREY, linestyle=(0, (4, 3)), linewidth=1, zorder=0, label=label)

@@ -1,0 +1,216 @@
+"""Plot functions draw what they are given; displays compute what a user would by hand."""
+
+import inspect
+
+import numpy as np
+import pytest
+from sklearn.kernel_ridge import KernelRidge
+
+from jacridge import JacobianKernelRidge, plots
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt  # noqa: E402
+
+SIGMAS = np.array([0.1, 0.5, 1.0, 4.0])
+CALLS = {
+    "plot_norm": lambda **kw: plots.plot_norm(SIGMAS, 1 / SIGMAS, j_a=SIGMAS, chosen=0.5, **kw),
+    "plot_norms": lambda **kw: plots.plot_norms(SIGMAS, 1 / SIGMAS, SIGMAS, chosen=0.5, **kw),
+    "plot_criteria": lambda **kw: plots.plot_criteria(SIGMAS, {"loo": [3, 1, 2, 4]}, **kw),
+    "plot_criterion_map": lambda **kw: plots.plot_criterion_map(
+        SIGMAS, [0.1, 1.0], np.arange(8.0).reshape(2, 4), chosen=(0.5, 0.1), **kw
+    ),
+    "plot_rules": lambda **kw: plots.plot_rules(["a", "b"], [1e-3, 1], [0.3, 0.4], **kw),
+    "plot_curve": lambda **kw: plots.plot_curve(SIGMAS, SIGMAS**2, data=([1, 2], [1, 4]), **kw),
+    "plot_surface": lambda **kw: plots.plot_surface([0, 1], [0, 1, 2], np.eye(3)[:, :2], **kw),
+    "plot_predictions": lambda **kw: plots.plot_predictions([1, 2, 3], [1, 2, 4], **kw),
+    "plot_importances": lambda **kw: plots.plot_importances(["a", "b"], [1, 2], **kw),
+    "plot_slopes": lambda **kw: plots.plot_slopes([1, 2, 3], [1, 2, 6], name="age", **kw),
+}
+
+
+@pytest.fixture(autouse=True)
+def figures():
+    yield
+    plt.close("all")
+
+
+def test_every_plot_function_is_tried_here():
+    assert set(CALLS) == {name for name in plots.__all__ if name.startswith("plot_")}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_plot_is_drawn_in_the_axes_given_and_returns_them(name):
+    _, (left, right) = plt.subplots(1, 2)
+    assert CALLS[name](ax=left) is left
+    assert left.has_data()
+    assert not right.has_data()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_plot_without_axes_takes_the_current_ones(name):
+    _, ax = plt.subplots()
+    assert CALLS[name]() is ax
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_plot_changes_no_global_style(name):
+    before = dict(matplotlib.rcParams)
+    CALLS[name]()
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_style_keywords_win():
+    ax = plots.plot_norm(SIGMAS, SIGMAS, color="black", linewidth=3)
+    assert ax.lines[0].get_color() == "black"
+    assert ax.lines[0].get_linewidth() == 3
+
+
+def test_the_approximate_norm_meets_the_true_one_at_the_chosen_bandwidth():
+    ax = plots.plot_norms(SIGMAS, 7 / SIGMAS, SIGMAS**2, chosen=0.5)
+    true, approximate = (line.get_ydata() for line in ax.lines[:2])
+    assert approximate[1] == pytest.approx(true[1])
+
+
+def test_a_criterion_has_a_dot_at_its_minimum():
+    ax = plots.plot_criteria(SIGMAS, {"loo": [3, 1, 2, 4]})
+    assert (ax.lines[1].get_xdata(), ax.lines[1].get_ydata()) == ([0.5], [1.0])
+
+
+def test_several_criteria_go_from_zero_to_one():
+    ax = plots.plot_criteria(SIGMAS, {"loo": [3, 1, 2, 4], "mml": [-100, -300, 0, 50]})
+    for line in ax.lines[::2]:
+        assert (min(line.get_ydata()), max(line.get_ydata())) == (0, 1)
+
+
+def test_names_of_rules_that_lie_close_do_not_cover_each_other():
+    _, ax = plt.subplots(figsize=(5, 4))
+    plots.plot_rules(["gcv", "loo", "mml"], [1, 1.05, 0.95], [0.4, 0.401, 0.402], ax=ax)
+    ax.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+def test_a_curve_is_drawn_in_order_of_x():
+    ax = plots.plot_curve([3, 1, 2], [9, 1, 4], lower=[8, 0, 3], upper=[10, 2, 5])
+    assert list(ax.lines[0].get_xdata()) == [1, 2, 3]
+    assert list(ax.lines[0].get_ydata()) == [1, 4, 9]
+
+
+def test_the_largest_importances_are_on_top():
+    ax = plots.plot_importances(["a", "b", "c"], [2, 3, 1], largest=2)
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b"]
+
+
+# Displays
+
+
+def test_the_true_norm_of_a_display_is_the_largest_slope_of_a_refit(curve):
+    X, y = curve
+    est = JacobianKernelRidge().fit(X, y)
+    display = plots.JacobianNormDisplay.from_estimator(est, X, y, bandwidths=[0.5, 1.0])
+
+    step = 1e-6
+    model = KernelRidge(kernel="rbf", gamma=0.5, alpha=1e-3).fit(X, y - y.mean())
+    slopes = (model.predict(X + step) - model.predict(X - step)) / (2 * step)
+    # Finite differences of a fit with coefficients of 1e3.
+    assert display.true[1] == pytest.approx(np.abs(slopes).max(), rel=1e-4)
+    assert display.chosen == est.bandwidth_
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 0.1])
+def test_the_loo_curve_of_a_display_is_that_of_refits_without_each_row(curve, alpha):
+    X, y = curve
+    y = y - y.mean()
+    est = JacobianKernelRidge(alpha=alpha).fit(X, y)
+    display = plots.CriterionDisplay.from_estimator(est, X, y, bandwidths=[0.5])
+
+    errors = []
+    for i in range(len(X)):
+        rest = np.arange(len(X)) != i
+        model = KernelRidge(kernel="rbf", gamma=2, alpha=alpha).fit(X[rest], y[rest])
+        errors.append(y[i] - model.predict(X[[i]])[0])
+    # The row left out stays in the mean of y here, as in the criterion of the paper.
+    assert display.values[0, 0] == pytest.approx(np.square(errors).mean(), rel=1e-6)
+
+
+def test_a_criterion_map_has_a_row_for_each_penalty(curve):
+    est = JacobianKernelRidge().fit(*curve)
+    display = plots.CriterionDisplay.from_estimator(
+        est, *curve, criterion="gcv", bandwidths=[0.2, 0.5, 1], alphas=[1, 0.1]
+    )
+    assert display.values.shape == (2, 3)
+    assert list(display.alphas) == [0.1, 1]
+    assert display.ax_.get_ylabel().startswith("ridge")
+
+
+def test_an_unknown_criterion_is_named(curve):
+    est = JacobianKernelRidge().fit(*curve)
+    with pytest.raises(ValueError, match="`criterion` must be one of 'loo', 'gcv', 'mml', got 'x'"):
+        plots.CriterionDisplay.from_estimator(est, *curve, criterion="x")
+
+
+def test_a_display_looks_at_a_sample_of_many_rows(rng):
+    X = rng.standard_normal((300, 2))
+    est = JacobianKernelRidge(bandwidth=1.0).fit(X, X[:, 0])
+    few = plots.CriterionDisplay.from_estimator(
+        est, X, X[:, 0], bandwidths=[1.0], criterion="mml", max_samples=50
+    )
+    many = plots.CriterionDisplay.from_estimator(
+        est, X, X[:, 0], bandwidths=[1.0], criterion="mml", max_samples=300
+    )
+    assert abs(few.values[0, 0]) < abs(many.values[0, 0])
+
+
+def test_the_curve_of_a_display_is_the_prediction(curve):
+    X, y = curve
+    est = JacobianKernelRidge(bandwidth=0.5).fit(X, y)
+    display = plots.CurveDisplay.from_estimator(est, X, y, points=7)
+    np.testing.assert_allclose(display.prediction, est.predict(display.x[:, None]))
+    assert (display.x[0], display.x[-1]) == (X.min(), X.max())
+
+
+def test_the_surface_of_a_display_is_the_prediction(surface):
+    X, y = surface
+    est = JacobianKernelRidge(bandwidth=0.5).fit(X, y)
+    display = plots.SurfaceDisplay.from_estimator(est, X, points=5)
+    here = est.predict([[display.x_1[3], display.x_2[1]]])[0]
+    assert display.prediction[1, 3] == pytest.approx(here)
+
+
+def test_displays_know_columns_by_name(table):
+    pd = pytest.importorskip("pandas")
+    X, y = pd.DataFrame(table[0], columns=["age", "dose", "ratio"]), table[1]
+    est = JacobianKernelRidge(bandwidth=3.0).fit(X, y)
+    display = plots.SlopeDisplay.from_estimator(est, X, feature="dose")
+    assert display.ax_.get_xlabel() == "dose"
+    assert plots.CurveDisplay.from_estimator(est, X, feature="ratio").name == "ratio"
+    assert plots.SurfaceDisplay.from_estimator(est, X, features=("ratio", 0)).names == (
+        "ratio",
+        "age",
+    )
+    with pytest.raises(ValueError, match="`feature` must be one of 'age', 'dose', 'ratio'"):
+        plots.SlopeDisplay.from_estimator(est, X, feature="weight")
+
+
+def test_importances_of_a_linear_function_are_its_slopes_times_the_deviations(rng):
+    X = rng.standard_normal((200, 2)) * [1, 3]
+    y = 2 * X[:, 0] - X[:, 1]
+    est = JacobianKernelRidge(bandwidth=30.0, alpha=1e-8).fit(X, y)
+    display = plots.SlopeDisplay.from_estimator(est, X)
+    # A wide kernel follows a plane to a few parts in a thousand.
+    np.testing.assert_allclose(display.importances, [2, 1] * X.std(axis=0), rtol=1e-2)
+
+
+@pytest.mark.parametrize("name", [name for name in plots.__all__ if name.endswith("Display")])
+def test_a_display_can_be_drawn_again(name, surface):
+    X, y = surface
+    cls = getattr(plots, name)
+    est = JacobianKernelRidge().fit(X, y)
+    takes_y = "y" in inspect.signature(cls.from_estimator).parameters
+    display = cls.from_estimator(est, X, *([y] if takes_y else []))
+    first = display.ax_
+    _, ax = plt.subplots()
+    assert display.plot(ax=ax) is display
+    assert display.ax_ is ax is not first
+    assert display.figure_ is ax.figure
