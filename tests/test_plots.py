@@ -170,6 +170,16 @@ def test_the_curve_of_a_display_is_the_prediction(curve):
     assert (display.x[0], display.x[-1]) == (X.min(), X.max())
 
 
+def test_a_curve_display_has_the_interval_that_was_asked_for(curve):
+    X, y = curve
+    est = JacobianKernelRidge(bandwidth=0.5).fit(X, y)
+    display = plots.CurveDisplay.from_estimator(est, X, y, coverage=0.8, points=5)
+    np.testing.assert_array_equal(
+        display.interval, est.predict_interval(display.x[:, None], coverage=0.8)
+    )
+    assert plots.CurveDisplay.from_estimator(est, X, y).interval is None
+
+
 def test_the_surface_of_a_display_is_the_prediction(surface):
     X, y = surface
     est = JacobianKernelRidge(bandwidth=0.5).fit(X, y)

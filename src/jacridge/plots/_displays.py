@@ -7,6 +7,7 @@ and what it has drawn as `ax_` and `figure_`.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -207,14 +208,22 @@ class CurveDisplay(_Display):
     Attributes
     ----------
     x, prediction : ndarrays of shape (k,)
+    interval : (lower, upper), or None
     data : (x, y) of the observations, or None
     name : str
     """
 
     def __init__(
-        self, *, x: Array, prediction: Array, data: tuple[Array, Array] | None, name: str
+        self,
+        *,
+        x: Array,
+        prediction: Array,
+        name: str,
+        interval: tuple[Array, Array] | None = None,
+        data: tuple[Array, Array] | None = None,
     ) -> None:
-        self.x, self.prediction, self.data, self.name = x, prediction, data, name
+        self.x, self.prediction, self.name = x, prediction, name
+        self.interval, self.data = interval, data
 
     @classmethod
     def from_estimator(
@@ -224,6 +233,7 @@ class CurveDisplay(_Display):
         y: npt.ArrayLike | None = None,
         *,
         feature: int | str = 0,
+        coverage: float | None = None,
         points: int = 300,
         ax: Axes | None = None,
         **style: Any,
@@ -238,6 +248,8 @@ class CurveDisplay(_Display):
         y : array of shape (n,), optional
             Observations to draw, where X has one feature.
         feature : index or name
+        coverage : float between 0 and 1, optional
+            Coverage of the interval (see ``predict_interval``); without it none is drawn.
         points : int
         ax : matplotlib axes, optional
         **style
@@ -252,13 +264,23 @@ class CurveDisplay(_Display):
         x = np.linspace(X[:, j].min(), X[:, j].max(), points)
         rows = np.tile(np.median(X, axis=0), (points, 1))
         rows[:, j] = x
-        data = None if y is None or X.shape[1] > 1 else (X[:, 0], np.asarray(y))
-        prediction = _predictions(estimator, rows)
-        return cls(x=x, prediction=prediction, data=data, name=names[j]).plot(ax=ax, **style)
+        interval = None
+        if coverage is not None:
+            interval = _on_made_rows(estimator.predict_interval, rows, coverage)
+        display = cls(
+            x=x,
+            prediction=_on_made_rows(estimator.predict, rows),
+            name=names[j],
+            interval=interval,
+            data=None if y is None or X.shape[1] > 1 else (X[:, 0], np.asarray(y)),
+        )
+        return display.plot(ax=ax, **style)
 
     def plot(self, *, ax: Axes | None = None, **style: Any) -> CurveDisplay:
-        """Draw the curve, and the observations if there are some."""
-        ax = plot_curve(self.x, self.prediction, data=self.data, ax=ax, **style)
+        """Draw the curve, with the interval and the observations if there are some."""
+        lower, upper = self.interval or (None, None)
+        ends = {"lower": lower, "upper": upper}
+        ax = plot_curve(self.x, self.prediction, **ends, data=self.data, ax=ax, **style)
         ax.set(xlabel=self.name)
         self._drawn(ax)
         return self
@@ -314,7 +336,7 @@ class SurfaceDisplay(_Display):
         x_1, x_2 = (np.linspace(X[:, f].min(), X[:, f].max(), points) for f in (i, j))
         rows = np.tile(np.median(X, axis=0), (points**2, 1))
         rows[:, i], rows[:, j] = np.tile(x_1, points), np.repeat(x_2, points)
-        prediction = _predictions(estimator, rows)
+        prediction = _on_made_rows(estimator.predict, rows)
         display = cls(
             x_1=x_1,
             x_2=x_2,
@@ -437,8 +459,8 @@ def _position(names: list[str], feature: int | str) -> int:
     return int(check_number("feature", feature, at_least=0, below=len(names)))
 
 
-def _predictions(estimator: Any, rows: Array) -> Array:
-    """Predictions for made-up rows, whose columns have no names even if the training rows had."""
+def _on_made_rows(method: Callable[..., Any], rows: Array, *options: Any) -> Any:
+    """Call a method on made-up rows: their columns have no names, even if the training rows had."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        return np.asarray(estimator.predict(rows))
+        return method(rows, *options)
