@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from ._checks import Array
 from ._distances import squared_distances
-from ._kernels import gaussian_kernel
-from ._spectrum import spectrum
+from ._kernels import gaussian_kernel, kernel_block, kernel_slopes
+from ._spectrum import Spectrum, spectrum
 
 
 @dataclass(frozen=True)
@@ -32,21 +33,70 @@ def criterion_grid(
     One eigendecomposition a bandwidth serves every penalty.
     """
     D2 = squared_distances(X, X, metric)
+    columns = [
+        _criteria(spectrum(gaussian_kernel(D2, sigma), y[:, None]), lams) for sigma in sigmas
+    ]
+    return CriterionGrid(sigmas, lams, *np.transpose(columns, (1, 2, 0)))
+
+
+def _criteria(S: Spectrum, lams: Array) -> list[Array]:
+    with np.errstate(divide="ignore"):  # a constant y has no marginal likelihood
+        values = [criterion(lams)[:, 0] for criterion in (S.loo, S.gcv, S.mml)]
+    return [*values, S.degrees_of_freedom(lams)]
+
+
+@dataclass(frozen=True)
+class FitGrid:
+    """All fits of one target at every pair: arrays that begin with (lambdas, sigmas)."""
+
+    criteria: CriterionGrid
+    slopes: Array  # largest norm of the gradient over the rows shown
+    loo_predictions: Array  # (lambdas, sigmas, rows shown)
+    predictions: Array  # (lambdas, sigmas, new rows)
+
+
+def fit_grid(
+    X: Array, y: Array, sigmas: Array, lams: Array, shown: npt.NDArray[np.intp], X_new: Array
+) -> FitGrid:
+    """Fit every pair; y of shape (n,), centred, `shown` the rows whose errors are wanted.
+
+    Leave-one-out is that of the estimator: the mean of y is that of the other rows, too.
+    """
+    D2 = squared_distances(X, X)
     columns = []
     for sigma in sigmas:
         S = spectrum(gaussian_kernel(D2, sigma), y[:, None])
-        values = [criterion(lams)[:, 0] for criterion in (S.loo, S.gcv, S.mml)]
-        columns.append([*values, S.degrees_of_freedom(lams)])
-    loo, gcv, mml, dof = np.transpose(columns, (1, 2, 0))
-    return CriterionGrid(sigmas, lams, loo, gcv, mml, dof)
+        dual_coef, residuals = _solutions(S, y, lams)
+        criteria = _criteria(S, lams)
+        criteria[0] = np.square(residuals).mean(axis=0)
+        J = kernel_slopes(X[shown], X, dual_coef, sigma, "euclidean")
+        steepest = np.linalg.norm(J, axis=2).max(axis=0)
+        new = kernel_block(X_new, X, sigma) @ dual_coef
+        columns.append((criteria, steepest, (y[:, None] - residuals)[shown].T, new.T))
+    criteria_at, steepest_at, left_out, new_at = zip(*columns, strict=True)
+    return FitGrid(
+        CriterionGrid(sigmas, lams, *np.stack(criteria_at, axis=-1)),
+        np.stack(steepest_at, axis=-1),
+        np.stack(left_out, axis=1),
+        np.stack(new_at, axis=1),
+    )
+
+
+def _solutions(S: Spectrum, y: Array, lams: Array) -> tuple[Array, Array]:
+    """Dual coefficients and leave-one-out residuals, of shape (n, lambdas)."""
+    R = 1.0 / (S.s[:, None] + lams)
+    dual_coef = S.V @ (S.c * R)
+    # Without row i the mean of the rest moves by -y_i / (n - 1).
+    ones = S.V @ (S.V.sum(axis=0)[:, None] * R)
+    shift = y[:, None] / (len(y) - 1)
+    return dual_coef, (dual_coef + shift * ones) / (S.V**2 @ R)
 
 
 def sigma_grid(l_max: float, spacing: float, points: int, *include: float) -> Array:
-    """Bandwidths from half the spacing to twice l_max on a log scale, with the given ones in it."""
-    inside = [sigma for sigma in include if np.isfinite(sigma)]
-    low = min([spacing / 2, l_max / 50, *(sigma / 3 for sigma in inside)])
-    high = max([l_max, *(3 * sigma for sigma in inside)])
-    return np.unique(np.concatenate([np.geomspace(low, high, points), inside]))
+    """Bandwidths from half the spacing to l_max on a log scale, with the given ones in it."""
+    low = min([spacing / 2, l_max / 50, *(sigma / 3 for sigma in include)])
+    high = max([l_max, *(3 * sigma for sigma in include)])
+    return np.unique(np.concatenate([np.geomspace(low, high, points), include]))
 
 
 def slope_importances(J: Array, X: Array) -> Array:

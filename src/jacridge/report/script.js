@@ -1,0 +1,303 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const SVG = "http://www.w3.org/2000/svg";
+  const byId = (id) => document.getElementById(id);
+  const at = { sigma: data.start[1], lambda: data.start[0] };
+
+  // Numbers
+
+  /** Whole numbers of 8 or 16 bits, from base64, back to values from low to high. */
+  function unpacked({ low, high, bits, base64 }) {
+    const text = atob(base64);
+    const bytes = Uint8Array.from(text, (c) => c.charCodeAt(0));
+    const whole = bits === 8 ? bytes : new Uint16Array(bytes.buffer);
+    const step = (high - low) / (2 ** bits - 1);
+    return (start, count) => Array.from(whole.subarray(start, start + count), (v) => low + v * step);
+  }
+
+  function shown(v) {
+    if (v === null || !Number.isFinite(v)) return "–";
+    if (v === 0) return "0";
+    const size = Math.abs(v);
+    if (size >= 1e5 || size < 1e-3) return v.toExponential(1).replace("e+", "e").replace(".0e", "e");
+    return String(Number(v.toPrecision(3)));
+  }
+
+  const finite = (values) => values.filter((v) => v !== null && Number.isFinite(v));
+  const lowest = (values) => finite(values).reduce((a, b) => Math.min(a, b), Infinity);
+  const highest = (values) => finite(values).reduce((a, b) => Math.max(a, b), -Infinity);
+
+  const r2 = data.loo.map((row) => row.map((v) => (v === null || !data.variance ? null : 1 - v / data.variance)));
+  const best = { lambda: 0, sigma: 0, r2: -Infinity };
+  r2.forEach((row, i) => row.forEach((v, j) => {
+    if (v !== null && v > best.r2) Object.assign(best, { lambda: i, sigma: j, r2: v });
+  }));
+
+  // Drawing
+
+  function add(parent, name, attributes, text) {
+    const element = document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    if (text !== undefined) element.textContent = text;
+    parent.append(element);
+    return element;
+  }
+
+  /** From values to pixels. */
+  function scale(low, high, start, end, log) {
+    const f = log ? Math.log10 : (v) => v;
+    const [a, b] = [f(low), f(high) === f(low) ? f(low) + 1 : f(high)];
+    return (v) => start + ((f(v) - a) / (b - a)) * (end - start);
+  }
+
+  function linearTicks(low, high, count) {
+    const rough = (high - low) / count;
+    const unit = 10 ** Math.floor(Math.log10(rough));
+    const step = unit * [1, 2, 2.5, 5, 10].find((m) => m * unit >= rough);
+    const ticks = [];
+    for (let v = Math.ceil(low / step) * step; v <= high + step * 1e-6; v += step) {
+      ticks.push(Math.abs(v) < step * 1e-6 ? 0 : v);
+    }
+    return ticks;
+  }
+
+  function logTicks(low, high, count) {
+    const [a, b] = [Math.log10(low), Math.log10(high)];
+    if (b - a < 2.5) {
+      const ticks = [];
+      for (let e = Math.floor(a); e <= b; e++) for (const m of b - a < 1.5 ? [1, 2, 5] : [1, 3]) ticks.push(m * 10 ** e);
+      return ticks.filter((v) => v >= low && v <= high);
+    }
+    const step = Math.max(1, Math.ceil((b - a) / count));
+    const ticks = [];
+    for (let e = Math.ceil(a / step) * step; e <= b; e += step) ticks.push(10 ** e);
+    return ticks;
+  }
+
+  /** An empty chart: axes, ticks and labels; returns where to draw, and the two scales. */
+  function frame(id, x, y, description) {
+    const host = byId(id);
+    const width = Math.max(host.clientWidth, 200);
+    const height = Math.round(Math.min(Math.max(width * 0.62, 220), 320));
+    const box = { left: 54, right: width - 12, top: 10, bottom: height - 42 };
+    const svg = document.createElementNS(SVG, "svg");
+    for (const [key, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": description })) {
+      svg.setAttribute(key, value);
+    }
+    const X = scale(x.low, x.high, box.left, box.right, x.log);
+    const Y = scale(y.low, y.high, box.bottom, box.top, y.log);
+    const few = Math.max(4, Math.round((box.right - box.left) / 65));
+    for (const v of x.log ? logTicks(x.low, x.high, few) : linearTicks(x.low, x.high, few)) {
+      add(svg, "line", { class: "tick", x1: X(v), x2: X(v), y1: box.bottom, y2: box.bottom + 4 });
+      add(svg, "text", { x: X(v), y: box.bottom + 17, "text-anchor": "middle" }, shown(v));
+    }
+    for (const v of y.log ? logTicks(y.low, y.high, 5) : linearTicks(y.low, y.high, 5)) {
+      add(svg, "line", { class: "tick", x1: box.left - 4, x2: box.left, y1: Y(v), y2: Y(v) });
+      add(svg, "text", { x: box.left - 7, y: Y(v) + 4, "text-anchor": "end" }, shown(v));
+    }
+    add(svg, "text", { x: (box.left + box.right) / 2, y: height - 6, "text-anchor": "middle" }, x.label);
+    const clip = `${id}-clip`;
+    const inside = { x: box.left, y: box.top, width: box.right - box.left, height: box.bottom - box.top };
+    add(add(svg, "clipPath", { id: clip }), "rect", inside);
+    const plot = add(svg, "g", { "clip-path": `url(#${clip})` });
+    add(svg, "rect", { ...inside, class: "axis", fill: "none" });
+    host.replaceChildren(svg);
+    return { svg, plot, X, Y, box };
+  }
+
+  function line(plot, X, Y, xs, ys, look) {
+    let d = "";
+    let pen = "M";
+    xs.forEach((x, i) => {
+      if (ys[i] === null || !Number.isFinite(ys[i])) { pen = "M"; return; }
+      d += `${pen}${X(x).toFixed(1)} ${Y(ys[i]).toFixed(1)}`;
+      pen = "L";
+    });
+    add(plot, "path", { d, class: `curve ${look}` });
+  }
+
+  /** Colours of cividis, from dark blue to yellow. */
+  const STOPS = [[0, 34, 78], [42, 63, 109], [87, 93, 109], [122, 121, 120], [160, 150, 116], [206, 184, 92], [254, 232, 56]];
+  function colour(share) {
+    const t = Math.min(Math.max(share, 0), 1) * (STOPS.length - 1);
+    const i = Math.min(Math.floor(t), STOPS.length - 2);
+    return `rgb(${STOPS[i].map((a, k) => Math.round(a + (t - i) * (STOPS[i + 1][k] - a))).join(",")})`;
+  }
+
+  const sigmaAxis = { low: data.sigmas[0], high: data.sigmas.at(-1), log: true, label: "bandwidth σ" };
+
+  /** Curves over sigma, with the chosen bandwidth and the sliders' point. */
+  function curves(id, y, rows, description) {
+    const { plot, X, Y, box } = frame(id, sigmaAxis, y, description);
+    const chosen = X(data.sigmas[data.start[1]]);
+    add(plot, "line", { class: "rule", x1: chosen, x2: chosen, y1: box.top, y2: box.bottom });
+    for (const { values, look } of rows) line(plot, X, Y, data.sigmas, values, look);
+    const here = rows[0].values[at.sigma];
+    if (here !== null) {
+      const height = Math.min(Math.max(Y(here), box.top + 5), box.bottom - 5);
+      add(plot, "circle", { class: "here", cx: X(data.sigmas[at.sigma]), cy: height, r: 6.5 });
+    }
+  }
+
+  function drawNorms() {
+    const [norm, approximate] = [data.slopes[at.lambda], data.approximate[at.lambda]];
+    const factor = norm[data.start[1]] / approximate[data.start[1]];
+    const scaled = approximate.map((v) => (v === null ? null : v * factor));
+    const y = { low: lowest(norm) / 2, high: highest(norm) * 2, log: true };
+    curves("norms", y, [{ values: norm, look: "c1" }, { values: scaled, look: "c2 dashed" }],
+      `True and approximate Jacobian norm over the bandwidth; the true one is ${shown(norm[at.sigma])} here.`);
+  }
+
+  function drawLoo() {
+    const low = Math.min(Math.max(lowest(r2.flat()), -0.3), best.r2 - 0.05);
+    curves("loo", { low, high: Math.min(1, best.r2 + 0.08) }, [{ values: r2[at.lambda], look: "c1" }],
+      `Leave-one-out R² over the bandwidth; ${shown(r2[at.lambda][at.sigma])} here.`);
+  }
+
+  function drawMml() {
+    const values = data.mml[at.lambda];
+    const [low, high] = [lowest(values), highest(values)];
+    const room = (high - low) * 0.06 || 1;
+    curves("mml", { low: low - room, high: high + room }, [{ values, look: "c1" }],
+      `Minus twice the log marginal likelihood over the bandwidth; ${shown(values[at.sigma])} here.`);
+  }
+
+  /** Edges of cells whose middles lie at the given values, on a log scale. */
+  function edges(values) {
+    const logs = values.map(Math.log);
+    const middle = logs.slice(1).map((v, i) => (v + logs[i]) / 2);
+    return [2 * logs[0] - middle[0], ...middle, 2 * logs.at(-1) - middle.at(-1)].map(Math.exp);
+  }
+
+  function drawMap() {
+    const [xs, ys] = [edges(data.sigmas), edges(data.lambdas)];
+    const low = Math.max(lowest(r2.flat()), Math.min(0, best.r2 - 0.1));
+    const label = `bandwidth σ (dark: R² ≤ ${shown(low)}, yellow: ${shown(best.r2)})`;
+    const x = { ...sigmaAxis, low: xs[0], high: xs.at(-1), label };
+    const { plot, X, Y } = frame("map", x, { low: ys[0], high: ys.at(-1), log: true },
+      `Leave-one-out R² over bandwidth and ridge penalty; the best, ${shown(best.r2)}, is at bandwidth ${shown(data.sigmas[best.sigma])} and penalty ${shown(data.lambdas[best.lambda])}.`);
+    r2.forEach((row, i) => row.forEach((v, j) => {
+      const cell = add(plot, "rect", {
+        class: "cell", x: X(xs[j]), y: Y(ys[i + 1]), width: X(xs[j + 1]) - X(xs[j]) + 0.5, height: Y(ys[i]) - Y(ys[i + 1]) + 0.5,
+        fill: colour(v === null ? 0 : (v - low) / (best.r2 - low || 1)),
+      });
+      cell.addEventListener("click", () => move(j, i));
+    }));
+    const place = (i, j) => [X(data.sigmas[j]), Y(data.lambdas[i])];
+    const [cx, cy] = place(data.start[0], data.start[1]);
+    add(plot, "path", { class: "place", "pointer-events": "none", d: `M${cx} ${cy - 7}l7 7l-7 7l-7 -7z` });
+    const [bx, by] = place(best.lambda, best.sigma);
+    add(plot, "circle", { class: "place", "pointer-events": "none", cx: bx, cy: by, r: 5 });
+    const [hx, hy] = place(at.lambda, at.sigma);
+    for (const look of ["ring", "ring inner"]) add(plot, "circle", { class: look, "pointer-events": "none", cx: hx, cy: hy, r: 11 });
+  }
+
+  const pair = () => at.lambda * data.sigmas.length + at.sigma;
+  const predictions = unpacked(data.predictions);
+  const fit = data.fit && unpacked(data.fit.values);
+
+  function drawPredictions() {
+    const m = data.observed.length;
+    const predicted = predictions(pair() * m, m);
+    const [low, high] = [lowest(data.observed), highest(data.observed)];
+    const room = (high - low) * 0.15 || 1;
+    const range = { low: low - room, high: high + room, label: "observed" };
+    const { plot, X, Y, box } = frame("predictions", range, range, `Leave-one-out predictions of ${m} rows against their observations.`);
+    add(plot, "line", { class: "rule", x1: X(range.low), y1: Y(range.low), x2: X(range.high), y2: Y(range.high) });
+    // What lies outside is drawn on the edge.
+    data.observed.forEach((v, i) => add(plot, "circle", {
+      class: "dot", cx: X(v).toFixed(1), cy: Math.min(Math.max(Y(predicted[i]), box.top + 2), box.bottom - 2).toFixed(1), r: 3,
+    }));
+  }
+
+  function drawCurve() {
+    const { x, points, names } = data.fit;
+    const k = x.length;
+    const values = fit(pair() * k, k);
+    const ys = points.map((p) => p[1]);
+    const room = (highest(ys) - lowest(ys)) * 0.1 || 1;
+    const { plot, X, Y } = frame("fit", { low: x[0], high: x.at(-1), label: names[0] },
+      { low: lowest(ys) - room, high: highest(ys) + room }, "The fitted curve and the observations.");
+    for (const [a, b] of points) add(plot, "circle", { class: "data", cx: X(a).toFixed(1), cy: Y(b).toFixed(1), r: 2.5 });
+    line(plot, X, Y, x, values, "c1");
+  }
+
+  function drawSurface() {
+    const { x, x_2: y, points, names, values: { low, high } } = data.fit;
+    const k = x.length * y.length;
+    const values = fit(pair() * k, k);
+    const [dx, dy] = [(x[1] - x[0]) / 2, (y[1] - y[0]) / 2];
+    const { plot, X, Y } = frame("fit", { low: x[0] - dx, high: x.at(-1) + dx, label: names[0] },
+      { low: y[0] - dy, high: y.at(-1) + dy }, "The fitted surface and the places of the observations.");
+    y.forEach((b, i) => x.forEach((a, j) => add(plot, "rect", {
+      x: X(a - dx).toFixed(1), y: Y(b + dy).toFixed(1), width: (X(a + dx) - X(a - dx) + 0.6).toFixed(1),
+      height: (Y(b - dy) - Y(b + dy) + 0.6).toFixed(1), fill: colour((values[i * x.length + j] - low) / (high - low || 1)),
+    })));
+    for (const [a, b] of points) add(plot, "circle", { class: "place", cx: X(a).toFixed(1), cy: Y(b).toFixed(1), r: 2.2 });
+  }
+
+  // The sliders
+
+  function draw() {
+    const [sigma, lambda] = [shown(data.sigmas[at.sigma]), shown(data.lambdas[at.lambda])];
+    for (const [id, text] of [["sigma", sigma], ["lambda", lambda]]) {
+      byId(id).value = at[id];
+      byId(id).setAttribute("aria-valuetext", text);
+      byId(`${id}-value`).textContent = text;
+    }
+    byId("r2").textContent = shown(r2[at.lambda][at.sigma]);
+    byId("slope").textContent = shown(data.slopes[at.lambda][at.sigma]);
+    byId("dof").textContent = shown(data.dof[at.lambda][at.sigma]);
+    drawNorms();
+    drawLoo();
+    drawMml();
+    drawMap();
+    drawPredictions();
+    if (data.fit) (data.fit.x_2 ? drawSurface : drawCurve)();
+  }
+
+  let waiting = false;
+  function soon() {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => { waiting = false; draw(); });
+  }
+
+  function move(sigma, lambda) {
+    at.sigma = sigma;
+    at.lambda = lambda;
+    soon();
+  }
+
+  byId("sigma").max = data.sigmas.length - 1;
+  byId("lambda").max = data.lambdas.length - 1;
+  for (const id of ["sigma", "lambda"]) {
+    byId(id).addEventListener("input", (event) => { at[id] = Number(event.target.value); soon(); });
+  }
+  byId("to-chosen").addEventListener("click", () => move(data.start[1], data.start[0]));
+  byId("to-best").addEventListener("click", () => move(best.sigma, best.lambda));
+
+  for (const block of document.querySelectorAll(".code")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = "Copy";
+    button.addEventListener("click", async () => {
+      const text = block.querySelector("pre").textContent;
+      try {
+        await navigator.clipboard.writeText(text);
+        button.textContent = "Copied";
+      } catch {
+        getSelection().selectAllChildren(block.querySelector("pre"));
+        button.textContent = "Selected";
+      }
+    });
+    block.prepend(button);
+  }
+
+  let width = 0;
+  new ResizeObserver(() => {
+    if (byId("norms").clientWidth !== width) { width = byId("norms").clientWidth; soon(); }
+  }).observe(byId("norms"));
+  draw();
+})();

@@ -1,0 +1,263 @@
+"""The report as text: what stands in it, what is escaped, what its code does."""
+
+import json
+import re
+from html import unescape
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from jacridge import JacobianKernelRidge
+from jacridge.report import report_page, write_report
+
+
+class Page(HTMLParser):
+    """Elements by name, with their attributes and the text that they hold."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.open = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        element = {"tag": tag, "attributes": dict(attributes), "text": ""}
+        self.elements.append(element)
+        self.open.append(element)
+
+    def handle_endtag(self, tag):
+        while self.open and self.open.pop()["tag"] != tag:
+            pass
+
+    def handle_data(self, data):
+        for element in self.open:
+            element["text"] += data
+
+    def all(self, tag, **attributes):
+        return [
+            e
+            for e in self.elements
+            if e["tag"] == tag and attributes.items() <= e["attributes"].items()
+        ]
+
+
+def numbers_of(page):
+    (script,) = Page(page).all("script", id="data")
+    return json.loads(script["text"])
+
+
+@pytest.fixture(scope="module")
+def wave():
+    rng = np.random.default_rng(5)
+    X = np.sort(rng.uniform(0, 6, (60, 1)), axis=0)
+    return X, np.sin(X[:, 0]) + 0.1 * rng.standard_normal(60)
+
+
+@pytest.fixture(scope="module")
+def page(wave):
+    return report_page(*wave, features=["hours"], target="height", source="tide.csv")
+
+
+def test_every_element_that_is_opened_is_closed(page):
+    void = {"meta", "link", "input", "!doctype"}
+    depth = []
+    for closing, tag in re.findall(r"<(/?)([a-z][a-z0-9]*)[^>]*>", page.split("<script")[0]):
+        if tag in void:
+            continue
+        if closing:
+            assert depth.pop() == tag
+        else:
+            depth.append(tag)
+    assert depth == ["html", "body"]
+
+
+def test_the_page_names_no_other_host(page):
+    found = set(re.findall(r"https?://[^\s\"'<)]+", page))
+    assert found == {"http://www.w3.org/2000/svg"}  # a name of the SVG language, not an address
+    assert not re.findall(r"<(?:img|iframe|object|embed)\b|@import|url\((?!#)", page)
+    assert "default-src 'none'" in page
+
+
+def test_the_bandwidth_on_the_page_is_that_of_the_estimator(page, wave):
+    X, y = wave
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    est = JacobianKernelRidge().fit(Z, y)
+    assert f"σ = {est.bandwidth_:.4g}" in page
+    r2 = 1 - (est.loo_residuals_**2).mean() / y.var()
+    assert f"R² = {r2:.4g}" in page
+
+
+def test_the_sliders_start_at_the_chosen_point(page, wave):
+    X, y = wave
+    data = numbers_of(page)
+    i, j = data["start"]
+    est = JacobianKernelRidge().fit((X - X.mean()) / X.std(), y)
+    assert data["sigmas"][j] == pytest.approx(est.bandwidth_, rel=1e-5)
+    assert data["lambdas"][i] == pytest.approx(1e-3)
+    assert data["loo"][i][j] == pytest.approx((est.loo_residuals_**2).mean(), rel=1e-5)
+    assert data["slopes"][i][j] <= np.abs(est.jacobian((X - X.mean()) / X.std())).max() * 1.00001
+
+
+@pytest.mark.parametrize("i", [0, 8, 16])
+@pytest.mark.parametrize("j", [5, 15])
+def test_a_point_of_the_grid_is_a_fit_of_its_own(page, wave, i, j):
+    X, y = wave
+    Z = (X - X.mean()) / X.std()
+    data = numbers_of(page)
+    sigma, lam = data["sigmas"][j], data["lambdas"][i]
+    est = JacobianKernelRidge(bandwidth=sigma, alpha=lam).fit(Z, y)
+    # Small penalties lose digits in an eigendecomposition; the page shows six at most.
+    assert data["loo"][i][j] == pytest.approx((est.loo_residuals_**2).mean(), rel=1e-3)
+    assert data["slopes"][i][j] == pytest.approx(np.abs(est.jacobian(Z)).max(), rel=1e-3)
+
+
+def unpacked(packed, shape):
+    import base64
+
+    whole = np.frombuffer(base64.b64decode(packed["base64"]), f"<u{packed['bits'] // 8}")
+    share = whole / (2 ** packed["bits"] - 1)
+    return (packed["low"] + share * (packed["high"] - packed["low"])).reshape(shape)
+
+
+def test_the_curve_is_the_prediction_to_a_thousandth_of_the_range(page, wave):
+    X, y = wave
+    data = numbers_of(page)
+    i, j = data["start"]
+    x = np.array(data["fit"]["x"])
+    shape = len(data["lambdas"]), len(data["sigmas"]), len(x)
+    drawn = unpacked(data["fit"]["values"], shape)[i, j]
+    est = JacobianKernelRidge().fit((X - X.mean()) / X.std(), y)
+    predicted = est.predict(((x - X.mean()) / X.std())[:, None])
+    np.testing.assert_allclose(drawn, predicted, atol=1e-3 * np.ptp(y))
+
+
+def test_the_surface_runs_along_the_first_feature_first(surface):
+    X, y = surface
+    data = numbers_of(report_page(X, y, standardize=False))
+    i, j = data["start"]
+    x, x_2 = (np.array(data["fit"][side]) for side in ("x", "x_2"))
+    shape = len(data["lambdas"]), len(data["sigmas"]), len(x_2), len(x)
+    drawn = unpacked(data["fit"]["values"], shape)[i, j]
+    est = JacobianKernelRidge().fit(X, y)
+    at = est.predict([[x[20], x_2[9]], [x[9], x_2[20]]])
+    # 8 bits: one part in 255 of the range that is drawn.
+    np.testing.assert_allclose([drawn[9, 20], drawn[20, 9]], at, atol=0.01 * np.ptp(y))
+
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)>&amp;\"'"
+
+
+def test_names_are_shown_as_text_and_never_run(wave):
+    X, y = wave
+    page = report_page(X, y, features=[HOSTILE], target=HOSTILE, source=HOSTILE + ".csv")
+    parsed = Page(page)
+    assert len(parsed.all("script")) == 2
+    assert not parsed.all("img")
+    assert HOSTILE in parsed.all("h1")[0]["text"]
+    assert numbers_of(page)["fit"]["names"] == [HOSTILE]
+    assert HOSTILE in [cell["text"] for cell in parsed.all("td")]
+
+
+def test_the_columns_of_a_data_frame_give_the_names(wave):
+    pd = pytest.importorskip("pandas")
+    page = report_page(pd.DataFrame(wave[0], columns=["hours"]), wave[1])
+    assert "hours" in [cell["text"] for cell in Page(page).all("td")]
+
+
+def blocks(page):
+    """The code on the page, by title."""
+    found = re.findall(r"<h3>(.*?)</h3><pre[^>]*><code>(.*?)</code>", page, flags=re.S)
+    return {title: unescape(code) for title, code in found}
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+def test_both_blocks_of_code_run_and_predict_the_same(tmp_path, monkeypatch, table, standardize):
+    pd = pytest.importorskip("pandas")
+    X, y = table
+    frame = pd.DataFrame(np.column_stack([X, y]), columns=["a", 'b "quoted"', "c's", "y"])
+    frame.to_csv(tmp_path / "my data.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    names = list(frame.columns[:3])
+    options = {"features": names, "source": "my data.csv", "standardize": standardize}
+    code = blocks(report_page(X, y, alpha=0.01, **options))
+
+    predictions = []
+    for title in ("Python", "scikit-learn only"):
+        names = {}
+        exec(code[title], names)
+        predictions.append(names["model"].predict(names["X"]))
+    np.testing.assert_allclose(*predictions, atol=1e-8)
+
+
+def test_code_for_categories_makes_the_same_columns(tmp_path, monkeypatch, rng):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"size": rng.normal(size=30), "kind": ["a", "b", "c"] * 10})
+    frame["y"] = frame["size"] + (frame["kind"] == "b")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    encoded = pd.get_dummies(frame[["size", "kind"]], columns=["kind"], dtype=float)
+    page = report_page(
+        encoded, frame["y"], source="t.csv", columns=["size", "kind"], categories=["kind"]
+    )
+    names = {}
+    exec(blocks(page)["Python"], names)
+    assert list(names["X"].columns) == list(encoded.columns)
+
+
+def test_many_rows_are_sampled_and_the_page_says_so(rng, monkeypatch):
+    monkeypatch.setattr("jacridge.report._case.SAMPLE", 50)
+    X = rng.standard_normal((70, 3))
+    page = report_page(X, X[:, 0])
+    assert "a random sample of 50 of the 70 rows" in page
+    assert numbers_of(page)["fit"] is None
+
+
+def test_the_same_data_give_the_same_page(wave):
+    first, second = (
+        re.sub(r"in [\d.]+ s\.|<td class=\"number\">[\d.e-]+</td></tr>", "", report_page(*wave))
+        for _ in range(2)
+    )
+    assert first == second
+
+
+def test_a_constant_target_has_no_r2(wave):
+    page = report_page(wave[0], np.full(60, 3.0))
+    assert "The target is constant, so R² is not defined." in page
+
+
+def test_a_penalty_of_zero_is_drawn_at_the_low_end(wave):
+    data = numbers_of(report_page(wave[0], wave[1], alpha=0))
+    assert data["start"][0] == 0
+
+
+def test_a_constant_column_is_no_trouble(wave):
+    X = np.column_stack([wave[0], np.ones(60)])
+    assert "R² =" in report_page(X, wave[1])
+
+
+def test_names_must_match_the_columns(wave):
+    with pytest.raises(ValueError, match="`features` must name the 1 columns of `X`, got 2 names"):
+        report_page(*wave, features=["a", "b"])
+
+
+def test_several_targets_are_refused(wave):
+    with pytest.raises(ValueError, match="A report has one target, got 2 columns in `y`"):
+        report_page(wave[0], np.column_stack([wave[1], wave[1]]))
+
+
+def test_a_report_is_written_whole_or_not_at_all(tmp_path, wave):
+    path = tmp_path / "report.html"
+    path.write_text("before")
+    with pytest.raises(ValueError, match="features"):
+        write_report(path, *wave, features=["a", "b"])
+    assert path.read_text() == "before"
+    assert write_report(path, *wave) == path
+    assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.mark.slow
+def test_five_thousand_rows_make_a_page_under_six_megabytes(rng):
+    X = rng.uniform(-1, 1, (5000, 2))
+    page = report_page(X, np.sin(3 * X[:, 0]) * X[:, 1])
+    assert len(page.encode()) < 6e6
