@@ -43,6 +43,7 @@ MAY_IMPORT = {
     "_compare": {"jacridge", "_tables"},
     "_terminal": set(),
     "report": DOORS | {"_curves"},
+    "onnx": {"jacridge"},
     "experiments": DOORS,
     "_cli_paper": {"datasets", "experiments", "_terminal"},
     "cli": DOORS
