@@ -1,0 +1,74 @@
+"""The directive `results`: a table of a benchmark's CSV, so that no number is typed by hand.
+
+    ```{results} bench_search
+    :columns: set, rule, r2
+    :where: n=2000
+    ```
+
+reads benchmarks/results/bench_search.csv. Without that file the page says how to make it.
+"""
+
+import csv
+from pathlib import Path
+from types import MappingProxyType
+
+from docutils import nodes
+from docutils.parsers.rst import Directive, directives
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+
+
+def readable(text):
+    """Three digits for numbers, other texts as they stand."""
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    if value == int(value) and abs(value) < 1e7:
+        return str(int(value))
+    return f"{value:.3g}"
+
+
+class Results(Directive):
+    """A table from a CSV file."""
+
+    required_arguments = 1
+    option_spec = MappingProxyType({"columns": directives.unchanged, "where": directives.unchanged})
+
+    def run(self):
+        path = RESULTS / f"{self.arguments[0]}.csv"
+        env = self.state.document.settings.env
+        env.note_dependency(str(path))
+        if not path.exists():
+            text = f"Not measured yet: `make bench` writes {path.name}."
+            return [nodes.note("", nodes.paragraph(text, text))]
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+        for rule in filter(None, self.options.get("where", "").split(",")):
+            name, value = rule.split("=")
+            rows = [row for row in rows if row[name.strip()] == value.strip()]
+        if not rows:
+            raise self.error(f"{path.name} has no rows with {self.options.get('where')}")
+        names = [n.strip() for n in self.options.get("columns", "").split(",") if n.strip()]
+        return [table(names or list(rows[0]), rows)]
+
+
+def table(names, rows):
+    """A docutils table with one line for each row."""
+    group = nodes.tgroup(cols=len(names))
+    group += [nodes.colspec(colwidth=1) for _ in names]
+    head, body = nodes.thead(), nodes.tbody()
+    head += line(name.replace("_", " ") for name in names)
+    body += [line(readable(row[name]) for name in names) for row in rows]
+    group += [head, body]
+    return nodes.table("", group)
+
+
+def line(texts):
+    entries = [nodes.entry("", nodes.paragraph(text, text)) for text in texts]
+    return nodes.row("", *entries)
+
+
+def setup(app):
+    app.add_directive("results", Results)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,115 @@
+"""Sphinx configuration: built offline, with warnings as errors, by `make docs`."""
+
+import sys
+from pathlib import Path
+
+import matplotlib
+from sphinx_gallery.sorting import ExplicitOrder
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+sys.path.insert(0, str(HERE.parent / "src"))
+matplotlib.use("Agg")
+
+import jacridge  # noqa: E402
+
+project = "jacridge"
+author = "The jacridge developers"
+copyright = author
+version = release = jacridge.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "layers",
+    "results",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "sphinx-mathjax-offline",
+]
+exclude_patterns = [
+    "_build",
+    "gallery/*.ipynb",
+    "gallery/*.py",
+    "gallery/*.md5",
+    "sg_execution_times.rst",
+]
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+nitpicky = False
+
+autosummary_generate = True
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "jacridge"
+templates_path = ["_templates"]
+html_static_path = ["_static"]
+html_css_files = ["jacridge.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "show_nav_level": 2,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "search_as_you_type": True,
+}
+html_sidebars = {
+    name: []
+    for name in (
+        "start",
+        "guide",
+        "notation",
+        "comparison",
+        "changelog",
+        "contributing",
+        "reproduce",
+        "scale",
+    )
+}
+
+ORDER = [
+    "plot_one_feature.py",
+    "plot_surface.py",
+    "plot_norms.py",
+    "plot_tuning.py",
+    "plot_trust.py",
+    "plot_outliers.py",
+    "plot_derivatives.py",
+    "plot_intervals.py",
+    "plot_svr_gamma.py",
+    "plot_classifier.py",
+    "plot_large_n.py",
+    "plot_dask.py",
+]
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "within_subsection_order": ExplicitOrder([*ORDER, "*"]),
+    "download_all_examples": False,
+    "show_memory": False,
+    "min_reported_time": 1000,
+    "abort_on_example_error": True,
+    "capture_repr": ("_repr_html_", "__repr__"),
+    "ignore_repr_types": r"matplotlib|jacridge\.plots",
+    "image_scrapers": ("matplotlib",),
+    "reset_modules": ("matplotlib",),
+    "write_computation_times": False,
+}
+
+
+def list_more_pages(app, name, source):
+    """Put the pages that index.md does not name, and that exist, in their place in it."""
+    if name == "index":
+        named = source[0].split("{toctree}")[1].split()
+        more = sorted(path.stem for path in HERE.glob("*.md") if path.stem not in ("index", *named))
+        source[0] = source[0].replace("more pages", "\n".join(more))
+
+
+def setup(app):
+    app.connect("source-read", list_more_pages)

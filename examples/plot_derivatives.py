@@ -1,0 +1,30 @@
+"""
+Derivatives: slopes and importances
+===================================
+
+A kernel model has derivatives in closed form. They tell which features matter and in which
+direction, row by row.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_diabetes
+from sklearn.preprocessing import StandardScaler
+
+from jacridge import JacobianKernelRidge, plots
+
+X, y = load_diabetes(return_X_y=True, as_frame=True)
+X = StandardScaler().set_output(transform="pandas").fit_transform(X)
+
+est = JacobianKernelRidge(alpha="loo").fit(X, y)
+J = est.jacobian(X)
+print(J.shape)
+
+# %%
+# The importance of a feature is the root mean square of its slope, per standard deviation: how
+# far, typically, the prediction moves when the feature moves by one. A slope against its feature
+# shows whether the effect is the same everywhere.
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+plots.SlopeDisplay.from_estimator(est, X, ax=left)
+plots.SlopeDisplay.from_estimator(est, X, feature="bmi", ax=right)
+plt.show()
