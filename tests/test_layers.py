@@ -45,7 +45,8 @@ MAY_IMPORT = {
     "report": DOORS | {"_curves"},
     "onnx": {"jacridge"},
     "experiments": DOORS,
-    "_cli_paper": {"datasets", "experiments", "_terminal"},
+    "_options": {"jacridge"},
+    "_cli_paper": {"datasets", "experiments", "_options", "_terminal"},
     "cli": DOORS
     | {
         "report",
@@ -53,6 +54,7 @@ MAY_IMPORT = {
         "_tables",
         "_columns",
         "_model_file",
+        "_options",
         "_compare",
         "_terminal",
         "_cli_paper",

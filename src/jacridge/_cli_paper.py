@@ -6,9 +6,8 @@ import typer
 
 from jacridge import datasets
 
+from ._options import AsJson
 from ._terminal import show
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 data_app = typer.Typer(
     no_args_is_help=True,

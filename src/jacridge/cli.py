@@ -21,12 +21,26 @@ try:
     from ._columns import Rows, UnknownColumn, complete_rows, in_place, read_columns, read_rows
     from ._compare import compare_rules, save_picture
     from ._model_file import SavedModel, columns_prepared, load_model, save_model
+    from ._options import (
+        FILE,
+        Alpha,
+        AsJson,
+        Data,
+        Drop,
+        Features,
+        NoHeader,
+        RuleName,
+        Standardize,
+        Strict,
+        Target,
+        number_or,
+        penalty_of,
+        rule_of,
+    )
     from ._tables import write_table
     from ._terminal import fail, grid, note, progress, show
 except ImportError as error:
     sys.exit(f"The command needs `{error.name}`. Install it with: pip install 'jacridge[cli]'")
-
-ALPHAS = ("loo", "gcv", "mml", "auto")
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -48,61 +62,6 @@ def main(args: Sequence[str] | None = None) -> None:
             if os.environ.get("JACRIDGE_DEBUG"):
                 raise
             fail(error, wrong_use=isinstance(error, UnknownColumn | FileNotFoundError))
-
-
-def _number_or(text: str, words: Sequence[str], option: str) -> float | str:
-    """The value of an option that takes a number or one of a few words."""
-    if text in words:
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        known = ", ".join(words)
-        raise typer.BadParameter(
-            f"must be a number or one of {known}, got '{text}'.", param_hint=option
-        ) from None
-
-
-def _alpha(text: str | None, rule: str = "") -> float | str:
-    """The penalty that is asked for; by default the paper's, but `auto` chooses its own."""
-    if text is None:
-        return "auto" if rule == "auto" else 1e-3
-    alpha = _number_or(text, ALPHAS, "--alpha")
-    if isinstance(alpha, float) and not 0 <= alpha < float("inf"):
-        raise typer.BadParameter(f"must be at least 0, got {text}.", param_hint="--alpha")
-    return alpha
-
-
-def _rule(text: str) -> str:
-    if text not in RULES:
-        known = ", ".join(RULES)
-        raise typer.BadParameter(f"must be one of {known}, got '{text}'.", param_hint="--rule")
-    return text
-
-
-FILE = "CSV, TSV, Parquet or Feather file, gzip too; a quoted pattern for several; - for stdin"
-Data = Annotated[str, typer.Argument(metavar="FILE", help=FILE, show_default=False)]
-Target = Annotated[
-    str, typer.Option("--target", "-t", help="Column to predict: its name, or position (1, -1).")
-]
-RuleName = Annotated[str, typer.Option("--rule", "-r", help=f"{', '.join(RULES)}.")]
-Alpha = Annotated[
-    str | None,
-    typer.Option(
-        help=f"Ridge penalty: a number, or {', '.join(ALPHAS)}.",
-        show_default="1e-3, and auto with the rule auto",
-    ),
-]
-Features = Annotated[
-    list[str] | None, typer.Option(help="Columns to use, joined by commas; all others if none.")
-]
-Drop = Annotated[list[str] | None, typer.Option(help="Columns to leave out, joined by commas.")]
-Standardize = Annotated[
-    bool, typer.Option("--standardize/--no-standardize", help="Scale features to variance 1.")
-]
-Strict = Annotated[bool, typer.Option("--strict", help="Refuse rows with missing values.")]
-NoHeader = Annotated[bool, typer.Option("--no-header", help="The first row is data.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
 app.add_typer(data_app, name="data")
@@ -132,7 +91,7 @@ def select(
     as_json: AsJson = False,
 ) -> None:
     """Print the bandwidth for a table."""
-    name, penalty = _rule(rule), _alpha(alpha, rule)
+    name, penalty = rule_of(rule), penalty_of(alpha, rule)
     rows = _read(file, target, features, drop, strict, no_header)
     X = columns_prepared(rows.numbers, rows.texts, standardize=standardize).fit_transform(rows.X)
     choice = select_bandwidth(X, rows.y, name, alpha=penalty, random_state=0)
@@ -155,20 +114,29 @@ def select(
 
 @app.command(epilog="Example: jacridge compare houses.csv --target price --plot rules.png")
 def compare(
-    file: Annotated[str | None, typer.Argument(metavar="[FILE]", help=FILE)] = None,
+    file: Annotated[str | None, typer.Argument(metavar="FILE", help=FILE)] = None,
     target: Annotated[
-        str | None, typer.Option("--target", "-t", help="Column to predict: its name, or position.")
+        str | None,
+        typer.Option("--target", "-t", metavar="COLUMN", help="Column to predict."),
     ] = None,
-    rules: Annotated[str, typer.Option(help="Rules joined by commas.")] = ",".join(RULES),
+    rules: Annotated[
+        str, typer.Option(metavar="RULES", help="Rules joined by commas.", show_default="all")
+    ] = ",".join(RULES),
     alpha: Alpha = None,
-    splits: Annotated[int, typer.Option(min=1, help="Number of random splits.")] = 10,
-    max_rows: Annotated[int, typer.Option(min=6, help="At most so many rows, at random.")] = 2000,
+    splits: Annotated[
+        int, typer.Option(metavar="NUMBER", min=1, help="Number of random splits.")
+    ] = 10,
+    max_rows: Annotated[
+        int, typer.Option(metavar="NUMBER", min=6, help="At most so many rows, at random.")
+    ] = 2000,
     features: Features = None,
     drop: Drop = None,
     standardize: Standardize = True,
     strict: Strict = False,
     no_header: NoHeader = False,
-    plot: Annotated[str | None, typer.Option(help="Picture of R2 against seconds.")] = None,
+    plot: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Picture to write: R2 against seconds.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare the rules on a table, or on scikit-learn's diabetes data.
@@ -176,10 +144,10 @@ def compare(
     Over random splits, 35 % of the rows are predicted from the rest. Sigma, alpha and seconds are
     medians over the splits; seconds go from the features to sigma.
     """
-    names = [_rule(name.strip()) for name in rules.split(",") if name.strip()]
+    names = [rule_of(name.strip()) for name in rules.split(",") if name.strip()]
     if not names:
         raise typer.BadParameter("must name at least one rule.", param_hint="--rules")
-    penalty = _alpha(alpha)
+    penalty = penalty_of(alpha)
     rows = _sampled(_read_or_diabetes(file, target, features, drop, strict, no_header), max_rows)
     prepare = columns_prepared(rows.numbers, rows.texts, standardize=standardize)
     with progress() as move:
@@ -202,10 +170,12 @@ def compare(
 def fit(
     file: Data,
     target: Target,
-    output: Annotated[str, typer.Option("--output", "-o", help="Model file to write.")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="Model file to write.")
+    ],
     rule: Annotated[
         str,
-        typer.Option("--rule", "-r", help=f"Bandwidth: a number, or {', '.join(RULES)}."),
+        typer.Option("--rule", "-r", metavar="RULE", help="Bandwidth: a number, or a rule's name."),
     ] = "jacobian",
     alpha: Alpha = None,
     features: Features = None,
@@ -216,8 +186,8 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Fit a model to a table and keep it in a file."""
-    bandwidth = _number_or(rule, RULES, "--rule")
-    estimator = JacobianKernelRidge(bandwidth, _alpha(alpha, rule), random_state=0)
+    bandwidth = number_or(rule, RULES, "--rule")
+    estimator = JacobianKernelRidge(bandwidth, penalty_of(alpha, rule), random_state=0)
     rows = _read(file, target, features, drop, strict, no_header)
     prepare = columns_prepared(rows.numbers, rows.texts, standardize=standardize)
     pipeline = Pipeline([("columns", prepare), ("model", estimator)])
@@ -250,11 +220,13 @@ def predict(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="File written by `jacridge fit`.")],
     file: Data,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="File to write; else CSV on stdout.")
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="File to write; else CSV on stdout."),
     ] = None,
     std: Annotated[bool, typer.Option("--std", help="Add the standard deviation.")] = False,
     interval: Annotated[
-        float | None, typer.Option(help="Add an interval with this coverage, such as 0.9.")
+        float | None,
+        typer.Option(metavar="COVERAGE", help="Add an interval with this coverage, such as 0.9."),
     ] = None,
     strict: Strict = False,
     no_header: NoHeader = False,

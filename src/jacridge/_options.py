@@ -1,0 +1,85 @@
+"""Options that several commands share, and what their values may be."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from jacridge import RULES
+
+ALPHAS = ("loo", "gcv", "mml", "auto")
+
+FILE = "CSV, TSV, Parquet or Feather file, gzip too; a quoted pattern for several; - for stdin"
+Data = Annotated[str, typer.Argument(metavar="FILE", help=FILE, show_default=False)]
+Target = Annotated[
+    str,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="COLUMN",
+        help="Column to predict: its name, or its position (1 is the first, -1 the last).",
+    ),
+]
+RuleName = Annotated[
+    str,
+    typer.Option(
+        "--rule",
+        "-r",
+        metavar="RULE",
+        help=f"{', '.join(RULES)}.",
+        autocompletion=lambda: list(RULES),
+    ),
+]
+Alpha = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PENALTY",
+        help=f"Ridge penalty: a number, or {', '.join(ALPHAS)}.",
+        show_default="1e-3; auto with the rule auto",
+    ),
+]
+Features = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMNS", help="Columns to use, joined by commas; if none, all others."),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMNS", help="Columns to leave out, joined by commas."),
+]
+Standardize = Annotated[
+    bool, typer.Option("--standardize/--no-standardize", help="Scale features to variance 1.")
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse rows with missing values.")]
+NoHeader = Annotated[bool, typer.Option("--no-header", help="The first row is data.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+def number_or(text: str, words: Sequence[str], option: str) -> float | str:
+    """The value of an option that takes a number or one of a few words."""
+    if text in words:
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        known = ", ".join(words)
+        raise typer.BadParameter(
+            f"must be a number or one of {known}, got '{text}'.", param_hint=option
+        ) from None
+
+
+def penalty_of(text: str | None, rule: str = "") -> float | str:
+    """The penalty that is asked for; by default the paper's, but `auto` chooses its own."""
+    if text is None:
+        return "auto" if rule == "auto" else 1e-3
+    alpha = number_or(text, ALPHAS, "--alpha")
+    if isinstance(alpha, float) and not 0 <= alpha < float("inf"):
+        raise typer.BadParameter(f"must be at least 0, got {text}.", param_hint="--alpha")
+    return alpha
+
+
+def rule_of(text: str) -> str:
+    """The name of a rule, if there is such a rule."""
+    if text not in RULES:
+        known = ", ".join(RULES)
+        raise typer.BadParameter(f"must be one of {known}, got '{text}'.", param_hint="--rule")
+    return text
