@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError, lapack
@@ -199,6 +199,11 @@ class ExactModel:
         rest = np.maximum(self.w.sum() - self.w, np.finfo(float).tiny)
         return np.asarray(self.centred * self.w[:, None] * self.y / rest[:, None])
 
+    @property
+    def jackknife(self) -> ExactModel:
+        """The models that leave one row out: `loo_residuals` and `loo_shifts`."""
+        return self
+
     def loo_shifts(self, K_new: Array) -> Array:
         """Change of the predictions at K_new when a row is left out, of shape (n_new, n, k)."""
         # Without row i, y - mean is moved by shift_i, and y_i to where its residual vanishes.
@@ -212,7 +217,7 @@ class ExactModel:
 class StackedModel:
     """Models of one target each, side by side: every target has a penalty of its own."""
 
-    models: list[ExactModel]
+    models: Sequence[Any]  # ExactModel, or a model with the same parts
 
     @property
     def dual_coef(self) -> Array:
@@ -238,6 +243,11 @@ class StackedModel:
         """Leave-one-out residuals, of shape (n, k)."""
         return np.hstack([model.loo_residuals for model in self.models])
 
+    @property
+    def jackknife(self) -> StackedModel:
+        """The models that leave one row out: `loo_residuals` and `loo_shifts`."""
+        return StackedModel([model.jackknife for model in self.models])
+
     def loo_shifts(self, K_new: Array) -> Array:
         """Change of the predictions when a row is left out, of shape (n_new, n, k)."""
         return np.concatenate([model.loo_shifts(K_new) for model in self.models], axis=2)
@@ -246,25 +256,30 @@ class StackedModel:
 def solve_exact(
     kernel: Callable[[], Array], y: Array, w: Array, lam: float, *, centred: bool
 ) -> ExactModel:
-    """Solve (K + lam W^-1) c = y; `kernel` makes K anew in the lower triangle of one array.
+    """Solve (K + lam W^-1) c = y; `kernel` makes K anew in the lower triangle of one array."""
+    return ExactModel(system(kernel, lam / w), y, w, lam, centred)
 
-    Where A has no stable Cholesky factor, the solution of smallest norm on its positive part is
-    taken, with a warning.
+
+def system(kernel: Callable[[], Array], lam: Array | float) -> System:
+    """A = K + diag(lam), factored in the array that `kernel` makes.
+
+    Where A has no stable Cholesky factor, solutions are those of smallest norm on its positive
+    part, with a warning.
     """
     try:
-        return ExactModel(factor(kernel(), lam / w), y, w, lam, centred)
+        return factor(kernel(), lam)
     except LinAlgError:
         A = kernel()
-    A.flat[:: len(A) + 1] += lam / w
+    A.flat[:: len(A) + 1] += lam
     d, U = np.linalg.eigh(A, UPLO="L")
     keep = d > len(d) * np.finfo(float).eps * d[-1]
     warnings.warn(
         f"K + lambda I is not positive definite, its smallest eigenvalue is {d[0]:.3g}; the "
-        f"solution of smallest norm on its positive part is used. Give a larger `alpha` than "
-        f"{lam:g} to avoid this.",
-        stacklevel=3,
+        "solution of smallest norm on its positive part is used. Give a larger `alpha` to avoid "
+        "this.",
+        stacklevel=4,
     )
-    return ExactModel(Eigen(U[:, keep], d[keep]), y, w, lam, centred)
+    return Eigen(U[:, keep], d[keep])
 
 
 def solve_each(K: Array, y: Array, w: Array, lams: Array, *, centred: bool) -> StackedModel:
