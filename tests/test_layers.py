@@ -11,6 +11,7 @@ ROOT = Path(__file__).parent.parent / "src" / "jacridge"
 FILES = sorted(ROOT.rglob("*.py"))
 
 SOLVERS = {"_distances", "_kernels", "_solvers", "_spectrum", "_nystrom", "_bandwidth"}
+SCALE = {"_landmarks", "_streams", "_nystrom", "_survey", "_dask"}
 CORE = SOLVERS | {"theory", "_geometry", "_problem", "_search", "_auto", "_selectors", "_dask"}
 # The public names of `jacridge` itself, and what stands beside them.
 DOORS = {"jacridge", "theory", "plots", "datasets", "diagnostics"}
@@ -25,13 +26,16 @@ MAY_IMPORT = {
     "_bandwidth": {"theory"},
     "_geometry": {"_distances"},
     "_kernels": {"_distances"},
-    "_nystrom": {"_distances", "_kernels", "_spectrum"},
+    "_landmarks": {"_distances", "_kernels", "_solvers"},
+    "_streams": {"_distances"},
+    "_nystrom": {"_distances", "_landmarks", "_solvers", "_streams"},
+    "_survey": {"_distances", "_geometry", "_problem", "_streams"},
     "_dask": {"_nystrom", "_geometry"},
     "_search": SOLVERS,
     "_problem": {"_distances", "_geometry", "theory", "_kernels", "_spectrum"},
     "_auto": {"_problem", "_search", "_solvers"},
     "_selectors": {"_auto", "_problem", "_distances", "_bandwidth", "_search"},
-    "_estimator": CORE | {"diagnostics"},
+    "_estimator": CORE | SCALE | {"diagnostics"},
     "__init__": CORE | {"_estimator"},
     "_curves": {"_distances", "_kernels", "_spectrum"},
     "plots": {"jacridge", "theory", "_curves"},

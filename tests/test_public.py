@@ -38,10 +38,11 @@ def test_the_estimator_takes_these_parameters():
         "metric='euclidean'",
         "solver='auto'",
         "n_landmarks=None",
+        "landmarks='uniform'",
         "fit_intercept=True",
         "random_state=None",
     ]
-    assert kinds(jacridge.JacobianKernelRidge).count("KEYWORD_ONLY") == 5
+    assert kinds(jacridge.JacobianKernelRidge).count("KEYWORD_ONLY") == 6
 
 
 def test_the_estimator_s_methods_take_these_parameters():

@@ -207,6 +207,12 @@ def check_weights(sample_weight: npt.ArrayLike | None, X: Array) -> Array:
     return w
 
 
+def check_columns(name: str, X: Array, p: int) -> None:
+    """Refuse rows with another number of features."""
+    if X.shape[1] != p:
+        raise ValueError(f"`{name}` must have {p} columns, as `X` has, got {X.shape[1]}.")
+
+
 def check_positive(name: str, grid: npt.ArrayLike) -> Array:
     """Numbers as an array of one dimension, at least one, all > 0 and with squares in range."""
     message = f"`{name}` must be a list of numbers from {1 / LARGEST:g} to {LARGEST:g}, got "

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from threadpoolctl import ThreadpoolController
 
 from ._checks import Array, require
 
@@ -105,6 +108,17 @@ def for_blocks(work: Callable[[slice], None], n: int, size: int) -> None:
     with ThreadPoolExecutor(min(len(blocks), processors())) as pool:
         for _ in pool.map(work, blocks):
             pass
+
+
+def one_blas_thread() -> Any:
+    """Context in which each of our threads has one BLAS thread, its own."""
+    return _blas().limit(limits=1, user_api="blas")
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The BLAS libraries of this process; to look for them takes milliseconds."""
+    return ThreadpoolController()
 
 
 def processors() -> int:

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._checks import check_choice, check_metric_rows, check_number, check_range, check_weights
+from ._checks import (
+    check_choice,
+    check_columns,
+    check_metric_rows,
+    check_number,
+    check_range,
+    check_rows,
+    check_weights,
+)
 from ._distances import METRICS, row_blocks, rows_per_block
 from ._kernels import kernel_block, kernel_product, kernel_slopes
+from ._landmarks import CANDIDATES, LANDMARKS, landmark_number
+from ._nystrom import Nystrom
 from ._problem import Problem
 from ._selectors import check_alpha, find
 from ._solvers import solve_each, solve_exact
+from ._streams import ArrayRows
+from ._survey import SAMPLE, SampledProblem, sampled, survey
 from .diagnostics import diagnose
+
+SOLVERS = ("auto", "exact", "nystrom")
+
+# Up to here solver="auto" is exact: the n x n matrix takes 0.8 GB and its factor seconds.
+EXACT_ROWS = 10_000
+
+logger = logging.getLogger("jacridge")
 
 
 class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -31,8 +52,15 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     metric : {"euclidean", "geodesic", "precomputed"}
         "geodesic": rows are latitude and longitude in degrees, distances are in metres.
         "precomputed": X holds distances (not a kernel), to the training rows.
-    solver : {"auto", "exact"}
+    solver : {"auto", "exact", "nystrom"}
+        "exact" factors the n x n kernel matrix. "nystrom" keeps to the span of the kernels at
+        `n_landmarks` rows: rows stream in blocks, and only m x m sums are kept. "auto" is exact
+        up to 10,000 rows; `solver_` says what was taken.
     n_landmarks : int, optional
+        Landmarks m of the Nystrom solver, at most n_samples.
+    landmarks : {"uniform", "kmeans", "rpcholesky"} or array of shape (m, n_features)
+        How landmarks are chosen: at random, as centres of clusters, or as pivots of a randomly
+        pivoted Cholesky factorisation of the kernel, among 10 m rows; or the landmarks.
     fit_intercept : bool
         Whether y is centred at its mean.
     random_state : int, optional
@@ -64,6 +92,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         metric="euclidean",
         solver="auto",
         n_landmarks=None,
+        landmarks="uniform",
         fit_intercept=True,
         random_state=None,
     ):
@@ -72,6 +101,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.metric = metric
         self.solver = solver
         self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
         self.fit_intercept = fit_intercept
         self.random_state = random_state
 
@@ -95,8 +125,11 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_metric_rows(X, self.metric)
         check_range("y", y)
         w = check_weights(sample_weight, X)
-
         targets = y[:, None] if y.ndim == 1 else y
+        if self._solver(len(X)) == "nystrom":
+            rows = ArrayRows(X, targets, None if sample_weight is None else w)
+            return self._fit_rows(rows, one_target=y.ndim == 1)
+
         mean = w @ targets / w.sum() if self.fit_intercept else np.zeros(targets.shape[1])
         kept = w > 0
         problem = Problem(
@@ -133,6 +166,64 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             lambda: problem.pairs.kernel(self.bandwidth_), y, w, lams[0], centred=centred
         )
 
+    def _solver(self, n):
+        """The solver for n rows."""
+        solver = check_choice("solver", self.solver, SOLVERS)
+        if solver == "auto":
+            few = n <= EXACT_ROWS or self.metric == "precomputed"
+            solver = "exact" if few else "nystrom"
+            logger.info("solver=%r was taken for n_samples=%d.", solver, n)
+        elif solver == "nystrom" and self.metric == "precomputed":
+            raise ValueError(
+                'The Nystrom solver needs features, got metric="precomputed". '
+                'Fit on the features themselves, or with solver="exact".'
+            )
+        return solver
+
+    def _fit_rows(self, rows, one_target):
+        """Fit by passes over rows that come in blocks."""
+        whole, rng = rows.total(survey), np.random.default_rng(self.random_state)
+        mean = whole.mean if self.fit_intercept else np.zeros(len(whole.mean))
+        sample, choose = sampled(rows, SAMPLE, rng), self._chooser(rows, rng)
+        nystrom = Nystrom(rows, mean, bool(self.fit_intercept), sample, self.metric, choose)
+        problem = SampledProblem(
+            **_centred(sample, mean),
+            alpha=check_alpha(self.alpha),
+            metric=self.metric,
+            rng=rng,
+            spectra=nystrom.spectrum,
+            rows=rows,
+            n_rows=whole.n,
+            weight=whole.weight,
+        )
+        found = find(self.bandwidth, problem)
+        lams = np.atleast_1d(found.lam)
+        self._nystrom, self._model = nystrom, nystrom.solve(found.sigma, lams)
+        self.bandwidth_ = found.sigma
+        self.alpha_ = float(lams[0]) if one_target or np.ndim(found.lam) == 0 else lams
+        dual_coef = self._model.dual_coef
+        self.dual_coef_ = dual_coef[:, 0] if one_target else dual_coef
+        self.intercept_ = mean[0] if one_target else mean
+        self.X_fit_ = nystrom.spectrum(found.sigma).phi.Z
+        self.solver_ = "nystrom"
+        return self
+
+    def _chooser(self, rows, rng):
+        """Function of a bandwidth that returns the landmarks for it."""
+        if not isinstance(self.landmarks, str):
+            Z = check_rows(self.landmarks, self.metric)
+            check_columns("landmarks", Z, self.n_features_in_)
+            return lambda sigma: Z
+        m = landmark_number(self.n_landmarks, rows.n)
+        kind = check_choice("landmarks", self.landmarks, LANDMARKS)
+        X, _, _ = sampled(rows, CANDIDATES * m, rng)
+        seed = rng.integers(1 << 32)
+
+        def choose(sigma):
+            return LANDMARKS[kind](X, m, sigma, self.metric, np.random.default_rng(seed))
+
+        return choose
+
     def predict(self, X, return_std=False):
         """Predictions for the rows of X, by blocks of rows.
 
@@ -154,7 +245,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return (mean, self._std(X)) if return_std else mean
 
     def _std(self, X):
-        model, kept = self._fitted_model(), self._w > 0
+        model, kept = self._fitted_model(), self._kept
         std = np.empty((len(X), len(model.signal_variance)))
         for rows in row_blocks(len(X), rows_per_block(len(self.X_fit_))):
             K = kernel_block(X[rows], self.X_fit_, self.bandwidth_, self.metric)[:, kept]
@@ -187,7 +278,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         coverage = check_number("coverage", coverage, above=0, below=1)
         X = self._validate_new(X)
-        model, kept = self._fitted_model(), self._w > 0
+        model, kept = self._fitted_model().jackknife, self._kept
         mean = self.predict(X).reshape(len(X), -1)
         lower, upper = np.empty_like(mean), np.empty_like(mean)
         sizes = np.abs(model.loo_residuals)
@@ -226,7 +317,10 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         In closed form, bandwidth and penalty held fixed; computed when first asked for. Rows of
         weight zero have their plain residuals.
         """
-        model, kept = self._fitted_model(), self._w > 0
+        model, kept = self._fitted_model(), self._kept
+        if self.solver_ == "nystrom":
+            residuals = model.loo_residuals
+            return residuals[:, 0] if self.dual_coef_.ndim == 1 else residuals
         residuals = np.empty(self._y.shape)
         residuals[kept] = model.loo_residuals
         if not kept.all():
@@ -252,9 +346,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         model, problem = self._fitted_model(), self._training_problem()
         lam = np.broadcast_to(self.alpha_, problem.y.shape[1])
-        return diagnose(
-            problem, self.bandwidth_, lam, model.loo_residuals, model.degrees_of_freedom
-        )
+        residuals = model.jackknife.loo_residuals
+        return diagnose(problem, self.bandwidth_, lam, residuals, model.degrees_of_freedom)
 
     def _validate_new(self, X):
         check_is_fitted(self)
@@ -265,12 +358,36 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _fitted_model(self):
         """The solved system, solved again after unpickling (it is n x n, and not pickled)."""
         check_is_fitted(self)
-        if self._model is None:
+        if self._model is None and self.solver_ == "nystrom":
+            self._nystrom = Nystrom.restored(
+                self._state,
+                self.X_fit_,
+                self.bandwidth_,
+                self.metric,
+                centred=bool(self.fit_intercept),
+            )
+            self._model = self._nystrom.solve(self.bandwidth_, np.atleast_1d(self.alpha_))
+        elif self._model is None:
             self._model = self._solve(self._training_problem())
         return self._model
 
+    @property
+    def _kept(self):
+        """The rows of X_fit_ that the model knows: all landmarks, or rows of positive weight."""
+        return slice(None) if self.solver_ == "nystrom" else self._w > 0
+
     def _training_problem(self):
         """The problem that was fitted, without the choices made for it."""
+        if self.solver_ == "nystrom":
+            fitted, sums = self._nystrom, self._nystrom.spectrum(self.bandwidth_).sums
+            return SampledProblem(
+                **_centred(fitted.sample, fitted.mean),
+                alpha=0.0,
+                metric=self.metric,
+                rows=fitted.rows,
+                n_rows=sums.n,
+                weight=sums.weight,
+            )
         kept = self._w > 0
         return Problem(
             X=_rows(self.X_fit_, kept, self.metric),
@@ -282,12 +399,22 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def __getstate__(self):
         state = super().__getstate__()
-        return {**state, "_model": None} if "_model" in state else state
+        if "_model" not in state:
+            return state
+        if state.get("_nystrom") is not None:
+            state = {**state, "_nystrom": None, "_state": self._nystrom.state()}
+        return {**state, "_model": None}
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.metric == "precomputed"
         return tags
+
+
+def _centred(sample, mean):
+    """A sample of rows as a problem has it."""
+    X, y, w = sample
+    return {"X": X, "y": y - mean, "w": np.ones(len(X)) if w is None else w}
 
 
 def _upper_quantile(values, coverage):

@@ -153,8 +153,10 @@ def _search(criterion: str, ends: Callable[[Problem], tuple[float, float]], poin
 def _objective(problem: Problem, criterion: str) -> Callable[[float], float]:
     y, w, lam = problem.targets, problem.w, problem.lam
     if problem.spectra is not None:
-        at = np.array([lam])
-        return lambda sigma: float(getattr(problem.spectrum(sigma), criterion)(at).mean())
+        spectra, scale, lams = problem.spectrum, (y**2).mean(axis=0), np.array([lam])
+        return lambda sigma: float(
+            surface(spectra, scale, np.array([sigma]), lams, criterion).values.mean()
+        )
     return lambda sigma: float(
         criterion_curve(criterion, problem.pairs, y, lam, np.array([sigma]), w)[0]
     )

@@ -1,0 +1,215 @@
+"""Landmarks: the few rows that stand for all, and the features that they make of any row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import LinAlgError, lapack
+from scipy.linalg.blas import dtrsm
+
+from ._checks import Array
+from ._distances import one_blas_thread
+from ._kernels import kernel_block
+from ._solvers import LAPACK_ORDER, factor
+
+Indices = npt.NDArray[np.intp]
+
+# Landmarks are looked for among this many rows for each landmark.
+CANDIDATES = 10
+
+# Landmarks if their number is not given.
+DEFAULT = 2000
+
+# What is left of a diagonal entry of 1 is rounding below this.
+SMALLEST = 1e-13
+
+# A landmark of which the others leave less than this is dropped.
+PIVOT = 1e-14
+
+EPS = float(np.finfo(float).eps)
+
+# Whitening after the sum instead of before it halves the work. It loses digits: a tenth to a
+# hundredth of this bound, measured in the predictions, so that 1e-8 is kept.
+LATE = 1e-7
+
+
+def landmark_number(asked: Any, n: int) -> int:
+    """Number of landmarks for n rows, as asked for or by default."""
+    if asked is None:
+        return min(n, DEFAULT)
+    if isinstance(asked, bool) or not isinstance(asked, int | np.integer):
+        raise TypeError(f"`n_landmarks` must be a whole number >= 1, got {asked!r}.")
+    if not 1 <= asked <= n:
+        raise ValueError(
+            f"`n_landmarks` must be from 1 to n_samples={n}, got {asked}. Leave it out for a "
+            "number that fits."
+        )
+    return int(asked)
+
+
+def uniform(X: Array, m: int, sigma: float, metric: str, rng: np.random.Generator) -> Array:
+    """At most m of the distinct rows, drawn at random."""
+    return distinct_rows(X, m, rng)
+
+
+def k_means(X: Array, m: int, sigma: float, metric: str, rng: np.random.Generator) -> Array:
+    """At most m centres of clusters."""
+    from sklearn.cluster import KMeans  # takes long to import, and is seldom asked for
+
+    start = distinct_rows(X, m, rng)
+    if metric != "euclidean" or len(start) < m or m == len(X):
+        return start
+    return np.asarray(KMeans(m, init=start, n_init=1, max_iter=10).fit(X).cluster_centers_)
+
+
+def pivots(X: Array, m: int, sigma: float, metric: str, rng: np.random.Generator) -> Array:
+    """At most m of the rows, the pivots of a randomly pivoted Cholesky factorisation."""
+    return X[np.sort(low_rank(X, m, sigma, metric, rng=rng).pivots)]
+
+
+LANDMARKS: dict[str, Callable[[Array, int, float, str, np.random.Generator], Array]] = {
+    "uniform": uniform,
+    "kmeans": k_means,
+    "rpcholesky": pivots,
+}
+
+
+def distinct_rows(X: Array, m: int, rng: np.random.Generator) -> Array:
+    """At most m of the distinct rows, drawn at random."""
+    distinct = np.unique(X, axis=0)
+    if len(distinct) <= m:
+        return distinct
+    return np.asarray(distinct[np.sort(rng.choice(len(distinct), m, replace=False))])
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """K is F F' on the rows and columns of the pivots, and above it by `left` in trace."""
+
+    F: Array
+    pivots: Indices
+    left: float
+
+
+def low_rank(
+    X: Array,
+    m: int,
+    sigma: float,
+    metric: str = "euclidean",
+    *,
+    tol: float = 0.0,
+    rng: np.random.Generator,
+) -> LowRank:
+    """Factor of rank m (less if the trace left falls to tol n), by random pivots.
+
+    Each pivot is drawn with a probability in proportion to what is left of the diagonal of K.
+    Pivots are proposed in blocks and thinned out, which changes nothing in their distribution
+    (Epperly, Tropp and Webber, arXiv:2410.03969), so that all large products are gemm.
+    """
+    n = len(X)
+    F, found = np.empty((n, m), order="F"), np.empty(m, dtype=np.intp)
+    left, rank = np.ones(n), 0
+    while rank < m and left.sum() > tol * n:
+        some = rng.choice(n, min(max(16, m // 10), n), p=left / left.sum())
+        F_some = F[some, :rank]
+        H = kernel_block(X[some], X[some], sigma, metric) - F_some @ F_some.T
+        kept, L = _thinned(H, left[some], m - rank, rng)
+        new, chosen = slice(rank, rank + len(kept)), some[kept]
+        R = kernel_block(X, X[chosen], sigma, metric)
+        R -= F[:, :rank] @ F_some[kept].T
+        F[:, new] = dtrsm(1.0, L, R.T, lower=1).T
+        found[new] = chosen
+        left -= np.einsum("ij,ij->i", F[:, new], F[:, new])
+        left[some[0]] = 0.0  # the first is always kept, but for rounding
+        left[chosen] = 0.0
+        left[left < SMALLEST] = 0.0
+        rank = new.stop
+    return LowRank(F[:, :rank], found[:rank], float(left.sum()))
+
+
+def _thinned(H: Array, left: Array, most: int, rng: np.random.Generator) -> tuple[list[int], Array]:
+    """Proposed pivots that are kept, and the Cholesky factor of H, what is left of K, on them."""
+    H, dice, kept = H.copy(), rng.random(len(H)) * left, list[int]()
+    for i in range(len(H)):
+        if len(kept) < most and H[i, i] > max(dice[i], SMALLEST):
+            H[i:, i] /= np.sqrt(H[i, i])
+            H[i + 1 :, i + 1 :] -= np.outer(H[i + 1 :, i], H[i + 1 :, i])
+            kept.append(i)
+    return kept, np.tril(H[np.ix_(kept, kept)])
+
+
+@dataclass(frozen=True)
+class Features:
+    """Landmarks and what makes features of rows: phi = L^-1 k(Z, x), K_zz = L L'."""
+
+    Z: Array
+    L: Array  # Fortran order, so that BLAS takes it as it is
+    sigma: float
+    metric: str = "euclidean"
+    late: bool = False
+
+    def kernel(self, X: Array) -> Array:
+        """K(X, Z), a new array."""
+        if self.metric != "euclidean":
+            return kernel_block(X, self.Z, self.sigma, self.metric)
+        centre, right = self._right
+        U = np.empty((len(X), right.shape[0]))
+        np.subtract(X, centre, out=U[:, :-2])
+        U[:, :-2] /= self.sigma
+        np.einsum("ij,ij->i", U[:, :-2], U[:, :-2], out=U[:, -2])
+        U[:, -2] *= -0.5
+        U[:, -1] = 1.0
+        K: Array = U @ right
+        return np.exp(K, out=K)
+
+    @cached_property
+    def _right(self) -> tuple[Array, Array]:
+        """The right factor of -|x - z|^2 / (2 sigma^2) = [u, -|u|^2 / 2, 1] [v, 1, -|v|^2 / 2]'."""
+        centre = self.Z.mean(axis=0)
+        V = (self.Z - centre) / self.sigma
+        half = -0.5 * np.einsum("ij,ij->i", V, V)
+        return centre, np.vstack([V.T, np.ones(len(V)), half])
+
+    def whiten(self, K: Array) -> Array:
+        """Rows phi from rows k: K L^-T, in the memory of K."""
+        return np.asarray(dtrsm(1.0, self.L, K.T, lower=1, overwrite_b=1)).T
+
+    def __call__(self, X: Array) -> Array:
+        """Features of the rows of X."""
+        return self.whiten(self.kernel(X))
+
+
+def features(Z: Array, sigma: float, metric: str = "euclidean") -> Features:
+    """Features of landmarks, without those that depend on the others."""
+    K = kernel_block(Z, Z, sigma, metric)
+    with blas_threads(len(Z)):
+        L, pivot, rank, _ = lapack.dpstrf(K, lower=1, tol=PIVOT, overwrite_a=1)
+    kept = pivot[:rank] - 1
+    return Features(Z[kept], np.asfortranarray(np.tril(L[:rank, :rank])), sigma, metric)
+
+
+def whitened_late(phi: Features, X: Array) -> Features:
+    """The same features, to be whitened after the sum if X, a sample of rows, shows it is safe.
+
+    Before whitening, G has the entries of K'K, each with an error of eps sqrt(G_ii G_jj). Seen
+    in the metric of G itself that is eps tr(S^-1), S being G scaled to a diagonal of ones.
+    """
+    K = np.vstack([phi.kernel(X), phi.kernel(phi.Z)])  # landmarks are rows, too
+    G = K.T @ K
+    d = np.sqrt(np.diagonal(G))
+    try:
+        S = factor(G / d / d[:, None], 0.0)
+    except LinAlgError:
+        return phi
+    return replace(phi, late=bool(EPS * S.inverse_diagonal().sum() < LATE))
+
+
+def blas_threads(m: int) -> Any:
+    """One thread for the largest matrices: from m = 16,000 on a threaded LAPACK may crash."""
+    return one_blas_thread() if m > LAPACK_ORDER else nullcontext()

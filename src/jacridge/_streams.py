@@ -1,0 +1,111 @@
+"""Rows that come in blocks, and passes over them: arrays and memory maps."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ._checks import Array
+from ._distances import one_blas_thread, processors, row_blocks
+
+T = TypeVar("T")
+Indices = npt.NDArray[np.intp]
+
+# A block of rows: features, targets of shape (rows, k), weights or None for ones.
+Block = tuple[Array, Array, Array | None]
+Work = Callable[[Array, Array, Array | None], T]
+
+# Rows of an array that one task takes; it goes through them in smaller blocks.
+TASK_ROWS = 8192
+
+
+class Rows(Protocol):
+    """Training rows, wherever they are. A pass calls `work` on blocks that cover them in order."""
+
+    @property
+    def n(self) -> int: ...
+    def each(self, work: Work[T]) -> Iterator[T]: ...
+    def total(self, work: Work[Any]) -> Any: ...
+    def take(self, indices: Indices) -> Block: ...
+
+
+@dataclass(frozen=True)
+class ArrayRows:
+    """Rows of arrays or memory maps, worked on in as many threads as there are processors."""
+
+    X: Array
+    y: Array
+    w: Array | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.X)
+
+    def each(self, work: Work[T]) -> Iterator[T]:
+        """Results for all blocks, in order; few of them wait at any time."""
+
+        def part(rows: slice) -> T:
+            # A block of a memory map is read here; rows already in memory are not copied.
+            X, y = np.asarray(self.X[rows]), np.asarray(self.y[rows])
+            return work(X, y, None if self.w is None else self.w[rows])
+
+        # One BLAS thread in each of ours: exp has but one thread, and would make BLAS's wait.
+        with one_blas_thread(), ThreadPoolExecutor(processors()) as pool:
+            yield from _in_order(pool, part, row_blocks(self.n, TASK_ROWS))
+
+    def total(self, work: Work[Any]) -> Any:
+        """Sum of the results for all blocks."""
+        return reduce(add, self.each(work))
+
+    def take(self, indices: Indices) -> Block:
+        """The rows with these indices."""
+        w = None if self.w is None else self.w[indices]
+        return np.asarray(self.X[indices]), np.asarray(self.y[indices]), w
+
+
+@dataclass(frozen=True)
+class OneTarget:
+    """Rows of which only one target is looked at."""
+
+    rows: Rows
+    t: int
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.rows.n
+
+    def each(self, work: Work[T]) -> Iterator[T]:
+        """Results for all blocks, in order."""
+        return self.rows.each(lambda X, y, w: work(X, y[:, [self.t]], w))
+
+    def total(self, work: Work[Any]) -> Any:
+        """Sum of the results for all blocks."""
+        return self.rows.total(lambda X, y, w: work(X, y[:, [self.t]], w))
+
+    def take(self, indices: Indices) -> Block:
+        """The rows with these indices."""
+        X, y, w = self.rows.take(indices)
+        return X, y[:, [self.t]], w
+
+
+def _in_order(
+    pool: ThreadPoolExecutor, part: Callable[[slice], T], blocks: Iterator[slice]
+) -> Iterator[T]:
+    """Results in the order of the blocks, at most three blocks for each processor under way."""
+    waiting: deque[Any] = deque()
+    for rows in blocks:
+        waiting.append(pool.submit(part, rows))
+        if len(waiting) >= 3 * processors():
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()

@@ -1,0 +1,276 @@
+"""The Nystrom solver: against dense algebra, against the exact solver, against real refits."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from jacridge import JacobianKernelRidge
+from jacridge import _nystrom as nystrom_module
+from jacridge._landmarks import features, whitened_late
+from jacridge._nystrom import NystromSpectrum, Summing, summed
+from jacridge._streams import ArrayRows
+from naive import distances, kernel, leave_one_out, slopes
+
+
+def nystrom(bandwidth=0.8, alpha=0.01, **options):
+    return JacobianKernelRidge(bandwidth, alpha, solver="nystrom", **options)
+
+
+def subset_of_regressors(X, y, w, Z, X_new, sigma, lam):
+    """Predictions by the textbook's formula, which squares the condition."""
+    K, K_zz, K_new = (kernel(distances(A, Z), sigma) for A in (X, Z, X_new))
+    mean = w @ y / w.sum()
+    M = K.T @ (w[:, None] * K) + lam * K_zz
+    return mean + K_new @ np.linalg.lstsq(M, K.T @ (w[:, None] * (y - mean)), rcond=None)[0]
+
+
+@pytest.fixture
+def targets(rng):
+    """Rows of a table with two targets and weights: X (70, 3), Y (70, 2), w (70,)."""
+    X = rng.standard_normal((70, 3))
+    Y = np.column_stack([np.sin(X[:, 0]) + X[:, 1], X[:, 2] ** 2]) + 3
+    return X, Y + 0.1 * rng.standard_normal(Y.shape), rng.uniform(0.2, 3, 70)
+
+
+@parametrize_with_checks(
+    [nystrom(bandwidth="jacobian"), nystrom(landmarks="rpcholesky"), nystrom(landmarks="kmeans")]
+)
+def test_the_nystrom_solver_passes_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_predictions_are_those_of_the_dense_formula(targets, rng):
+    X, Y, w = targets
+    Z, X_new = X[:25], rng.standard_normal((9, 3))
+    found = nystrom(landmarks=Z).fit(X, Y, w).predict(X_new)
+    np.testing.assert_allclose(found, subset_of_regressors(X, Y, w, Z, X_new, 0.8, 0.01), rtol=1e-8)
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 0.1, "loo", "gcv", "mml"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_with_all_rows_as_landmarks_it_is_the_exact_solver(
+    alpha, weighted, fit_intercept, targets, rng
+):
+    """To 1e-6, as directions of the kernel below 1e-14 are dropped."""
+    X, Y, w = targets
+    w, X_new = w if weighted else None, rng.standard_normal((9, 3))
+    exact, ours = (
+        JacobianKernelRidge(1.2, alpha, solver=solver, fit_intercept=fit_intercept).fit(X, Y, w)
+        for solver in ("exact", "nystrom")
+    )
+    assert ours.solver_ == "nystrom"
+    np.testing.assert_allclose(ours.alpha_, exact.alpha_, rtol=1e-6)
+    for name in ("predict", "jacobian", "predict_interval"):
+        np.testing.assert_allclose(
+            getattr(ours, name)(X_new), getattr(exact, name)(X_new), rtol=1e-6, atol=1e-6
+        )
+    std, known = (est.predict(X_new, return_std=True)[1] for est in (ours, exact))
+    np.testing.assert_allclose(std, known, rtol=1e-6)
+    np.testing.assert_allclose(ours.loo_residuals_, exact.loo_residuals_, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_leave_one_out_residuals_are_those_of_refits_with_the_same_landmarks(
+    fit_intercept, targets
+):
+    X, Y, w = targets
+
+    def make():
+        return nystrom(landmarks=X[:20], fit_intercept=fit_intercept)
+
+    found = make().fit(X, Y, w).loo_residuals_
+    np.testing.assert_allclose(found, leave_one_out(make, X, Y, w), rtol=1e-7)
+
+
+def test_intervals_come_from_models_that_leave_a_row_out(targets, rng):
+    """Jackknife+ by 70 refits: the quantiles of prediction plus or minus residual."""
+    X, Y, w = targets
+    y, X_new, Z = Y[:, 0], rng.standard_normal((5, 3)), X[:20]
+    lower, upper = nystrom(landmarks=Z).fit(X, y, w).predict_interval(X_new, coverage=0.8)
+    lows, highs = [], []
+    for i in range(70):
+        rest = np.arange(70) != i
+        model = nystrom(landmarks=Z).fit(X[rest], y[rest], w[rest])
+        size = abs(y[i] - model.predict(X[[i]])[0])
+        lows.append(model.predict(X_new) - size)
+        highs.append(model.predict(X_new) + size)
+    rank = int(np.ceil(0.8 * 71))
+    np.testing.assert_allclose(upper, np.sort(highs, axis=0)[rank - 1], rtol=1e-8)
+    np.testing.assert_allclose(lower, np.sort(lows, axis=0)[70 - rank], rtol=1e-8)
+
+
+def test_the_jacobian_is_the_slope_of_the_predictions(targets):
+    X, Y, _ = targets
+    est = nystrom(landmarks=X[:20]).fit(X, Y)
+    np.testing.assert_allclose(est.jacobian(X[:4]), slopes(est.predict, X[:4], 1e-3), rtol=1e-7)
+
+
+def test_the_standard_deviation_is_that_of_a_process_with_inducing_points(targets, rng):
+    """1 - q + k' B^-1 k lam, q = k'K_zz^-1 k, B = K_zz + K'WK / lam: dense algebra."""
+    X, Y, w = targets
+    Z, X_new, lam = X[:15], rng.standard_normal((6, 3)), 0.01
+    K, K_zz, K_new = (kernel(distances(A, Z), 0.8) for A in (X, Z, X_new))
+    inner = np.linalg.inv(lam * K_zz + K.T @ (w[:, None] * K))
+    q = np.einsum("ij,jk,ik->i", K_new, np.linalg.inv(K_zz), K_new)
+    left = 1 - q + lam * np.einsum("ij,jk,ik->i", K_new, inner, K_new)
+    A = K @ np.linalg.solve(K_zz, K.T) + lam * np.diag(1 / w)
+    y = Y[:, 0] - w @ Y[:, 0] / w.sum()
+    scale = y @ np.linalg.solve(A, y) / len(y)
+    _, std = nystrom(landmarks=Z).fit(X, Y[:, 0], w).predict(X_new, return_std=True)
+    np.testing.assert_allclose(std, np.sqrt(scale * left), rtol=1e-7)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_criteria_are_those_of_the_low_rank_kernel(weighted, targets):
+    """Of Q = K_nz K_zz^-1 K_zn, as a dense matrix, with every row left out in turn for `loo`."""
+    X, Y, w = targets
+    w = w if weighted else np.ones(70)
+    phi = features(X[:20], 0.8)
+    rows, mean = ArrayRows(X, Y, w if weighted else None), np.zeros(2)
+    found = NystromSpectrum(rows, phi, summed(rows, phi, mean), mean)
+    K, K_zz = (kernel(distances(A, X[:20]), 0.8) for A in (X, X[:20]))
+    Q, lams = K @ np.linalg.solve(K_zz, K.T), np.array([1e-3, 0.3, 20.0])
+    for j, lam in enumerate(lams):
+        A = Q + lam * np.diag(1 / w)
+        inverse = np.linalg.inv(A)
+        H = Q @ inverse
+        errors = [
+            Y[i] - Q[i, r] @ np.linalg.solve(A[np.ix_(r, r)], Y[r])
+            for i in range(70)
+            for r in [np.arange(70) != i]
+        ]
+        loo = w @ np.square(errors) / w.sum()
+        gcv = 70 * (w @ np.square(Y - H @ Y)) / (70 - np.trace(H)) ** 2
+        mml = 70 * np.log(np.diag(Y.T @ inverse @ Y) / 70) + np.linalg.slogdet(A)[1]
+        for name, value in {"loo": loo, "gcv": gcv, "mml": mml}.items():
+            np.testing.assert_allclose(getattr(found, name)(lams)[j], value, rtol=1e-7)
+
+
+@given(st.integers(1, 80))
+def test_one_block_or_many_give_the_same_sums(size):
+    rng = np.random.default_rng(0)
+    X, y, w = rng.standard_normal((80, 2)), rng.standard_normal((80, 1)), rng.uniform(0, 1, 80)
+    work = Summing(features(X[:10], 1.0), np.zeros(1))
+    whole = work(X, y, w)
+    parts = [work(X[i : i + size], y[i : i + size], w[i : i + size]) for i in range(0, 80, size)]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    np.testing.assert_allclose(np.tril(total.G), np.tril(whole.G), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(total.B, whole.B, rtol=1e-10, atol=1e-12)
+    assert (total.n, total.weight) == (whole.n, pytest.approx(whole.weight))
+
+
+def test_whitening_late_or_early_gives_the_same_sums(rng):
+    X, y = rng.standard_normal((500, 3)), rng.standard_normal((500, 1))
+    early = features(X[:30], 0.5)
+    late = whitened_late(early, X)
+    assert late.late
+    a, b = (summed(ArrayRows(X, y), phi, np.zeros(1)) for phi in (early, late))
+    np.testing.assert_allclose(np.tril(a.G), np.tril(b.G), atol=1e-10)
+    np.testing.assert_allclose(a.B, b.B, atol=1e-10)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "geodesic"])
+def test_a_weight_of_zero_removes_a_row_and_of_two_repeats_it(metric, rng):
+    X, y = rng.uniform(-1, 1, (40, 2)), rng.standard_normal(40)
+    w = rng.integers(0, 3, 40)
+    options = {"bandwidth": "jacobian", "metric": metric}
+    ours = nystrom(**options).fit(X, y, w)
+    repeated = nystrom(**options).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
+    assert ours.bandwidth_ == pytest.approx(repeated.bandwidth_)
+    np.testing.assert_allclose(ours.predict(X), repeated.predict(X), rtol=1e-6, atol=1e-8)
+
+
+def test_y_plus_a_constant_shifts_the_predictions(targets):
+    X, Y, w = targets
+    low, high = (nystrom(n_landmarks=20, random_state=0).fit(X, Y + c, w) for c in (0, 1e3))
+    np.testing.assert_allclose(high.predict(X) - 1e3, low.predict(X), rtol=1e-8)
+
+
+def test_auto_is_exact_for_few_rows_and_says_what_it_took_for_many(monkeypatch, caplog, targets):
+    X, Y, _ = targets
+    assert JacobianKernelRidge().fit(X, Y).solver_ == "exact"
+    monkeypatch.setattr("jacridge._estimator.EXACT_ROWS", 50)
+    with caplog.at_level("INFO", logger="jacridge"):
+        assert JacobianKernelRidge().fit(X, Y).solver_ == "nystrom"
+    assert [record.message for record in caplog.records] == [
+        "solver='nystrom' was taken for n_samples=70."
+    ]
+
+
+@pytest.mark.parametrize("bandwidth", ["jacobian", "jacobian_median", "scale", "silverman", "loo"])
+def test_rules_see_the_same_geometry_whatever_the_solver(bandwidth, targets):
+    X, Y, w = targets
+    exact, ours = (
+        JacobianKernelRidge(bandwidth, solver=solver).fit(X, Y, w)
+        for solver in ("exact", "nystrom")
+    )
+    assert ours.bandwidth_ == pytest.approx(exact.bandwidth_, rel=1e-6)
+
+
+def test_a_pickled_model_is_small_and_keeps_all_but_the_training_rows(targets, rng):
+    X = rng.standard_normal((30_000, 3))
+    est = nystrom(n_landmarks=10).fit(X, np.column_stack([X[:, 0], X[:, 1] * X[:, 2]]))
+    data = pickle.dumps(est)
+    again = pickle.loads(data)
+    assert len(data) < X.nbytes
+    for ask in (
+        lambda e: e.predict(X[:5], return_std=True),
+        lambda e: e.predict_interval(X[:5]),
+        lambda e: e.jacobian(X[:5]),
+        lambda e: e._fitted_model().degrees_of_freedom,
+        lambda e: e._training_problem().n,
+    ):
+        np.testing.assert_allclose(ask(again), ask(est), rtol=1e-10)
+    with pytest.raises(AttributeError, match="need the training rows"):
+        again.loo_residuals_  # noqa: B018
+
+
+def test_an_interval_of_many_rows_uses_a_sample_of_them(monkeypatch, rng):
+    """Coverage on normal noise of 200 new rows, its standard deviation 0.02."""
+    monkeypatch.setattr(nystrom_module, "JACKKNIFE_ROWS", 300)
+    X = rng.uniform(-2, 2, (3200, 1))
+    y = np.sin(3 * X[:, 0]) + 0.3 * rng.standard_normal(3200)
+    est = nystrom(0.4, 0.1, n_landmarks=40).fit(X[:3000], y[:3000])
+    assert len(est._model.jackknife.loo_residuals) == 300
+    lower, upper = est.predict_interval(X[3000:])
+    assert 0.84 < np.mean((lower <= y[3000:]) & (y[3000:] <= upper)) < 0.96
+
+
+@pytest.mark.parametrize("alpha", [0, 1e-12])
+def test_without_a_penalty_nothing_is_infinite(alpha, rng):
+    X = np.repeat(rng.standard_normal((30, 1)), 2, axis=0)
+    est = nystrom(3.0, alpha).fit(X, np.sin(X[:, 0]))
+    np.testing.assert_allclose(est.predict(X), np.sin(X[:, 0]), atol=1e-4)  # cond. is 1e14
+    assert np.isfinite(est.predict(X, return_std=True)[1]).all()
+
+
+def test_a_constant_target_is_predicted_as_it_is(rng):
+    X = rng.standard_normal((40, 2))
+    np.testing.assert_allclose(nystrom().fit(X, np.full(40, 7.0)).predict(X), 7.0)
+    with pytest.warns(UserWarning, match="`y` is constant"):
+        est = nystrom(alpha="gcv").fit(X, np.full(40, 7.0))
+    np.testing.assert_allclose(est.predict(X), 7.0)
+
+
+def test_distances_cannot_be_given_to_the_nystrom_solver():
+    with pytest.raises(ValueError, match="The Nystrom solver needs features"):
+        nystrom(metric="precomputed").fit(np.zeros((3, 3)), np.zeros(3))
+
+
+def test_unknown_solvers_and_landmarks_are_refused(targets):
+    X, Y, _ = targets
+    with pytest.raises(ValueError, match=r"`solver` must be one of 'auto', 'exact', 'nystrom'"):
+        JacobianKernelRidge(solver="magic").fit(X, Y)
+    with pytest.raises(ValueError, match=r"`landmarks` must be one of 'uniform', 'kmeans'"):
+        nystrom(landmarks="best").fit(X, Y)
+    with pytest.raises(ValueError, match=r"`landmarks` must have 3 columns, as `X` has, got 2"):
+        nystrom(landmarks=np.zeros((4, 2))).fit(X, Y)
+    with pytest.raises(ValueError, match=r"`n_landmarks` must be from 1 to n_samples=70, got 71"):
+        nystrom(n_landmarks=71).fit(X, Y)

@@ -1,0 +1,49 @@
+"""Passes over rows in blocks."""
+
+import numpy as np
+import pytest
+
+from jacridge import _streams
+from jacridge._streams import ArrayRows, OneTarget
+
+
+@pytest.fixture
+def rows(rng, monkeypatch):
+    monkeypatch.setattr(_streams, "TASK_ROWS", 7)
+    return ArrayRows(rng.standard_normal((100, 2)), rng.standard_normal((100, 3)), np.arange(100.0))
+
+
+def test_blocks_cover_all_rows_in_order(rows):
+    np.testing.assert_array_equal(np.vstack(list(rows.each(lambda X, y, w: X))), rows.X)
+    np.testing.assert_array_equal(np.hstack(list(rows.each(lambda X, y, w: w))), rows.w)
+
+
+def test_a_total_is_the_sum_over_all_rows(rows):
+    np.testing.assert_allclose(rows.total(lambda X, y, w: w @ y), rows.w @ rows.y)
+
+
+def test_rows_are_taken_in_the_order_asked_for(rows):
+    X, _, w = rows.take(np.array([5, 99, 0]))
+    np.testing.assert_array_equal(X, rows.X[[5, 99, 0]])
+    np.testing.assert_array_equal(w, [5, 99, 0])
+
+
+def test_an_error_in_a_block_is_the_caller_s(rows):
+    with pytest.raises(ZeroDivisionError):
+        rows.total(lambda X, y, w: 1 / 0)
+
+
+def test_one_target_is_one_column(rows):
+    some = OneTarget(rows, 1)
+    np.testing.assert_array_equal(np.vstack(list(some.each(lambda X, y, w: y))), rows.y[:, [1]])
+    assert some.take(np.arange(3))[1].shape == (3, 1)
+
+
+def test_a_memory_map_is_never_read_whole(rng, tmp_path):
+    X = rng.standard_normal((50_000, 2))
+    np.save(tmp_path / "X.npy", X)
+    seen = []
+    rows = ArrayRows(np.load(tmp_path / "X.npy", mmap_mode="r"), np.zeros((50_000, 1)))
+    total = rows.total(lambda X, y, w: seen.append(len(X)) or X.sum())
+    assert total == pytest.approx(X.sum())
+    assert max(seen) <= _streams.TASK_ROWS

@@ -1,0 +1,88 @@
+"""What passes over all rows learn, against the whole array at once."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import pdist
+
+from jacridge import _streams, _survey
+from jacridge._streams import ArrayRows
+from jacridge._survey import (
+    sampled,
+    stream_diameter,
+    stream_spacing,
+    stream_variance,
+    survey,
+)
+from naive import neighbour_spacing
+
+
+def small_blocks(X, y=None, w=None):
+    return ArrayRows(X, np.zeros((len(X), 1)) if y is None else y, w)
+
+
+@pytest.fixture(autouse=True)
+def few_rows(monkeypatch):
+    monkeypatch.setattr(_streams, "TASK_ROWS", 37)
+    monkeypatch.setattr(_survey, "OUTERMOST", 4)
+
+
+def test_a_survey_has_the_weighted_means(rng):
+    X, y, w = rng.standard_normal((90, 3)), rng.standard_normal((90, 2)), rng.integers(0, 3, 90)
+    found = small_blocks(X, y, w.astype(float)).total(survey)
+    np.testing.assert_allclose(found.centre, np.average(X, axis=0, weights=w))
+    np.testing.assert_allclose(found.mean, np.average(y, axis=0, weights=w))
+    np.testing.assert_array_equal(found.low, X[w > 0].min(axis=0))
+    np.testing.assert_array_equal(found.high, X[w > 0].max(axis=0))
+    assert (found.n, found.weight) == ((w > 0).sum(), w.sum())
+
+
+@given(st.integers(2, 120), st.integers(1, 6), st.integers(0, 10**6), st.sampled_from([0, 1, 50]))
+def test_the_diameter_of_a_stream_is_the_largest_distance(n, p, seed, far):
+    """Normal points, points on a sphere (where nothing can be left out), one far outlier."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    if far == 1:
+        X /= np.linalg.norm(X, axis=1)[:, None]
+    else:
+        X[0] *= 1 + far
+    centre = X[: 1 + n // 2].mean(axis=0)
+    assert stream_diameter(small_blocks(X), centre, "euclidean") == pytest.approx(
+        pdist(X).max(), rel=1e-12
+    )
+
+
+def test_rows_of_weight_zero_are_no_ends_of_the_diameter(rng):
+    X, w = rng.standard_normal((90, 2)), np.ones(90)
+    X[7], w[7] = 1e3, 0
+    found = stream_diameter(small_blocks(X, w=w), np.zeros(2), "euclidean")
+    assert found == pytest.approx(pdist(X[w > 0]).max(), rel=1e-12)
+
+
+def test_the_variance_of_a_stream_is_that_of_all_entries(rng):
+    X = rng.standard_normal((100, 3)) * [1, 2, 3] + [0, 5, 0]
+    assert stream_variance(small_blocks(X), "euclidean") == pytest.approx(X.var())
+
+
+def test_the_spacing_of_a_stream_is_the_median_neighbour_distance(rng):
+    X = np.unique(rng.standard_normal((100, 2)), axis=0)
+    twice = np.vstack([X, X])
+    found = stream_spacing(small_blocks(twice), X, "euclidean")
+    assert found == pytest.approx(neighbour_spacing(X)[0], rel=1e-12)
+
+
+def test_neighbours_that_nearly_agree_keep_their_distance(rng):
+    X = np.repeat(rng.standard_normal((60, 2)), 2, axis=0)
+    X[1::2, 0] += 1e-9
+    found = stream_spacing(small_blocks(X), X, "euclidean")
+    gap = np.abs(X[1::2, 0] - X[::2, 0])
+    assert found == pytest.approx(np.median(np.repeat(gap, 2)), rel=1e-12)
+
+
+def test_a_sample_has_only_rows_of_positive_weight(rng):
+    w = (np.arange(90) % 3).astype(float)
+    X, _, found = sampled(small_blocks(np.arange(90.0)[:, None], w=w), 40, rng)
+    assert len(np.unique(X)) == len(X) <= 40
+    np.testing.assert_array_equal(X[:, 0] % 3, found)
+    assert found.min() > 0
