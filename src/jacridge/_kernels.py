@@ -81,8 +81,9 @@ class Pairs:
         def work(rows: slice) -> None:
             i, j = rows.start, rows.stop
             self.M[rows, :i] = gaussian_kernel(self.M[:i, rows], sigma).T
-            corner = np.tril(gaussian_kernel(self.M[rows, rows], sigma).T, -1)
-            self.M[rows, i:j] = np.triu(self.M[rows, rows], 1) + corner
+            # What is below the diagonal is an old factor: its exponential could overflow.
+            D2 = np.triu(self.M[rows, rows], 1)
+            self.M[rows, i:j] = D2 + np.tril(gaussian_kernel(D2, sigma).T, -1)
             np.fill_diagonal(self.M[rows, rows], 1.0)
 
         for_blocks(work, n, 128)
