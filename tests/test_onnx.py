@@ -37,6 +37,15 @@ def test_a_graph_predicts_what_the_model_predicts(table, rng, dtype, alpha):
     agree(to_onnx(model, dtype=dtype), model, X.astype(float))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_nystrom_model_is_a_graph_of_its_landmarks(rng, dtype):
+    X = rng.uniform(-1, 1, (300, 2)).astype(np.float32).astype(float)
+    model = JacobianKernelRidge(solver="nystrom", n_landmarks=40, random_state=0)
+    model.fit(X, np.sin(3 * X[:, 0]) * X[:, 1])
+    assert len(model.X_fit_) <= 40
+    agree(to_onnx(model, dtype=dtype), model, X)
+
+
 def test_in_float64_all_digits_are_kept(table):
     model = JacobianKernelRidge(bandwidth=5.0, alpha=1e-6).fit(*table)
     np.testing.assert_allclose(run(to_onnx(model), table[0]), model.predict(table[0]), rtol=1e-7)

@@ -18,6 +18,7 @@ def test_the_public_names_are_exactly_these():
     assert set(jacridge.__all__) == {
         "Choice",
         "JacobianKernelRidge",
+        "JacobianNystroem",
         "RULES",
         "__version__",
         "select_bandwidth",

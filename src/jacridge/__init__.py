@@ -2,8 +2,17 @@
 
 from . import theory
 from ._estimator import JacobianKernelRidge
+from ._features import JacobianNystroem
 from ._selectors import RULES, Choice, select_bandwidth
 
 __version__ = "0.1.0"
 
-__all__ = ["RULES", "Choice", "JacobianKernelRidge", "__version__", "select_bandwidth", "theory"]
+__all__ = [
+    "RULES",
+    "Choice",
+    "JacobianKernelRidge",
+    "JacobianNystroem",
+    "__version__",
+    "select_bandwidth",
+    "theory",
+]
