@@ -466,7 +466,8 @@ def test_the_command_runs_in_its_own_process(boxes):
 
 
 @pytest.mark.parametrize(
-    "command", ["", "select", "compare", "fit", "predict", "data", "data list", "data fetch"]
+    "command",
+    ["", "select", "compare", "fit", "predict", "data", "data list", "data fetch"],
 )
 def test_help_has_an_example(run, command):
     code, out, _ = run(*command.split(), "--help")

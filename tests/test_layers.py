@@ -15,6 +15,8 @@ SCALE = {"_landmarks", "_streams", "_nystrom", "_survey", "_dask"}
 CORE = SOLVERS | {"theory", "_geometry", "_problem", "_search", "_auto", "_selectors", "_dask"}
 # The public names of `jacridge` itself, and what stands beside them.
 DOORS = {"jacridge", "theory", "plots", "datasets", "diagnostics"}
+# What only the command needs.
+COMMAND = {"_tables", "_columns", "_model_file", "_compare", "_options", "_terminal", "_cli_paper"}
 
 # Room -> rooms it may import from; `_checks` is open to all.
 MAY_IMPORT = {
@@ -42,28 +44,18 @@ MAY_IMPORT = {
     "plots": {"jacridge", "theory", "_curves"},
     "datasets": set(),
     "diagnostics": {"theory", "_geometry", "_problem", "_search"},
-    "_tables": set(),
+    "_files": set(),
+    "_tables": {"_files"},
     "_columns": {"_tables"},
-    "_model_file": {"jacridge", "_tables"},
-    "_compare": {"jacridge", "_tables"},
+    "_model_file": {"jacridge", "_files"},
+    "_compare": {"jacridge", "plots", "_files"},
     "_terminal": set(),
-    "report": DOORS | {"_curves"},
+    "report": DOORS | {"_curves", "_files"},
     "onnx": {"jacridge"},
-    "experiments": DOORS,
+    "experiments": DOORS | {"_files"},
     "_options": {"jacridge"},
     "_cli_paper": {"datasets", "experiments", "_options", "_terminal"},
-    "cli": DOORS
-    | {
-        "report",
-        "experiments",
-        "_tables",
-        "_columns",
-        "_model_file",
-        "_options",
-        "_compare",
-        "_terminal",
-        "_cli_paper",
-    },
+    "cli": DOORS | COMMAND | {"report", "experiments"},
 }
 
 

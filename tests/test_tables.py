@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jacridge._tables import TableError, read_frame, replaced, write_table
+from jacridge._tables import TableError, read_frame, write_table
 
 CSV = "a,b,c\n1,2.5,x\n3,4.5,y\n"
 CELLS = [("1", "2.5", "x"), ("3", "4.5", "y")]
@@ -144,18 +144,3 @@ def test_what_is_written_is_read_back(tmp_path, name):
     write_table(frame, str(tmp_path / name))
     back = read_frame(str(tmp_path / name))
     assert back["prediction"].cast(pl.Float64).drop_nulls().to_list() == [1.5, 2.25]
-
-
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path):
-    path = tmp_path / "out.csv"
-    path.write_text("old")
-
-    def fail_halfway():
-        with replaced(str(path)) as beside:
-            beside.write_text("half")
-            raise OSError("disk full")
-
-    with pytest.raises(OSError, match="disk full"):
-        fail_halfway()
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]

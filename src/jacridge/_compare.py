@@ -13,12 +13,10 @@ from sklearn.model_selection import ShuffleSplit
 from jacridge import JacobianKernelRidge, select_bandwidth
 
 from ._checks import require
-from ._tables import replaced
+from ._files import replaced
+from .plots import plot_rules
 
 TEST_SHARE = 0.35  # as in the paper
-# Okabe and Ito's colours, which the colour-blind can tell apart; 8 and 13 have no common divisor.
-COLOURS = ["#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"]
-MARKERS = "os^vD<>PXph*8"
 
 
 def compare_rules(
@@ -94,15 +92,10 @@ def _summary(rule: str, outcomes: list[dict[str, Any]]) -> dict[str, Any]:
 
 def save_picture(table: list[dict[str, Any]], path: str) -> None:
     """Draw mean test R2 against seconds, with the spread over the splits, into a file."""
-    figure = require("matplotlib.figure", extra="plots").Figure(figsize=(7, 4.5), layout="tight")
-    ax = figure.add_subplot()
+    figure = require("matplotlib.figure", extra="plots").Figure(figsize=(8, 5))
+    figure.subplots_adjust(left=0.1, right=0.97, bottom=0.12, top=0.96)
     rows = [row for row in table if "error" not in row]
-    for i, row in enumerate(rows):
-        style = {"color": COLOURS[i % len(COLOURS)], "fmt": MARKERS[i % len(MARKERS)]}
-        point = row["seconds"], row["r2_mean"], row["r2_std"]
-        ax.errorbar(*point, **style, capsize=3, markersize=7, label=row["rule"])
-    ax.set(xlabel="seconds to choose the bandwidth", ylabel="test R\u00b2", xscale="log")
-    ax.grid(alpha=0.3)
-    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    columns = ([row[key] for row in rows] for key in ("rule", "seconds", "r2_mean"))
+    plot_rules(*columns, spread=[row["r2_std"] for row in rows], ax=figure.add_subplot())
     with replaced(path) as beside:
         figure.savefig(beside, dpi=150)

@@ -13,7 +13,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import jacridge
 
 from ._checks import require
-from ._tables import replaced
+from ._files import replaced
 
 FORMAT = "jacridge model 1"
 TRUSTED = frozenset(

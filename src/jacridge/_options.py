@@ -30,6 +30,16 @@ RuleName = Annotated[
         autocompletion=lambda: list(RULES),
     ),
 ]
+BandwidthOrRule = Annotated[
+    str,
+    typer.Option(
+        "--rule",
+        "-r",
+        metavar="RULE",
+        help=f"Bandwidth: a number, or {', '.join(RULES)}.",
+        autocompletion=lambda: list(RULES),
+    ),
+]
 Alpha = Annotated[
     str | None,
     typer.Option(

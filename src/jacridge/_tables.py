@@ -4,16 +4,15 @@ import csv
 import glob
 import gzip
 import io
-import os
 import re
 import sys
-import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
+
+from ._files import replaced
 
 SEPARATORS = ",;\t|"
 BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
@@ -50,21 +49,6 @@ def write_table(frame: pl.DataFrame, path: str) -> None:
         else:
             text = frame.write_csv(separator="\t" if suffix == ".tsv" else ",").encode()
             beside.write_bytes(gzip.compress(text) if path.lower().endswith(".gz") else text)
-
-
-@contextmanager
-def replaced(path: str) -> Iterator[Path]:
-    """A file beside `path` that takes its place when all is written, and else goes away."""
-    folder = os.path.dirname(path) or "."
-    handle, beside = tempfile.mkstemp(dir=folder, prefix=".jacridge-", suffix=Path(path).suffix)
-    os.close(handle)
-    try:
-        yield Path(beside)
-        os.chmod(beside, 0o666 & ~_umask())
-        os.replace(beside, path)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
 
 
 def table_parts(source: str) -> list[str]:
@@ -171,10 +155,3 @@ def _named(rows: pl.DataFrame, path: str, *, header: bool) -> pl.DataFrame:
     # A comma at the end of every line makes a column with neither name nor values.
     keep = [i for i, name in enumerate(names) if name or body.to_series(i).null_count() < len(body)]
     return body.select(body.to_series(i).alias(names[i] or f"column_{i + 1}") for i in keep)
-
-
-def _umask() -> int:
-    """The mode bits that new files must not have."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -25,6 +25,7 @@ try:
         FILE,
         Alpha,
         AsJson,
+        BandwidthOrRule,
         Data,
         Drop,
         Features,
@@ -173,10 +174,7 @@ def fit(
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="Model file to write.")
     ],
-    rule: Annotated[
-        str,
-        typer.Option("--rule", "-r", metavar="RULE", help="Bandwidth: a number, or a rule's name."),
-    ] = "jacobian",
+    rule: BandwidthOrRule = "jacobian",
     alpha: Alpha = None,
     features: Features = None,
     drop: Drop = None,

@@ -230,27 +230,42 @@ def plot_rules(
 
 
 def _name_points(ax: Axes, names: Sequence[str], x: Any, y: Any) -> None:
-    """Write a name beside each point, higher where it would cover the name below it.
-
-    Points in the right half have their names on their left.
-    """
-    pixels = ax.transData.transform(np.column_stack([x, y]))
-    taken: list[tuple[float, float, float]] = []
-    for i in np.argsort(y):
-        (left, height), width = pixels[i], 7.5 * len(names[i])
-        right_half = ax.transAxes.inverted().transform(pixels[i])[0] > 0.5
-        left += -8 - width if right_half else 8
-        while any(
-            abs(height - h) < 13 and left < x_1 and x_0 < left + width for x_0, x_1, h in taken
-        ):
-            height += 2
-        taken.append((left, left + width, height))
+    """Write a name beside each point, where it covers no point and no other name."""
+    # All lengths in points, 1/72 inch: pixels would change with the resolution of the file.
+    places = ax.transData.transform(np.column_stack([x, y])) * 72 / ax.figure.dpi
+    frame = ax.get_window_extent().extents * 72 / ax.figure.dpi
+    taken = [(left - 4, low - 4, left + 4, low + 4) for left, low in places]
+    for i in np.argsort(x):
+        boxes = {
+            (side, lift): _box(places[i], side, lift, 5.6 * len(names[i]))
+            for lift in (0, 10, -10, 20, -20, 30, -30, 40, -40)
+            for side in (1, -1)
+        }
+        free = [at for at, box in boxes.items() if _is_free(box, taken, frame)]
+        side, lift = (free or list(boxes))[0]
+        taken.append(boxes[side, lift])
         ax.annotate(
             names[i],
             (x[i], y[i]),
-            xytext=(-8 if right_half else 8, height - pixels[i, 1]),
-            textcoords="offset pixels",
+            xytext=(6 * side, lift),
+            textcoords="offset points",
             va="center",
-            ha="right" if right_half else "left",
+            ha="left" if side > 0 else "right",
             fontsize="small",
+            arrowprops={"arrowstyle": "-", "color": "0.7", "linewidth": 0.6} if lift else None,
         )
+
+
+def _box(place: Any, side: int, lift: float, width: float) -> tuple[float, float, float, float]:
+    """Where a name would stand: left, low, right, high."""
+    start = place[0] + 6 * side
+    left, right = sorted((start, start + side * width))
+    return left, place[1] + lift - 5, right, place[1] + lift + 5
+
+
+def _is_free(box: Any, taken: Sequence[Any], frame: Any) -> bool:
+    """Whether a box lies in the frame and on nothing else."""
+    inside = frame[0] < box[0] and box[2] < frame[2] and frame[1] < box[1] and box[3] < frame[3]
+    return bool(inside) and not any(
+        box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken
+    )
