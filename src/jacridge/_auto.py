@@ -1,10 +1,7 @@
 """The joint search over sigma and lambda made cheap: few rows first, all rows for the last steps.
 
 A grid on few rows shows the course of the criterion's valley, a few factorisations on all rows
-where its bottom lies. From m rows to n the bandwidth is carried by the square root of the
-Jacobian's own law, (n - 1)^(1/p) - 1: for a function of smoothness s the best bandwidth falls
-like n^(-1 / (2 s + p)), which at s = p / 2, the least smoothness at which a kernel's space of
-functions has values at points, is half the exponent of the spacing, n^(-1 / p).
+where its bottom lies.
 """
 
 from __future__ import annotations
@@ -36,17 +33,11 @@ def auto(problem: Problem, criterion: str) -> tuple[float, float | Array]:
     sigma, lams = found.best()
     if len(order) > FIRST_ROWS and len(lams) == 1:
         first, part = part, problem.part(order[:LAST_ROWS])
-        sigma, lams = _along_valley(part, criterion, found, _carried(first, part))
-    sigma *= _carried(part, problem)
+        sigma, lams = _along_valley(part, criterion, found, part.carried_from(first))
+    sigma *= problem.carried_from(part)
     if problem.spectra is not None and isinstance(problem.alpha, str):
         lams = best_lambdas(problem.lams, getattr(problem.spectrum(sigma), criterion)(problem.lams))
     return sigma, lams if isinstance(problem.alpha, str) else problem.lam
-
-
-def _carried(part: Problem, whole: Problem) -> float:
-    """Factor on sigma from the rows of a part to more rows."""
-    growth = [np.expm1(np.log(max(q.n - 1, 2.0)) / whole.p) for q in (part, whole)]
-    return float(np.sqrt(growth[0] / growth[1]))
 
 
 def _lambdas(problem: Problem) -> Array:

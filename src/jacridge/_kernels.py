@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from ._checks import Array, check_memory
 from ._distances import (
@@ -88,3 +91,30 @@ class Pairs:
 
         for_blocks(work, n, 128)
         return self.M
+
+    def clusters(self, sigma: float) -> list[npt.NDArray[np.intp]] | None:
+        """Groups of rows between which the kernel is below 1e-18, if all are small; else None."""
+        n, reach2 = len(self.M), -2.0 * np.log(1e-18) * sigma**2
+        first = slice(0, n // 16)
+        if _near_pairs(self.M, first, reach2).shape[1] > n:
+            return None  # a few rows tell that rows have many neighbours
+        pairs = [_near_pairs(self.M, rows, reach2) for rows in row_blocks(n, rows_per_block(n))]
+        i, j = np.concatenate(pairs, axis=1)
+        graph = coo_array((np.ones(len(i), dtype=bool), (i, j)), shape=(n, n))
+        labels = connected_components(graph, directed=False)[1]
+        order = np.argsort(labels, kind="stable")
+        groups = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
+        return groups if max(map(len, groups)) <= n // 8 else None
+
+    def block(self, rows: npt.NDArray[np.intp], sigma: float) -> Array:
+        """Kernel of some rows, in rising order, in the lower triangle of a new array."""
+        K = gaussian_kernel(self.M[np.ix_(rows, rows)].T, sigma)
+        np.fill_diagonal(K, 1.0)
+        return np.tril(K)
+
+
+def _near_pairs(M: Array, rows: slice, reach2: float) -> npt.NDArray[np.intp]:
+    """Indices of the pairs above the diagonal, in a block of rows, that are near each other."""
+    i, j = np.nonzero(M[rows, rows.start :] < reach2)
+    above = j > i
+    return np.array([i[above] + rows.start, j[above] + rows.start])

@@ -69,6 +69,24 @@ class Problem:
         y = None if self.y is None else self.y[rows] - self.y[rows].mean(axis=0)
         return replace(self, X=X, y=y, w=self.w[rows], spectra=None, lam=self.lam)
 
+    def thinned(self, size: int) -> Problem:
+        """The problem of at most `size` of its rows, taken at random."""
+        if len(self.w) <= size:
+            return self
+        rng = np.random.default_rng(0) if self.rng is None else self.rng
+        return self.part(np.sort(rng.choice(len(self.w), size, replace=False)))
+
+    def carried_from(self, part: Problem) -> float:
+        """Factor that carries a bandwidth found on fewer rows to all rows.
+
+        It is the square root of the Jacobian's own law in n, (n - 1)^(1/p) - 1. For a function of
+        smoothness s the best bandwidth falls like n^(-1 / (2 s + p)), which at s = p / 2, the
+        least smoothness at which a kernel's functions have values at points, is half the exponent
+        of the spacing, n^(-1 / p).
+        """
+        growth = [np.expm1(np.log(max(q.n - 1, 2.0)) / self.p) for q in (part, self)]
+        return float(np.sqrt(growth[0] / growth[1]))
+
     @property
     def targets(self) -> Array:
         """The targets y, or an error where none were given."""

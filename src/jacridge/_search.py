@@ -12,28 +12,32 @@ from scipy.optimize import minimize_scalar
 
 from ._checks import Array
 from ._kernels import Pairs
-from ._solvers import System, factor
+from ._solvers import BlockFactor, Solvable, factor
 
 
-def loo(A: System, y: Array, w: Array) -> Array:
+def loo(A: Solvable, y: Array, w: Array) -> Array:
     """Weighted mean of the squared leave-one-out residuals, for each column of y."""
     E = A.solve(y) / A.inverse_diagonal()[:, None]
     return np.asarray(w @ E**2 / w.sum())
 
 
-def gcv(A: System, y: Array, w: Array) -> Array:
+def gcv(A: Solvable, y: Array, w: Array) -> Array:
     """Generalised cross-validation, n y'A^-2 y / (tr A^-1)^2, for each column of y."""
     residuals = (A.solve(y) ** 2 / w[:, None]).sum(axis=0)
     return np.asarray(len(y) * residuals / (A.inverse_diagonal() / w).sum() ** 2)
 
 
-def mml(A: System, y: Array, w: Array) -> Array:
+def mml(A: Solvable, y: Array, w: Array) -> Array:
     """N log s2 + log |A|, s2 = y'A^-1 y / n: minus twice the profiled log marginal likelihood."""
     s2 = np.einsum("ij,ij->j", y, A.solve(y)) / len(y)
     return np.asarray(len(y) * np.log(s2) + A.log_determinant())
 
 
-CRITERIA: dict[str, Callable[[System, Array, Array], Array]] = {"loo": loo, "gcv": gcv, "mml": mml}
+CRITERIA: dict[str, Callable[[Solvable, Array, Array], Array]] = {
+    "loo": loo,
+    "gcv": gcv,
+    "mml": mml,
+}
 
 
 def criterion_curve(
@@ -47,12 +51,21 @@ def criterion_curve(
 def _criterion(name: str, pairs: Pairs, y: Array, lam: float, sigma: float, w: Array) -> float:
     """One value; targets of different scale count alike."""
     try:
-        values = CRITERIA[name](factor(pairs.kernel(sigma), lam / w), y, w)
+        values = CRITERIA[name](system(pairs, sigma, lam / w), y, w)
     except LinAlgError:
         return np.inf
     if name != "mml" and y.shape[1] > 1:
         values = values / np.maximum((y**2).mean(axis=0), np.finfo(float).tiny)
     return float(values.mean())
+
+
+def system(pairs: Pairs, sigma: float, ridge: Array) -> Solvable:
+    """K + diag(ridge), factored: by clusters of rows where the kernel is that narrow."""
+    clusters = pairs.clusters(sigma)
+    if clusters is None:
+        return factor(pairs.kernel(sigma), ridge)
+    blocks = [(rows, pairs.block(rows, sigma)) for rows in clusters if len(rows) > 1]
+    return BlockFactor(1.0 + ridge, [(rows, factor(K, ridge[rows])) for rows, K in blocks])
 
 
 def minimise(objective: Callable[[float], float], low: float, high: float, points: int) -> float:
@@ -69,14 +82,37 @@ def minimise(objective: Callable[[float], float], low: float, high: float, point
             f"K + lambda I could not be factored for any bandwidth from {low:.3g} to {high:.3g}. "
             "Give a larger `alpha`."
         )
-    around = np.log([grid[max(best - 1, 0)], grid[min(best + 1, points - 1)]])
+    ends = grid[max(best - 1, 0)], grid[min(best + 1, points - 1)]
+    return _refined(objective, ends, float(grid[best]), values[best])
+
+
+def minimise_near(objective: Callable[[float], float], start: float) -> float:
+    """Minimum over log sigma in the valley of `start`: downhill by steps, then refined."""
+    known: dict[int, float] = {}
+
+    def at(i: int) -> float:
+        if i not in known:
+            known[i] = objective(start * 1.5**i)
+        return known[i]
+
+    i = 0
+    while (lower := min((i, i - 1, i + 1), key=at)) != i and abs(lower) < 10:
+        i = lower
+    here = start * 1.5**i
+    return _refined(objective, (here / 1.5, here * 1.5), here, at(i))
+
+
+def _refined(
+    objective: Callable[[float], float], ends: tuple[float, float], best: float, value: float
+) -> float:
+    """The minimum between two bandwidths by Brent's method, or the best one known before."""
     found = minimize_scalar(
         lambda s: objective(float(np.exp(s))),
-        bounds=tuple(around),
+        bounds=(np.log(ends[0]), np.log(ends[1])),
         method="bounded",
-        options={"xatol": 0.01},
+        options={"xatol": 1e-4},
     )
-    return float(np.exp(found.x) if found.fun < values[best] else grid[best])
+    return float(np.exp(found.x)) if found.fun < value else best
 
 
 class Spectral(Protocol):

@@ -16,7 +16,7 @@ from ._auto import auto
 from ._checks import Array, check_choice, check_number, check_positive, check_rows, check_targets
 from ._distances import METRICS
 from ._problem import Problem
-from ._search import CRITERIA, best_lambdas, criterion_curve, minimise, surface
+from ._search import CRITERIA, best_lambdas, criterion_curve, minimise, minimise_near, surface
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,10 @@ class Found:
 
 
 Rule = Callable[[Problem], Found]
+
+
+# A search looks for the valley on at most this many rows, for its bottom on all of them.
+COARSE_ROWS = 1000
 
 
 def _closed_form(bandwidth: Callable[[Problem], float]) -> Rule:
@@ -145,7 +149,11 @@ def _search(criterion: str, ends: Callable[[Problem], tuple[float, float]], poin
         if problem.grid is not None:
             values = [objective(sigma) for sigma in problem.grid]
             return Found(float(problem.grid[np.argmin(values)]), problem.lam)
-        return Found(minimise(objective, *ends(problem), points), problem.lam)
+        part = problem.thinned(COARSE_ROWS)
+        sigma = minimise(_objective(part, criterion), *ends(part), points)
+        if part is not problem:
+            sigma = minimise_near(objective, sigma * problem.carried_from(part))
+        return Found(sigma, problem.lam)
 
     return rule
 

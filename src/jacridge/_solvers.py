@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import LinAlgError, lapack
 from scipy.linalg.blas import dtrsm
 
@@ -61,6 +62,39 @@ class Factor:
             T[rows] -= self.L[i:j, start:i] @ T[: i - start]
             T[rows] = _solve_corner(self.L[i:j, i:j], T[rows])
         return T
+
+
+@dataclass(frozen=True)
+class BlockFactor:
+    """The same for a matrix that falls apart: rows of each block, in rising order, and its factor.
+
+    Rows that are in no block stand alone, with one entry of `diagonal` each.
+    """
+
+    diagonal: Array
+    blocks: list[tuple[npt.NDArray[np.intp], Factor]]
+
+    def solve(self, B: Array) -> Array:
+        """A^-1 B."""
+        X = (B.T / self.diagonal).T
+        for rows, block in self.blocks:
+            X[rows] = block.solve(B[rows])
+        return np.asarray(X)
+
+    def log_determinant(self) -> float:
+        """Logarithm of |A|."""
+        alone = np.ones(len(self.diagonal), dtype=bool)
+        for rows, _ in self.blocks:
+            alone[rows] = False
+        blocks = sum(block.log_determinant() for _, block in self.blocks)
+        return float(np.log(self.diagonal[alone]).sum() + blocks)
+
+    def inverse_diagonal(self) -> Array:
+        """Diagonal of A^-1."""
+        inverse = 1.0 / self.diagonal
+        for rows, block in self.blocks:
+            inverse[rows] = block.inverse_diagonal()
+        return inverse
 
 
 def _solve_corner(L: Array, B: Array) -> Array:
@@ -138,13 +172,18 @@ class Eigen:
         return np.asarray(self.U**2 @ (1.0 / self.d))
 
 
-class System(Protocol):
-    """A = K + diag(lam) in a form that can be solved with."""
+class Solvable(Protocol):
+    """A = K + diag(lam) in a form that criteria can be taken of."""
 
     def solve(self, B: Array) -> Array: ...
-    def half_solve(self, B: Array) -> Array: ...
     def inverse_diagonal(self) -> Array: ...
     def log_determinant(self) -> float: ...
+
+
+class System(Solvable, Protocol):
+    """The same, also for the variance of predictions."""
+
+    def half_solve(self, B: Array) -> Array: ...
 
 
 @dataclass(frozen=True)

@@ -88,28 +88,16 @@ def diagnose(
 
 def _loo_gain(problem: Problem, sigma: float, lam: Array) -> float:
     """Leave-one-out R2 that the best of a coarse grid has more than the chosen point."""
-    part = _sample(problem)
+    part = problem.thinned(SAMPLE)
     scale = (part.targets**2).mean(axis=0)
     if not scale.any():
         return 0.0
-    # Fewer rows lie farther apart: the chosen bandwidth grows with their spacing.
-    sigma = sigma * np.sqrt(
-        np.expm1(np.log(problem.n - 1) / problem.p) / np.expm1(np.log(part.n - 1) / problem.p)
-    )
+    sigma = sigma / problem.carried_from(part)
     sigmas = np.geomspace(part.neighbour_spacing / 2, max(part.l_max, sigma), 10)
     grid = surface(part.spectrum, scale, sigmas, problem.lams, "loo")
     values = part.spectrum(sigma).loo(np.unique(lam)) / np.maximum(scale, np.finfo(float).tiny)
     chosen = values[np.searchsorted(np.unique(lam), lam), np.arange(len(scale))]
     return float(max(0.0, chosen.mean() - grid.values.min(axis=1).mean(axis=1).min()))
-
-
-def _sample(problem: Problem) -> Problem:
-    """The same problem on at most SAMPLE rows."""
-    n = len(problem.w)
-    if n <= SAMPLE:
-        return problem
-    rng = np.random.default_rng(0) if problem.rng is None else problem.rng
-    return problem.part(np.sort(rng.choice(n, SAMPLE, replace=False)))
 
 
 def _loo_findings(r2: float, gain: float) -> Iterator[Finding]:
@@ -156,7 +144,7 @@ def _ridge_findings(
         else "The approximate Jacobian norm has a minimum at this penalty."
     )
     yield Finding("alpha / threshold", largest / threshold, above, sentence)
-    part = _sample(problem)
+    part = problem.thinned(SAMPLE)
     s = part.spectrum(sigma).s
     lowest = float(np.min(lam))
     condition = (s[-1] + lowest) / max(s[0] + lowest, np.finfo(float).tiny)
