@@ -13,8 +13,10 @@ from jacridge.experiments import (
     EXPERIMENTS,
     _rules,
     _survey,
+    beyond,
     demo,
     draw_experiment,
+    made_up,
     real_data,
     run_experiment,
     sweeps,
@@ -227,12 +229,50 @@ def test_a_split_of_table_2_is_that_of_the_authors(monkeypatch, rng):
     assert len(split.y) == 26
 
 
+def test_a_trimmed_bandwidth_forgets_an_outlier(rng):
+    X = rng.normal(size=(200, 2))
+    far = np.vstack([X, [[1e6, 0]]])
+    theirs = select_bandwidth(X, alpha=1e-3)
+    ours = beyond.trimmed_jacobian(far, 1 / 201)
+    # One row more changes n, and so the spacing, by half a percent.
+    assert ours == pytest.approx(theirs.sigma, rel=0.01)
+    assert select_bandwidth(far, alpha=1e-3).sigma > 1000 * theirs.sigma
+
+
+@pytest.mark.parametrize(
+    ("curve", "lowest"),
+    [([5, 3, 2, 3, 1], 2), ([5, 3, 2.99, 3.0, 1], None), ([5, 4, 3], None), ([1, 2], 0)],
+)
+def test_the_first_minimum_is_one_with_a_rise_behind_it(curve, lowest):
+    assert beyond.first_minimum(np.array(curve, dtype=float)) == lowest
+
+
+def test_a_drawn_function_has_unit_variance_and_its_length_scale(rng):
+    """The mean squared slope of such a process is 1 / scale^2, here over many draws."""
+    f = [made_up.gaussian_process(1, 0.2, seed, 60) for seed in range(200)]
+    assert np.mean([draw.y_test**2 for draw in f]) == pytest.approx(1, abs=0.1)
+    slopes = []
+    for draw in f:
+        order = np.argsort(draw.X_test[:, 0])
+        dx, dy = np.diff(draw.X_test[order, 0]), np.diff(draw.y_test[order])
+        slopes.append(np.sum(dy**2 / dx) / np.sum(dx))
+    assert np.mean(slopes) == pytest.approx(25, rel=0.15)
+
+
+@pytest.mark.parametrize("method", ["jacobian", "auto", *beyond.TRIMS, "SVR defaults"])
+def test_every_method_is_fitted_on_the_same_rows(monkeypatch, split, method):
+    monkeypatch.setattr(beyond, "standardised_split", lambda name, seed: split)
+    row = beyond._fit("made up", 0, 60, method)[0]
+    assert 0 < row["r2"] < 1
+    assert (row["sigma"] == "") == (method == "SVR defaults")
+
+
 # From here on the paper's own data, against figures that the authors' code gave.
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name.startswith("fig")])
-def test_every_figure_runs_quickly_and_resumes(paper_data, tmp_path, name):
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_runs_quickly_and_resumes(paper_data, tmp_path, name):
     paths = run_experiment(name, tmp_path, splits=1, quick=True)
     assert all(path.stat().st_size > 0 for path in paths)
     before = {path: path.read_bytes() for path in paths if path.suffix == ".csv"}

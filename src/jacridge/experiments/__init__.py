@@ -9,10 +9,10 @@ from typing import Any
 
 from jacridge._checks import check_choice, require
 
-from . import demo, real_data, sweeps, temperature
+from . import beyond, demo, made_up, real_data, sweeps, temperature
 from ._table import Harness, Progress, Tables, read_rows
 
-__all__ = ["EXPERIMENTS", "draw_experiment", "run_experiment"]
+__all__ = ["EXPERIMENTS", "GROUPS", "draw_experiment", "run_experiment"]
 
 
 @dataclass(frozen=True)
@@ -27,34 +27,57 @@ class Experiment:
 
 
 EXPERIMENTS: dict[str, Experiment] = {
-    "fig1": Experiment("three bandwidths, two penalties", demo.run_fig1, demo.draw_fig1, ("fig1",)),
-    "fig2": Experiment(
-        "the approximate Jacobian norm and its factors", demo.run_fig2, demo.draw_fig2, ("fig2",)
-    ),
-    "fig3": Experiment(
-        "approximate against true Jacobian norm", demo.run_fig3, demo.draw_fig3, ("fig3",)
-    ),
-    "fig4": Experiment(
-        "jackknife of the French 2-D temperatures",
-        temperature.run_fig4,
-        temperature.draw_fig4,
-        ("fig4", "fig4_map"),
-    ),
-    "fig5": Experiment(
-        "jackknife of the French 1-D temperatures",
-        temperature.run_fig5,
-        temperature.draw_fig5,
-        ("fig5", "fig5_curve"),
-    ),
-    "fig6": Experiment("sweep over n", sweeps.run_fig6, sweeps.draw_fig6, ("fig6",)),
-    "fig7": Experiment("sweep over lambda", sweeps.run_fig7, sweeps.draw_fig7, ("fig7",)),
-    "table2": Experiment(
-        "five large data sets",
-        real_data.run_table2,
-        real_data.draw_table2,
-        ("table2",),
-        {"md": real_data.as_markdown, "tex": real_data.as_latex},
-    ),
+    tables[0]: Experiment(title, run, draw, tables, texts)
+    for title, run, draw, tables, texts in (
+        ("three bandwidths, two penalties", demo.run_fig1, demo.draw_fig1, ("fig1",), {}),
+        ("the approximate norm, its factors", demo.run_fig2, demo.draw_fig2, ("fig2",), {}),
+        ("approximate against true norm", demo.run_fig3, demo.draw_fig3, ("fig3",), {}),
+        (
+            "jackknife of the French 2-D temperatures",
+            temperature.run_fig4,
+            temperature.draw_fig4,
+            ("fig4", "fig4_map"),
+            {},
+        ),
+        (
+            "jackknife of the French 1-D temperatures",
+            temperature.run_fig5,
+            temperature.draw_fig5,
+            ("fig5", "fig5_curve"),
+            {},
+        ),
+        ("sweep over n", sweeps.run_fig6, sweeps.draw_fig6, ("fig6",), {}),
+        ("sweep over lambda", sweeps.run_fig7, sweeps.draw_fig7, ("fig7",), {}),
+        (
+            "five large data sets",
+            real_data.run_table2,
+            real_data.draw_table2,
+            ("table2",),
+            {"md": real_data.as_markdown, "tex": real_data.as_latex},
+        ),
+        ("more rules, other models", beyond.run_rules, beyond.draw_rules, ("beyond_rules",), {}),
+        ("minimum of the true norm", beyond.run_true, beyond.draw_true, ("beyond_true",), {}),
+        (
+            "stability under sub-sampling",
+            beyond.run_subsamples,
+            beyond.draw_subsamples,
+            ("beyond_subsamples",),
+            {},
+        ),
+        (
+            "functions of a known length scale",
+            made_up.run_known_scale,
+            made_up.draw_known_scale,
+            ("beyond_gp",),
+            {},
+        ),
+        ("many features", made_up.run_high_p, made_up.draw_high_p, ("beyond_high_p",), {}),
+    )
+}
+# Names that stand for several experiments.
+GROUPS = {
+    "all": tuple(EXPERIMENTS),
+    "beyond": tuple(name for name in EXPERIMENTS if name.startswith("beyond")),
 }
 
 
@@ -74,7 +97,7 @@ def run_experiment(
     Parameters
     ----------
     name : str
-        One of ``EXPERIMENTS``, or "all".
+        One of ``EXPERIMENTS``, or of ``GROUPS``: "beyond" or "all".
     out : path
         Folder for the files; made if it is not there.
     splits : int, optional
@@ -90,10 +113,10 @@ def run_experiment(
     -------
     list of pathlib.Path
     """
-    if name == "all":
-        done = [run_experiment(each, out, splits, jobs, quick, progress) for each in EXPERIMENTS]
+    if name in GROUPS:
+        done = [run_experiment(each, out, splits, jobs, quick, progress) for each in GROUPS[name]]
         return [path for paths in done for path in paths]
-    experiment = EXPERIMENTS[check_choice("name", name, (*EXPERIMENTS, "all"))]
+    experiment = EXPERIMENTS[check_choice("name", name, (*EXPERIMENTS, *GROUPS))]
     require("matplotlib.figure", extra="plots")  # better now than after an hour
     harness = Harness(Path(out), splits, jobs, quick, progress)
     harness.out.mkdir(parents=True, exist_ok=True)

@@ -52,8 +52,9 @@ def values(rows: Sequence[Row], name: str) -> list[Any]:
 
 
 def legend_below(fig: Any, handles: Sequence[Any], labels: Sequence[str]) -> None:
-    """One legend for all panels, under them."""
-    fig.legend(handles, labels, loc="outside lower center", ncol=len(labels), frameon=False)
+    """One legend for all panels under them, in one line or two."""
+    columns = len(labels) if len(labels) <= 5 else (len(labels) + 1) // 2
+    fig.legend(handles, labels, loc="outside lower center", ncol=columns, frameon=False)
 
 
 def log_scale(ax: Any) -> None:

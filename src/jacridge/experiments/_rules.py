@@ -92,11 +92,13 @@ def choose(
     metric: str = "euclidean",
     grid: npt.ArrayLike | None = None,
 ) -> Choice:
-    """Bandwidth by one of the package's rules or one of the authors'."""
+    """Bandwidth by one of the package's rules or one of the authors'; `auto` ignores lam."""
+    alpha = "auto" if rule == "auto" else lam
+    options: dict[str, Any] = {"alpha": alpha, "metric": metric, "grid": grid, "random_state": 0}
     with warnings.catch_warnings():
         # Equal rows are a known trait of these data (wood fibres), told on the page.
         warnings.filterwarnings("ignore", message=".*rows are equal")
-        return select_bandwidth(X, y, OURS.get(rule, rule), alpha=lam, metric=metric, grid=grid)
+        return select_bandwidth(X, y, OURS.get(rule, rule), **options)
 
 
 def formula_seconds(rule: str, choice: Choice, std: float) -> float | str:

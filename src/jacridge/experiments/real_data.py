@@ -12,7 +12,7 @@ from scipy.stats import wilcoxon
 from jacridge import datasets, select_bandwidth
 from jacridge.datasets import Split
 
-from ._draw import STYLES, column, figure, values, where
+from ._draw import STYLES, column, figure, legend_below, values, where
 from ._rules import LABELS, authors_grid, bandwidths, r2_on_test
 from ._survey import survey
 from ._table import Harness, Job, Row, Tables
@@ -172,6 +172,5 @@ def draw_table2(tables: Tables) -> Any:
             ax.errorbar(row["seconds"], row["r2"], r2, label=LABELS[row["rule"]], **mark)
         ax.set(title=TITLES[name], xscale="log", xlabel="seconds from X to sigma")
     fig.axes[0].set_ylabel(r"test $R^2$, mean and deciles")
-    handles, labels = fig.axes[0].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside lower center", ncol=len(labels), frameon=False)
+    legend_below(fig, *fig.axes[0].get_legend_handles_labels())
     return fig

@@ -1,0 +1,251 @@
+"""Beyond the paper, on its data: more rules, other models, outliers, the true norm, subsamples."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
+
+from jacridge import RULES, JacobianKernelRidge, select_bandwidth, theory
+from jacridge.datasets import Split
+
+from ._draw import column, figure, legend_below, line_style, values, where
+from ._rules import LABELS, choose, r2_on_test
+from ._table import Harness, Job, Row, Tables
+from .demo import largest_slope
+from .real_data import ALPHA, TITLES, standardised_split
+
+Array = npt.NDArray[np.float64]
+
+# Share of the rows farthest from the centre that a trimmed l_max leaves out.
+TRIMS = {"jacobian, 1 % trimmed": 0.01, "jacobian, 5 % trimmed": 0.05}
+OTHERS = ("GridSearchCV", "KernelRidge defaults", "SVR defaults", "HistGradientBoosting")
+METHODS = (*RULES, "loo for both", *TRIMS, *OTHERS)
+SUBSAMPLES = (250, 500, 1000, 2000, 4000)
+SUBSAMPLED = ("jacobian", "jacobian_median", "silverman", "loo")
+TRUE_PENALTIES = (0.0, 1e-3, 1.0)
+
+
+def training_rows(name: str, seed: int, n: int, n_test: int = 3500) -> Split:
+    """The first n training rows of a split of Table 2, and its test rows."""
+    split = standardised_split(name, seed)
+    return Split(split.X[:n], split.y[:n], split.X_test[:n_test], split.y_test[:n_test])
+
+
+def run_rules(harness: Harness) -> Tables:
+    """Every rule of the package and other models on the splits of Table 2, 2000 rows of each."""
+    n = 300 if harness.quick else 2000
+    jobs = [
+        Job(
+            {"dataset": name, "seed": seed, "n": n, "method": method}, _fit, (name, seed, n, method)
+        )
+        for seed in range(harness.n_splits(full=5, quick=1))
+        for name in TITLES
+        for method in METHODS
+    ]
+    return {"beyond_rules": harness.rows("beyond_rules", jobs)}
+
+
+def _fit(name: str, seed: int, n: int, method: str) -> list[Row]:
+    """Test R2 and seconds of a fit, the choice of its parameters included."""
+    split = training_rows(name, seed, n)
+    model = _model(method, split)
+    start = perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # equal rows, high p: the table shows what comes of it
+        model.fit(split.X, split.y)
+    seconds = perf_counter() - start
+    return [
+        {
+            "sigma": getattr(model, "bandwidth_", ""),
+            "alpha": getattr(model, "alpha_", ""),
+            "r2": float(model.score(split.X_test, split.y_test)),
+            "seconds": seconds,
+        }
+    ]
+
+
+def _model(method: str, split: Split) -> Any:
+    """The model that a name stands for, not fitted."""
+    if method in TRIMS:
+        return JacobianKernelRidge(
+            lambda problem: trimmed_jacobian(problem.X, TRIMS[method]), ALPHA
+        )
+    if method == "loo for both":
+        return JacobianKernelRidge("loo", "loo")
+    if method in RULES:
+        alpha = "auto" if method == "auto" else ALPHA
+        return JacobianKernelRidge(method, alpha, random_state=0)
+    grid = {"gamma": np.logspace(-4, 1, 10), "alpha": np.logspace(-4, 1, 6)}
+    made: dict[str, Callable[[], Any]] = {
+        "GridSearchCV": lambda: _centred(GridSearchCV(KernelRidge(kernel="rbf"), grid, cv=5)),
+        "KernelRidge defaults": lambda: _centred(KernelRidge(kernel="rbf")),
+        "SVR defaults": lambda: _centred(SVR()),
+        "HistGradientBoosting": lambda: HistGradientBoostingRegressor(random_state=0),
+    }
+    return made[method]()
+
+
+def _centred(model: Any) -> TransformedTargetRegressor:
+    """The model on a standardised target, as these models have no intercept."""
+    return TransformedTargetRegressor(model, transformer=StandardScaler())
+
+
+def trimmed_jacobian(X: Array, share: float) -> float:
+    """Jacobian bandwidth with l_max taken without the rows farthest from the centre."""
+    distance = np.linalg.norm(X - np.median(X, axis=0), axis=1)
+    kept = np.argsort(distance, kind="stable")[: len(X) - int(share * len(X))]
+    l_max = select_bandwidth(X[kept], alpha=ALPHA).l_max
+    return theory.sigma_0(len(X), theory.even_spacing(len(X), X.shape[1], l_max), ALPHA)
+
+
+def draw_rules(tables: Tables) -> Any:
+    """Mean test R2 of each method, one panel for each data set."""
+    rows = tables["beyond_rules"]
+    fig = figure(13, 5.4)
+    axes = fig.subplots(1, len(TITLES), sharey=True)
+    methods = values(rows, "method")
+    for ax, name in zip(axes, TITLES, strict=True):
+        mean = [column(where(rows, dataset=name, method=m), "r2").mean() for m in methods]
+        shown = np.clip(mean, -0.05, 1)
+        colors = [
+            "#0072B2" if m in (*RULES, *TRIMS, "loo for both") else "#E69F00" for m in methods
+        ]
+        ax.barh(range(len(methods)), shown, color=colors, height=0.6)
+        for i, value in enumerate(mean):
+            ax.text(max(shown[i], 0) + 0.01, i, f"{value:.2f}", va="center", fontsize=8)
+        ax.set(title=TITLES[name], xlabel=r"mean test $R^2$", xlim=(-0.05, 1))
+    axes[0].set_yticks(range(len(methods)), methods)
+    axes[0].invert_yaxis()
+    return fig
+
+
+def run_true(harness: Harness) -> Tables:
+    """Where the true Jacobian norm has its minimum, against where the approximate one has it."""
+    n = 150 if harness.quick else 500
+    jobs = [
+        Job({"dataset": name, "seed": seed, "n": n, "alpha": lam}, _minima, (name, seed, n, lam))
+        for seed in range(harness.n_splits(full=5, quick=1))
+        for name in TITLES
+        for lam in TRUE_PENALTIES
+    ]
+    return {"beyond_true": harness.rows("beyond_true", jobs)}
+
+
+def _minima(name: str, seed: int, n: int, lam: float) -> list[Row]:
+    split = training_rows(name, seed, n, n)
+    approximate = select_bandwidth(split.X, alpha=lam).sigma
+    points = np.vstack([split.X, split.X_test])
+    sigmas = approximate * np.logspace(-1.5, 1, 41)
+    fits = [_plain_fit(split, sigma, lam) for sigma in sigmas]
+    slopes = np.array([largest_slope(fitted, points) for fitted in fits])
+    scores = [float(fitted.score(split.X_test, split.y_test)) for fitted in fits]
+    lowest = first_minimum(slopes)
+    return [
+        {
+            "sigma_0": approximate,
+            "sigma_true": sigmas[lowest] if lowest is not None else "",
+            "r2_sigma_0": r2_on_test(split, approximate, lam),
+            "r2_true": scores[lowest] if lowest is not None else "",
+            "r2_best": max(scores),
+            "sigma_best": sigmas[int(np.argmax(scores))],
+        }
+    ]
+
+
+def _plain_fit(split: Split, sigma: float, lam: float) -> JacobianKernelRidge:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*not positive definite")
+        return JacobianKernelRidge(sigma, lam).fit(split.X, split.y)
+
+
+def first_minimum(curve: Array, rise: float = 1.05) -> int | None:
+    """Index of the first minimum after which the curve rises by 5 %; None if there is none."""
+    lowest = np.minimum.accumulate(curve)
+    risen = np.flatnonzero(curve > rise * lowest)
+    return int(np.argmin(curve[: risen[0]])) if len(risen) else None
+
+
+def draw_true(tables: Tables) -> Any:
+    """The two minima against each other, and what each is worth."""
+    rows = [row for row in tables["beyond_true"] if row["sigma_true"] != ""]
+    fig = figure(9, 4)
+    left, right = fig.subplots(1, 2)
+    for lam, marker, color in zip(
+        TRUE_PENALTIES, "os^", ("#0072B2", "#E69F00", "#009E73"), strict=True
+    ):
+        part = where(rows, alpha=lam)
+        style = {"marker": marker, "color": color, "linestyle": "none", "fillstyle": "none"}
+        left.plot(
+            column(part, "sigma_0"),
+            column(part, "sigma_true"),
+            label=rf"$\lambda = {lam:g}$",
+            **style,
+        )
+        right.plot(column(part, "r2_sigma_0"), column(part, "r2_true"), **style)
+    left.set(xscale="log", yscale="log", xlabel=r"$\sigma_0$ of the approximate norm")
+    left.set_ylabel("minimum of the true norm")
+    right.set(xlabel=r"test $R^2$ at $\sigma_0$", ylabel=r"test $R^2$ at the true minimum")
+    right.set(xlim=(-0.5, 1), ylim=(-0.5, 1))
+    for ax in (left, right):
+        ax.axline((0.1, 0.1), (1, 1), color="0.7", linewidth=0.8, zorder=0)
+    left.legend(frameon=False)
+    return fig
+
+
+def run_subsamples(harness: Harness) -> Tables:
+    """How much a rule depends on which rows it sees, and on how many."""
+    sizes = SUBSAMPLES[:2] if harness.quick else SUBSAMPLES
+    jobs = [
+        Job(
+            {"dataset": name, "seed": seed, "m": m, "rule": rule}, _subsample, (name, seed, m, rule)
+        )
+        for seed in range(harness.n_splits(full=10, quick=2))
+        for name in TITLES
+        for m in sizes
+        for rule in SUBSAMPLED
+        if rule != "loo" or m <= 1000
+    ]
+    return {"beyond_subsamples": harness.rows("beyond_subsamples", jobs)}
+
+
+def _subsample(name: str, seed: int, m: int, rule: str) -> list[Row]:
+    """Bandwidth from m rows of the first split, drawn with this seed, and its law in n."""
+    split = standardised_split(name, 0)
+    n, p = split.X.shape
+    drawn = np.random.default_rng(seed).permutation(n)[:m]
+    part = Split(split.X[drawn], split.y[drawn], split.X_test, split.y_test)
+    sigma = choose(rule, part.X, part.y, ALPHA).sigma
+    law = theory.even_spacing(n, p, 1.0) / theory.even_spacing(m, p, 1.0)
+    r2 = r2_on_test(part, sigma, ALPHA)
+    return [{"n": n, "p": p, "sigma": sigma, "carried": sigma * law, "r2": r2}]
+
+
+def draw_subsamples(tables: Tables) -> Any:
+    """Median and deciles of sigma over the number of rows, one panel for each data set."""
+    rows = tables["beyond_subsamples"]
+    fig = figure(13, 3.4)
+    axes = fig.subplots(1, len(TITLES))
+    for ax, name in zip(axes, TITLES, strict=True):
+        for rule in SUBSAMPLED:
+            part = where(rows, dataset=name, rule=rule)
+            sizes = values(part, "m")
+            sigmas = [column(where(part, m=m), "sigma") for m in sizes]
+            low, middle, high = np.array([np.quantile(s, [0.1, 0.5, 0.9]) for s in sigmas]).T
+            style = line_style(rule)
+            ax.plot(sizes, middle, label=LABELS[rule], **style)
+            ax.fill_between(sizes, low, high, color=style["color"], alpha=0.2, linewidth=0)
+        ax.set(title=TITLES[name], xscale="log", yscale="log", xlabel="rows seen")
+    axes[0].set_ylabel(r"bandwidth $\sigma$")
+    legend_below(fig, *axes[0].get_legend_handles_labels())
+    return fig
