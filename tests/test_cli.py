@@ -215,6 +215,18 @@ def test_two_rows_and_a_bandwidth_are_enough_for_a_model(run, tmp_path):
     assert (result["loo_r2"], result["diagnosis"]) == (None, {})
 
 
+@pytest.mark.parametrize("solver", ["auto", "exact", "nystrom"])
+def test_a_model_of_every_solver_can_be_kept_and_used(run, boxes, tmp_path, solver):
+    path = tmp_path / "m.skops"
+    args = ("-t", "weight", "-o", path, "--solver", solver, "--n-landmarks", "20", "--json")
+    fitted = as_json(run("fit", boxes, *args))
+    assert fitted["solver"] == ("nystrom" if solver == "nystrom" else "exact")
+    out = as_json(run("predict", path, boxes, "--std", "--interval", "0.5", "--json"))
+    columns = out["predictions"]
+    assert set(columns) == {"prediction", "std", "lower", "upper"}
+    assert all(np.isfinite(column).all() for column in columns.values())
+
+
 def test_predict_prints_csv_without_an_output_file(run, model, boxes):
     code, out, _ = run("predict", model, boxes)
     table = pl.read_csv(io.StringIO(out))
@@ -287,6 +299,28 @@ def test_data_fetch_prints_where_a_file_is(run, tmp_path, monkeypatch):
     assert as_json(run("data", "path", "--json")) == {"folder": str(tmp_path)}
 
 
+# the paper's experiments
+
+
+def test_paper_writes_rows_and_figures_and_can_draw_them_again(run, tmp_path):
+    code, out, err = run("paper", "fig2", "--quick", "-o", tmp_path / "paper")
+    assert (code, err) == (0, "")
+    names = {path.name for path in (tmp_path / "paper").iterdir()}
+    assert {"fig2.csv", "fig2.png"} <= names
+    assert str(tmp_path / "paper" / "fig2.png") in out.splitlines()
+
+    (tmp_path / "paper" / "fig2.png").unlink()
+    again = as_json(run("paper", "fig2", "--redraw", "-o", tmp_path / "paper", "--json"))
+    assert str(tmp_path / "paper" / "fig2.csv") in again["files"]
+    assert (tmp_path / "paper" / "fig2.png").exists()
+
+
+def test_drawing_again_what_was_never_run_is_refused(run, tmp_path):
+    code, _, err = run("paper", "fig2", "--redraw", "-o", tmp_path)
+    assert code == 2
+    assert "Run the experiment first" in err
+
+
 # what goes wrong
 
 
@@ -310,6 +344,9 @@ def test_data_fetch_prints_where_a_file_is(run, tmp_path, monkeypatch):
         (("compare", "--rules", "jacobian,magic"), "must be one of jacobian, "),
         (("compare", "--rules", ","), "must name at least one rule"),
         (("compare", "--splits", "0"), "Invalid value for '--splits'"),
+        (("fit", "{boxes}", "-t", "weight", "-o", "m", "--solver", "gpu"), "one of auto, exact"),
+        (("fit", "{boxes}", "-t", "weight", "-o", "m", "--n-landmarks", "0"), "'--n-landmarks'"),
+        (("paper", "fig99"), "must be one of fig1, "),
         (("data", "fetch", "nonsense"), "must be one of wood_fibres, "),
         (("fit", "{boxes}", "-t", "weight"), "Missing option '--output'"),
         (
@@ -340,6 +377,21 @@ def test_wrong_use_ends_with_code_2(run, boxes, model, tmp_path, args, message):
         (("select", "{equal}", "-t", "y"), "rows that differ"),
         (("compare", "{two}", "-t", "y"), "A comparison needs at least 6 rows, got 2."),
         (("compare", "{equal}", "-t", "y"), "rows that differ"),
+        (
+            (
+                "fit",
+                "{boxes}",
+                "-t",
+                "weight",
+                "-o",
+                "m",
+                "--solver",
+                "nystrom",
+                "--n-landmarks",
+                "99",
+            ),
+            "`n_landmarks` must be",
+        ),
         (("fit", "{boxes}", "-t", "weight", "-o", "{folder}"), "Is a directory"),
         (("fit", "{boxes}", "-t", "weight", "-o", "m", "-r", "-1"), "`bandwidth` must be"),
         (("predict", "{boxes}", "{boxes}"), "must be a whole file written by `jacridge fit`"),
@@ -467,7 +519,7 @@ def test_the_command_runs_in_its_own_process(boxes):
 
 @pytest.mark.parametrize(
     "command",
-    ["", "select", "compare", "fit", "predict", "data", "data list", "data fetch"],
+    ["", "select", "compare", "fit", "predict", "paper", "data", "data list", "data fetch"],
 )
 def test_help_has_an_example(run, command):
     code, out, _ = run(*command.split(), "--help")

@@ -1,13 +1,14 @@
-"""The sub-commands on the paper: its data."""
+"""The commands on the paper: its data, and its experiments run again."""
 
 from typing import Annotated
 
 import typer
 
 from jacridge import datasets
+from jacridge.experiments import EXPERIMENTS, draw_experiment, run_experiment
 
 from ._options import AsJson
-from ._terminal import show
+from ._terminal import progress, show
 
 data_app = typer.Typer(
     no_args_is_help=True,
@@ -49,3 +50,44 @@ def path(as_json: AsJson = False) -> None:
     """Print the folder where the data sets are looked for first."""
     folder = str(datasets.folder())
     show({"folder": folder}, as_json=as_json, text=folder)
+
+
+def paper(
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME...", help=f"{', '.join(EXPERIMENTS)}, or all."),
+    ],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FOLDER", help="Where files go.")
+    ] = "out/paper",
+    splits: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER", min=1, help="Splits or seeds.", show_default="as in the paper"
+        ),
+    ] = None,
+    jobs: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Processes.")] = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer splits and rows.")] = False,
+    redraw: Annotated[
+        bool, typer.Option("--redraw", help="Only draw again what was run before.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run the paper's figures and tables again, and print the files that come of it.
+
+    A run that was stopped goes on where it stopped.
+    """
+    for name in names:
+        if name not in (*EXPERIMENTS, "all"):
+            known = ", ".join(EXPERIMENTS)
+            raise typer.BadParameter(f"must be one of {known} or all, got '{name}'.")
+    files = []
+    with progress() as move:
+        for name in list(EXPERIMENTS) if "all" in names else names:
+            files += (
+                draw_experiment(name, output)
+                if redraw
+                else run_experiment(name, output, splits, jobs, quick, move)
+            )
+    paths = [str(path) for path in files]
+    show({"files": paths}, as_json=as_json, text="\n".join(paths))

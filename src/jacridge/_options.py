@@ -8,6 +8,7 @@ import typer
 from jacridge import RULES
 
 ALPHAS = ("loo", "gcv", "mml", "auto")
+SOLVERS = ("auto", "exact", "nystrom")
 
 FILE = "CSV, TSV, Parquet or Feather file, gzip too; a quoted pattern for several; - for stdin"
 Data = Annotated[str, typer.Argument(metavar="FILE", help=FILE, show_default=False)]
@@ -46,6 +47,16 @@ Alpha = Annotated[
         metavar="PENALTY",
         help=f"Ridge penalty: a number, or {', '.join(ALPHAS)}.",
         show_default="1e-3; auto with the rule auto",
+    ),
+]
+Solver = Annotated[str, typer.Option(metavar="SOLVER", help=f"{', '.join(SOLVERS)}.")]
+Landmarks = Annotated[
+    int | None,
+    typer.Option(
+        metavar="NUMBER",
+        min=1,
+        help="Landmarks of the solver nystrom.",
+        show_default="grows with the rows",
     ),
 ]
 Features = Annotated[
@@ -89,7 +100,16 @@ def penalty_of(text: str | None, rule: str = "") -> float | str:
 
 def rule_of(text: str) -> str:
     """The name of a rule, if there is such a rule."""
-    if text not in RULES:
-        known = ", ".join(RULES)
-        raise typer.BadParameter(f"must be one of {known}, got '{text}'.", param_hint="--rule")
+    return _one_of(text, RULES, "--rule")
+
+
+def solver_of(text: str) -> str:
+    """The name of a solver, if there is such a solver."""
+    return _one_of(text, SOLVERS, "--solver")
+
+
+def _one_of(text: str, words: Sequence[str], option: str) -> str:
+    if text not in words:
+        known = ", ".join(words)
+        raise typer.BadParameter(f"must be one of {known}, got '{text}'.", param_hint=option)
     return text

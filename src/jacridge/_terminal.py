@@ -70,7 +70,7 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[int, int, str], object]]:
+def progress() -> Iterator[Callable[[int, int, str], None]]:
     """A bar on stderr if that is a terminal; the function moves it to (done, total, what)."""
     console = Console(stderr=True)
     if not console.is_terminal:

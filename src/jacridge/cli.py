@@ -17,7 +17,7 @@ try:
     import polars as pl
     import typer
 
-    from ._cli_paper import data_app
+    from ._cli_paper import data_app, paper
     from ._columns import Rows, UnknownColumn, complete_rows, in_place, read_columns, read_rows
     from ._compare import compare_rules, save_picture
     from ._model_file import SavedModel, columns_prepared, load_model, save_model
@@ -29,14 +29,17 @@ try:
         Data,
         Drop,
         Features,
+        Landmarks,
         NoHeader,
         RuleName,
+        Solver,
         Standardize,
         Strict,
         Target,
         number_or,
         penalty_of,
         rule_of,
+        solver_of,
     )
     from ._tables import write_table
     from ._terminal import fail, grid, note, progress, show
@@ -66,6 +69,7 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 app.add_typer(data_app, name="data")
+app.command(epilog="Example: jacridge paper fig1 table2 --quick -o out/paper")(paper)
 
 
 @app.callback(invoke_without_command=True)
@@ -176,6 +180,8 @@ def fit(
     ],
     rule: BandwidthOrRule = "jacobian",
     alpha: Alpha = None,
+    solver: Solver = "auto",
+    n_landmarks: Landmarks = None,
     features: Features = None,
     drop: Drop = None,
     standardize: Standardize = True,
@@ -184,8 +190,13 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Fit a model to a table and keep it in a file."""
-    bandwidth = number_or(rule, RULES, "--rule")
-    estimator = JacobianKernelRidge(bandwidth, penalty_of(alpha, rule), random_state=0)
+    estimator = JacobianKernelRidge(
+        number_or(rule, RULES, "--rule"),
+        penalty_of(alpha, rule),
+        solver=solver_of(solver),
+        n_landmarks=n_landmarks,
+        random_state=0,
+    )
     rows = _read(file, target, features, drop, strict, no_header)
     prepare = columns_prepared(rows.numbers, rows.texts, standardize=standardize)
     pipeline = Pipeline([("columns", prepare), ("model", estimator)])
