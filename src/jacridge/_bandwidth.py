@@ -26,7 +26,7 @@ def scale_bandwidth(p: int, variance: float) -> float:
 
 def median_bandwidth(pair_D2: Array) -> float:
     """Median distance between two rows."""
-    return float(np.sqrt(np.median(pair_D2)))
+    return float(np.median(np.sqrt(pair_D2)))
 
 
 def maxvar_bandwidth(pair_D2: Array) -> float:

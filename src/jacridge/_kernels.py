@@ -19,15 +19,19 @@ from ._distances import (
 
 def gaussian_kernel(D2: Array, sigma: float) -> Array:
     """exp(-D2 / (2 sigma^2)), a new array."""
-    K: Array = D2 * (-0.5 / sigma**2)
-    return np.exp(K, out=K)
+    return _exponential(D2.copy(), sigma)
 
 
 def kernel_block(X: Array, Z: Array, sigma: float, metric: str = "euclidean") -> Array:
     """Kernel between the rows of X and the rows of Z, in one array."""
-    K = squared_distances(X, Z, metric)
-    K *= -0.5 / sigma**2
-    return np.exp(K, out=K)
+    return _exponential(squared_distances(X, Z, metric), sigma)
+
+
+def _exponential(D2: Array, sigma: float) -> Array:
+    """The kernel in the place of D2."""
+    with np.errstate(over="ignore"):  # a distance of far too many bandwidths: the kernel is 0
+        D2 *= -0.5 / sigma**2
+    return np.exp(D2, out=D2)
 
 
 def kernel_product(
