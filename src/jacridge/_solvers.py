@@ -109,15 +109,20 @@ def factor(K: Array, lam: Array | float, step: Callable[[int], None] | None = No
     Raises
     ------
     LinAlgError
-        If A is not positive definite; the lower triangle of K is then of no use.
+        If A is not positive definite, or only by rounding; the lower triangle of K is then of no
+        use.
     """
     K.flat[:: len(K) + 1] += lam
+    diagonal = np.diagonal(K).copy()
     if len(K) <= LAPACK_ORDER:
         _, info = lapack.dpotrf(K.T, lower=0, overwrite_a=1, clean=0)
         if info:
             raise LinAlgError(f"K + lambda I is not positive definite (leading minor {info}).")
     else:
         _factor_by_panels(K, step)
+    pivots = np.diagonal(K) ** 2 / diagonal
+    if pivots.min() <= len(K) * np.finfo(float).eps:
+        raise LinAlgError(f"K + lambda I is singular to rounding (pivot {pivots.min():.3g}).")
     return Factor(K)
 
 
