@@ -46,9 +46,12 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     ----------
     bandwidth : float, str or function
         :math:`\sigma`: a number, the name of a rule (``jacridge.RULES``), or a function of a
-        ``Problem``. The rule ``jacobian`` is the paper's closed form, which never looks at y.
-    alpha : float
-        The ridge penalty :math:`\lambda \ge 0`; 0 interpolates.
+        ``Problem`` that returns a number. The rule ``jacobian`` is the paper's closed form, which
+        never looks at y; ``auto`` looks for the best leave-one-out error, cheaply.
+    alpha : float, {"loo", "gcv", "mml", "auto"} or list of float
+        The ridge penalty :math:`\lambda \ge 0`, where 0 interpolates; or the criterion that
+        chooses it, together with the bandwidth, for each target; or the penalties to choose from
+        by leave-one-out. "auto" takes the criterion of the bandwidth's rule, else leave-one-out.
     metric : {"euclidean", "geodesic", "precomputed"}
         "geodesic": rows are latitude and longitude in degrees, distances are in metres.
         "precomputed": X holds distances (not a kernel), to the training rows.
@@ -68,7 +71,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     Attributes
     ----------
     bandwidth_ : float
-    alpha_ : float
+    alpha_ : float, or ndarray of shape (n_targets,) if it was chosen for several targets
     dual_coef_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
     intercept_ : float or ndarray of shape (n_targets,)
     X_fit_ : ndarray of shape (n_samples, n_features)
