@@ -189,19 +189,30 @@ def test_both_blocks_of_code_run_and_predict_the_same(tmp_path, monkeypatch, tab
     np.testing.assert_allclose(*predictions, atol=1e-8)
 
 
-def test_code_for_categories_makes_the_same_columns(tmp_path, monkeypatch, rng):
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({"size": rng.normal(size=30), "kind": ["a", "b", "c"] * 10})
-    frame["y"] = frame["size"] + (frame["kind"] == "b")
-    frame.to_csv(tmp_path / "t.csv", index=False)
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+@pytest.mark.parametrize("standardize", [True, False])
+def test_texts_in_a_data_frame_are_one_hot(tmp_path, monkeypatch, rng, kind, standardize):
+    frames = pytest.importorskip(kind)
+    pytest.importorskip("pandas")
+    columns = {"kind": ["a", "b'c", "<d>"] * 10, "size": rng.normal(size=30)}
+    y = columns["size"] + np.tile([0.0, 1.0, 0.0], 10)
+    text = "\n".join(f"{k},{s},{t}" for k, s, t in zip(*columns.values(), y, strict=True))
+    (tmp_path / "t.csv").write_text("kind,size,y\n" + text)
     monkeypatch.chdir(tmp_path)
-    encoded = pd.get_dummies(frame[["size", "kind"]], columns=["kind"], dtype=float)
-    page = report_page(
-        encoded, frame["y"], source="t.csv", columns=["size", "kind"], categories=["kind"]
-    )
-    names = {}
-    exec(blocks(page)["Python"], names)
-    assert list(names["X"].columns) == list(encoded.columns)
+    options = {"source": "t.csv", "standardize": standardize}
+    page = report_page(frames.DataFrame(columns), y, **options)
+
+    shown = [cell["text"] for cell in Page(page).all("td")]
+    assert {"size", "kind = a", "kind = b'c", "kind = <d>"} <= set(shown)
+    size = columns["size"] - columns["size"].mean() if standardize else columns["size"]
+    size = size / size.std() if standardize else size
+    hot = np.array(columns["kind"])[:, None] == ["<d>", "a", "b'c"]
+    est = JacobianKernelRidge().fit(np.column_stack([size, hot]), y)
+    for title in ("Python", "scikit-learn only"):
+        names = {}
+        exec(blocks(page)[title], names)
+        predicted = names["model"].predict(names["X"])
+        np.testing.assert_allclose(predicted, est.predict(est.X_fit_), atol=1e-8)
 
 
 def test_many_rows_are_sampled_and_the_page_says_so(rng, monkeypatch):

@@ -15,9 +15,9 @@ from typing import Any
 import numpy.typing as npt
 
 from .. import __version__
-from .._checks import check_rows, check_targets
+from .._checks import check_targets
 from . import _words
-from ._case import Case
+from ._case import Case, table_of
 from ._code import code_blocks
 from ._data import page_data
 
@@ -34,26 +34,22 @@ def report_page(
     alpha: Any = 1e-3,
     standardize: bool = True,
     source: str = "data.csv",
-    columns: Sequence[str] | None = None,
-    categories: Sequence[str] = (),
     random_state: int | None = 0,
 ) -> str:
     """The report as one HTML page that asks no other host for anything.
 
     Parameters
     ----------
-    X : array of shape (n_samples, n_features)
-        All numbers; categories already one-hot.
+    X : array of shape (n_samples, n_features), or data frame of pandas or polars
+        Columns of a data frame that hold texts are one-hot encoded.
     y : array of shape (n_samples,)
-    features : names of the columns of X; those of a data frame if not given
+    features : names of the columns of an array, or columns of a data frame to use
     target : name of y
     bandwidth, alpha : as for JacobianKernelRidge
-    standardize : whether the columns are standardised
+    standardize : whether columns of numbers are standardised
     source : file that the code on the page reads
-    columns, categories : names of the columns in the file and of those that hold categories,
-        where they are not `features`
     random_state : int, optional
-        Above 800 rows the curves are those of a random sample.
+        Above 600 rows the curves are those of a random sample.
 
     Returns
     -------
@@ -68,18 +64,12 @@ def report_page(
     True
     """
     start = perf_counter()
-    names = list(getattr(X, "columns", [])) if features is None else list(features)
-    rows = check_rows(X, "euclidean")
-    names = [str(name) for name in names] or [f"x{j}" for j in range(rows.shape[1])]
-    if len(names) != rows.shape[1]:
-        raise ValueError(
-            f"`features` must name the {rows.shape[1]} columns of `X`, got {len(names)} names."
-        )
-    targets = check_targets(y, rows)
+    table = table_of(X, features)
+    targets = check_targets(y, table.X)
     if targets.shape[1] != 1:
         raise ValueError(f"A report has one target, got {targets.shape[1]} columns in `y`.")
-    case = Case(rows, targets[:, 0], names, target, bandwidth, alpha, standardize, random_state)
-    code = code_blocks(case, source, list(columns or names), list(categories))
+    case = Case(table, targets[:, 0], target, bandwidth, alpha, standardize, random_state)
+    code = code_blocks(case, source)
     return _filled(case, source, code, start)
 
 

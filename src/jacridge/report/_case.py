@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,37 +11,85 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import Choice, JacobianKernelRidge, select_bandwidth
-from .._checks import Array
+from .._checks import Array, check_rows
 
 # What is solved many times (curves, sliders, rules) is solved on at most this many rows.
 SAMPLE = 600
 
 
 @dataclass(frozen=True)
+class Table:
+    """Features as numbers: categories are one-hot, a column for each of their values."""
+
+    X: Array
+    names: list[str]
+    numbers: list[str]
+    texts: list[str]
+
+
+def table_of(X: Any, features: Sequence[str] | None) -> Table:
+    """A table from an array, or from a data frame whose columns hold numbers or texts."""
+    if not hasattr(X, "columns"):
+        X = check_rows(X, "euclidean")
+        names = [f"x{j}" for j in range(X.shape[1])] if features is None else list(features)
+        if len(names) != X.shape[1]:
+            raise ValueError(
+                f"`features` must name the {X.shape[1]} columns of `X`, got {len(names)} names."
+            )
+        return Table(X, names, names, [])
+    columns = {name: np.asarray(X[name]) for name in (features or X.columns)}
+    numbers = [name for name, column in columns.items() if column.dtype.kind in "fiub"]
+    texts = [name for name in columns if name not in numbers]
+    hot = {f"{name} = {v}": columns[name] == v for name in texts for v in _values(columns[name])}
+    parts = {name: columns[name] for name in numbers} | hot
+    rows = check_rows(
+        np.column_stack([part.astype(np.float64) for part in parts.values()]), "euclidean"
+    )
+    return Table(rows, [str(name) for name in parts], numbers, texts)
+
+
+def _values(column: Any) -> list[Any]:
+    return sorted(set(column.tolist()), key=str)
+
+
+@dataclass(frozen=True)
 class Case:
     """The data of a report and what is fitted to them, each made once and when asked for."""
 
-    X: Array
+    table: Table
     y: Array
-    names: list[str]
     target: str
     bandwidth: Any
     alpha: Any
     standardize: bool
     random_state: int | None
 
+    @property
+    def X(self) -> Array:
+        """The rows in their own units."""
+        return self.table.X
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns of X."""
+        return self.table.names
+
+    @cached_property
+    def _scaled(self) -> npt.NDArray[np.bool_]:
+        """Which columns are standardised: numbers, not categories."""
+        is_number = np.arange(self.X.shape[1]) < len(self.table.numbers)
+        return is_number & self.standardize
+
     @cached_property
     def centre(self) -> Array:
-        """Means that the columns are centred at."""
-        return self.X.mean(axis=0) if self.standardize else np.zeros(self.X.shape[1])
+        """Means that the columns are centred at; zero for those that are left as they are."""
+        return np.where(self._scaled, self.X.mean(axis=0), 0.0)
 
     @cached_property
     def scale(self) -> Array:
-        """Standard deviations that the columns are divided by; one for a constant column."""
+        """Standard deviations that the columns are divided by; one for those that are not."""
         deviation = self.X.std(axis=0)
-        return (
-            np.where(deviation > 0, deviation, 1.0) if self.standardize else np.ones_like(deviation)
-        )
+        return np.where(self._scaled & (deviation > 0), deviation, 1.0)
 
     @cached_property
     def Z(self) -> Array:

@@ -8,12 +8,14 @@ from pathlib import Path
 
 from ._case import Case
 
+ENCODER = 'OneHotEncoder(handle_unknown="ignore", sparse_output=False)'
 
-def code_blocks(case: Case, source: str, columns: list[str], categories: list[str]) -> str:
+
+def code_blocks(case: Case, source: str) -> str:
     """HTML of the blocks, each with a title."""
     blocks = {
-        "Python": python_code(case, source, columns, categories),
-        "scikit-learn only": sklearn_code(case, source, columns, categories),
+        "Python": python_code(case, source),
+        "scikit-learn only": sklearn_code(case, source),
         "On the command line": command(case, source),
         "In other packages": elsewhere(case.estimator.bandwidth_),
     }
@@ -24,36 +26,28 @@ def code_blocks(case: Case, source: str, columns: list[str], categories: list[st
     )
 
 
-def python_code(case: Case, source: str, columns: list[str], categories: list[str]) -> str:
+def python_code(case: Case, source: str) -> str:
     """A model that chooses its bandwidth again when it is fitted."""
-    options = _options(case)
-    head = (
-        "from sklearn.pipeline import make_pipeline\n"
-        "from sklearn.preprocessing import StandardScaler\n\n"
-    )
-    model = f"JacobianKernelRidge({options})"
-    if case.standardize:
-        model = f"make_pipeline(StandardScaler(), {model})"
+    imports = {"import pandas as pd", *_imports(case)}
     return (
-        f"import pandas as pd\n{head if case.standardize else ''}"
-        f"from jacridge import JacobianKernelRidge\n\n{_reading(case, source, columns, categories)}"
-        f"model = {model}.fit(X, y)\n"
-        "model.predict(X)\n"
+        f"{_lines(imports)}\nfrom jacridge import JacobianKernelRidge\n\n{_reading(case, source)}"
+        f"model = make_pipeline(\n{_preparing(case)}    JacobianKernelRidge({_options(case)}),\n"
+        ").fit(X, y)\nmodel.predict(X)\n"
     )
 
 
-def sklearn_code(case: Case, source: str, columns: list[str], categories: list[str]) -> str:
+def sklearn_code(case: Case, source: str) -> str:
     """The same predictions without jacridge, the bandwidth written out as gamma."""
-    scaler = "    StandardScaler(),\n" if case.standardize else ""
-    gamma = 0.5 / case.estimator.bandwidth_**2
+    gamma = float(0.5 / case.estimator.bandwidth_**2)
+    imports = {
+        "import pandas as pd",
+        "from sklearn.compose import TransformedTargetRegressor",
+        "from sklearn.kernel_ridge import KernelRidge",
+        "from sklearn.preprocessing import StandardScaler",
+        *_imports(case),
+    }
     return (
-        "import pandas as pd\n"
-        "from sklearn.compose import TransformedTargetRegressor\n"
-        "from sklearn.kernel_ridge import KernelRidge\n"
-        "from sklearn.pipeline import make_pipeline\n"
-        "from sklearn.preprocessing import StandardScaler\n\n"
-        f"{_reading(case, source, columns, categories)}"
-        f"model = make_pipeline(\n{scaler}"
+        f"{_lines(imports)}\n{_reading(case, source)}model = make_pipeline(\n{_preparing(case)}"
         "    TransformedTargetRegressor(  # KernelRidge has no intercept\n"
         f'        KernelRidge(kernel="rbf", gamma={gamma!r}, alpha={case.lam!r}),\n'
         "        transformer=StandardScaler(with_std=False),\n"
@@ -87,6 +81,35 @@ def elsewhere(sigma: float) -> str:
     )
 
 
+def _lines(imports: set[str]) -> str:
+    """Imports in the order in which tools sort them."""
+    return "".join(f"{line}\n" for line in sorted(imports, key=lambda line: line.split()[1]))
+
+
+def _imports(case: Case) -> set[str]:
+    """What the preparation of the columns needs."""
+    needed = {"from sklearn.pipeline import make_pipeline"}
+    if case.table.texts:
+        needed |= {
+            "from sklearn.compose import make_column_transformer",
+            "from sklearn.preprocessing import OneHotEncoder",
+        }
+    if case.standardize:
+        needed.add("from sklearn.preprocessing import StandardScaler")
+    return needed
+
+
+def _preparing(case: Case) -> str:
+    """Lines of the pipeline before the model."""
+    if not case.table.texts:
+        return "    StandardScaler(),\n" if case.standardize else ""
+    scaler = "StandardScaler()" if case.standardize else '"passthrough"'
+    return (
+        f"    make_column_transformer(\n        ({scaler}, {case.table.numbers!r}),\n"
+        f"        ({ENCODER}, {case.table.texts!r}),\n    ),\n"
+    )
+
+
 def _options(case: Case) -> str:
     """Arguments that differ from the defaults."""
     bandwidth = case.bandwidth
@@ -96,12 +119,13 @@ def _options(case: Case) -> str:
     return ", ".join([*parts, f"alpha={case.alpha!r}"])
 
 
-def _reading(case: Case, source: str, columns: list[str], categories: list[str]) -> str:
+def _reading(case: Case, source: str) -> str:
     """Lines that read the table."""
-    kind = "parquet" if Path(source).suffix == ".parquet" else "csv"
+    kinds = {".parquet": "parquet", ".feather": "feather", ".arrow": "feather"}
+    kind = kinds.get(Path(source).suffix, "csv")
     tabs = ', sep="\\t"' if ".tsv" in Path(source).suffixes else ""
-    dummies = f"X = pd.get_dummies(X, columns={categories!r}, dtype=float)\n" if categories else ""
+    columns = case.table.numbers + case.table.texts
     return (
         f"table = pd.read_{kind}({source!r}{tabs}).dropna()\n"
-        f"X, y = table[{columns!r}], table[{case.target!r}]\n{dummies}"
+        f"X, y = table[{columns!r}], table[{case.target!r}]\n"
     )

@@ -141,7 +141,9 @@ def rules(case: Case) -> str:
     rows: list[tuple[str, ...]] = []
     marked = None
     for rule in RULES:
-        choice = _quietly(select_bandwidth, Z, y, rule, alpha=case.lam, random_state=0)
+        # The point of `auto` is to choose both.
+        alpha = "auto" if rule == "auto" else case.lam
+        choice = _quietly(select_bandwidth, Z, y, rule, alpha=alpha, random_state=0)
         if choice is None:
             continue
         if rule == case.rule:
