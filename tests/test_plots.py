@@ -118,6 +118,17 @@ def test_the_true_norm_of_a_display_is_the_largest_slope_of_a_refit(curve):
     assert display.chosen == est.bandwidth_
 
 
+def test_a_display_of_a_nystrom_model_refits_its_sample_exactly(curve):
+    X, y = curve
+    est = JacobianKernelRidge(bandwidth=0.5, solver="nystrom", n_landmarks=30).fit(X, y)
+    exact = JacobianKernelRidge(bandwidth=0.5).fit(X[::2], y[::2])
+    options = {"bandwidths": [0.5, 1.0], "max_samples": 20, "random_state": 0}
+    displays = [
+        plots.JacobianNormDisplay.from_estimator(model, X, y, **options) for model in (est, exact)
+    ]
+    np.testing.assert_allclose(displays[0].true, displays[1].true)
+
+
 @pytest.mark.parametrize("alpha", [1e-3, 0.1])
 def test_the_loo_curve_of_a_display_is_that_of_refits_without_each_row(curve, alpha):
     X, y = curve
