@@ -285,6 +285,31 @@ def test_predict_as_json_has_the_predictions(run, model, boxes):
 # the paper's data
 
 
+def test_report_writes_a_page_with_the_bandwidth_that_fit_takes(run, boxes, tmp_path):
+    path = tmp_path / "report.html"
+    summary = as_json(run("report", boxes, "-t", "weight", "-o", path, "--json"))
+    assert (summary["report"], summary["n_samples"]) == (str(path), 40)
+    fitted = as_json(run("fit", boxes, "-t", "weight", "-o", tmp_path / "m.skops", "--json"))
+    page = path.read_text(encoding="utf-8")
+    assert f"σ = {fitted['sigma']:.4g}" in page
+    assert "colour = red" in page
+
+
+def test_a_report_that_fails_leaves_no_page(run, boxes, tmp_path):
+    path = tmp_path / "report.html"
+    assert run("report", boxes, "-t", "wait", "-o", path)[0] == 2
+    assert run("report", boxes, "-t", "weight", "--rule", "best", "-o", path)[0] == 2
+    assert not path.exists()
+
+
+def test_a_report_of_three_rows_is_a_page_too(run, tmp_path):
+    (tmp_path / "three.csv").write_text("a,b\n1,2\n2,3\n4,1\n")
+    path = tmp_path / "report.html"
+    code, out, _ = run("report", tmp_path / "three.csv", "-t", "b", "-o", path)
+    assert (code, out) == (0, f"The report is in {path}.\n")
+    assert path.exists()
+
+
 def test_data_list_shows_licences_and_citations(run):
     code, out, _ = run("data", "list")
     assert code == 0

@@ -12,6 +12,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.pipeline import Pipeline
 
 from jacridge import RULES, JacobianKernelRidge, __version__, select_bandwidth
+from jacridge.report import write_report
 
 try:
     import polars as pl
@@ -263,6 +264,45 @@ def predict(
     where = {"output": output} if output else {"predictions": out.to_dict(as_series=False)}
     text = f"{len(X)} predictions in {output}" if output else out.write_csv().rstrip()
     show({**summary, **where}, as_json=as_json, text=text)
+
+
+@app.command(epilog="Example: jacridge report houses.csv --target price -o report.html")
+def report(
+    file: Data,
+    target: Target,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="HTML page to write.")
+    ] = "report.html",
+    rule: BandwidthOrRule = "jacobian",
+    alpha: Alpha = None,
+    features: Features = None,
+    drop: Drop = None,
+    standardize: Standardize = True,
+    strict: Strict = False,
+    no_header: NoHeader = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write one HTML page: which bandwidth for a table, why, and what follows from it."""
+    bandwidth, penalty = number_or(rule, RULES, "--rule"), penalty_of(alpha, rule)
+    rows = _read(file, target, features, drop, strict, no_header)
+    start = perf_counter()
+    write_report(
+        output,
+        rows.X,
+        rows.y,
+        target=rows.target,
+        bandwidth=bandwidth,
+        alpha=penalty,
+        standardize=standardize,
+        source=file,
+    )
+    result = {
+        "report": output,
+        "target": rows.target,
+        "n_samples": len(rows.y),
+        "seconds": perf_counter() - start,
+    }
+    show(result, as_json=as_json, text=f"The report is in {output}.")
 
 
 def _read(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
@@ -13,9 +11,11 @@ from time import perf_counter
 from typing import Any
 
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
 from .. import __version__
 from .._checks import check_targets
+from .._files import replaced
 from . import _words
 from ._case import Case, table_of
 from ._code import code_blocks
@@ -84,25 +84,10 @@ def write_report(path: str | Path, X: npt.ArrayLike, y: npt.ArrayLike, **options
     >>> write_report(folder + "/report.html", X, np.sin(X[:, 0])).name
     'report.html'
     """
-    path = Path(path)
     page = report_page(X, y, **options)
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(page)
-        # mkstemp makes files that only their owner may read.
-        os.chmod(beside, 0o666 & ~_umask())
-        os.replace(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise
-    return path
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    with replaced(path) as beside:
+        beside.write_text(page, encoding="utf-8")
+    return Path(path)
 
 
 def _filled(case: Case, source: str, code: str, start: float) -> str:
@@ -117,17 +102,21 @@ def _filled(case: Case, source: str, code: str, start: float) -> str:
         "sample": _words.sample(case),
         "fit_figure": _words.fit_figure(case),
         "rules_text": _words.rules_text(case),
-        "rules": _words.rules(case),
-        "diagnosis": _words.diagnosis(case),
         "importances": _words.importances(case),
         "code": code,
-        "data": page_data(case),
         "style": _part("style.css"),
         "script": _part("script.js"),
         "version": __version__,
-        "seconds": f"{perf_counter() - start:.1f}",
     }
-    return Template(_part("page.html")).substitute(values)
+    # Many small factorisations: more threads gain little, and wait for each other on busy cores.
+    with threadpool_limits(1, user_api="blas"):
+        values |= {
+            "rules": _words.rules(case),
+            "diagnosis": _words.diagnosis(case),
+            "data": page_data(case),
+        }
+    seconds = f"{perf_counter() - start:.1f}"
+    return Template(_part("page.html")).substitute(values, seconds=seconds)
 
 
 def _part(name: str) -> str:

@@ -159,6 +159,8 @@ def rules(case: Case) -> str:
 def diagnosis(case: Case) -> str:
     """What speaks for and against the choice, each finding with its number and a sentence."""
     found = _quietly(case.estimator.diagnose)
+    if found is None:
+        return "<p>Too few rows differ for a diagnosis.</p>"
     lines = "".join(
         f'<tr><td class="name{" doubt" if f.warning else ""}">{"⚠ " if f.warning else ""}'
         f'{escape(f.name)}</td><td class="number">{number(f.value)}</td>'
