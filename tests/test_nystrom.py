@@ -120,33 +120,35 @@ def test_the_standard_deviation_is_that_of_a_process_with_inducing_points(target
     left = 1 - q + lam * np.einsum("ij,jk,ik->i", K_new, inner, K_new)
     A = K @ np.linalg.solve(K_zz, K.T) + lam * np.diag(1 / w)
     y = Y[:, 0] - w @ Y[:, 0] / w.sum()
-    scale = y @ np.linalg.solve(A, y) / len(y)
+    scale = y @ np.linalg.solve(A, y) / np.maximum(w, 1).sum()
     _, std = nystrom(landmarks=Z).fit(X, Y[:, 0], w).predict(X_new, return_std=True)
     np.testing.assert_allclose(std, np.sqrt(scale * left), rtol=1e-7)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_criteria_are_those_of_the_low_rank_kernel(weighted, targets):
-    """Of Q = K_nz K_zz^-1 K_zn, as a dense matrix, with every row left out in turn for `loo`."""
-    X, Y, w = targets
-    w = w if weighted else np.ones(70)
+def test_criteria_are_those_of_the_low_rank_kernel(weighted, targets, rng):
+    """Of Q = K_nz K_zz^-1 K_zn of all rows, as often as their weights say, as a dense matrix."""
+    X, Y, _ = targets
+    w = rng.integers(1, 4, 70) if weighted else np.ones(70, int)
     phi = features(X[:20], 0.8)
-    rows, mean = ArrayRows(X, Y, w if weighted else None), np.zeros(2)
+    rows, mean = ArrayRows(X, Y, w.astype(float) if weighted else None), np.zeros(2)
     found = NystromSpectrum(rows, phi, summed(rows, phi, mean), mean)
-    K, K_zz = (kernel(distances(A, X[:20]), 0.8) for A in (X, X[:20]))
+    X, Y, n = np.repeat(X, w, axis=0), np.repeat(Y, w, axis=0), w.sum()
+    K, K_zz = (kernel(distances(A, phi.Z), 0.8) for A in (X, phi.Z))
     Q, lams = K @ np.linalg.solve(K_zz, K.T), np.array([1e-3, 0.3, 20.0])
     for j, lam in enumerate(lams):
-        A = Q + lam * np.diag(1 / w)
+        A = Q + lam * np.eye(n)
         inverse = np.linalg.inv(A)
         H = Q @ inverse
         errors = [
             Y[i] - Q[i, r] @ np.linalg.solve(A[np.ix_(r, r)], Y[r])
-            for i in range(70)
-            for r in [np.arange(70) != i]
+            for i in range(n)
+            for r in [np.arange(n) != i]
         ]
-        loo = w @ np.square(errors) / w.sum()
-        gcv = 70 * (w @ np.square(Y - H @ Y)) / (70 - np.trace(H)) ** 2
-        mml = 70 * np.log(np.diag(Y.T @ inverse @ Y) / 70) + np.linalg.slogdet(A)[1]
+        loo = np.square(errors).mean(axis=0)
+        gcv = n * np.square(Y - H @ Y).sum(axis=0) / (n - np.trace(H)) ** 2
+        mml = n * np.log(np.diag(Y.T @ inverse @ Y) / n) + np.linalg.slogdet(A)[1]
+        mml -= np.log(w).sum()  # a constant: the determinant is that of the rows once each
         for name, value in {"loo": loo, "gcv": gcv, "mml": mml}.items():
             np.testing.assert_allclose(getattr(found, name)(lams)[j], value, rtol=1e-7)
 

@@ -90,7 +90,7 @@ def _objective(part: Problem, criterion: str) -> Callable[[float, float], float]
             A = factor(part.pairs.kernel(sigma), lam / w)
         except LinAlgError:
             return np.inf
-        return float(CRITERIA[criterion](A, y, w)[0])
+        return float(CRITERIA[criterion](A, y, w, lam)[0])
 
     return objective
 

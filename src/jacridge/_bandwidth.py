@@ -24,18 +24,29 @@ def scale_bandwidth(p: int, variance: float) -> float:
     return float(np.sqrt(p * variance / 2))
 
 
-def median_bandwidth(pair_D2: Array) -> float:
-    """Median distance between two rows."""
-    return float(np.median(np.sqrt(pair_D2)))
+def median_bandwidth(pair_D2: Array, weights: Array | None = None) -> float:
+    """Median distance between two rows; weights say how often each pair occurs."""
+    if weights is None:
+        return float(np.median(np.sqrt(pair_D2)))
+    order = np.argsort(pair_D2)
+    total = np.cumsum(weights[order])
+    middle = [np.searchsorted(total, total[-1] / 2, side) for side in ("left", "right")]
+    return float(np.sqrt(pair_D2[order][middle]).mean())
 
 
-def maxvar_bandwidth(pair_D2: Array) -> float:
-    """Bandwidth at which the kernel's entries off the diagonal vary most, as in R's KRLS 1.7."""
+def maxvar_bandwidth(pair_D2: Array, weights: Array | None = None) -> float:
+    """Bandwidth at which the kernel's entries off the diagonal vary most, as in R's KRLS 1.7.
+
+    It is zero where all rows are equal. Weights say how often each pair occurs.
+    """
     positive = pair_D2[pair_D2 > 0]
+    if not positive.size:
+        return 0.0
     low, high = 0.5 * np.log(positive.min()) - 1, 0.5 * np.log(positive.max()) + 1
 
     def variance(log_sigma: float) -> float:
-        return float(np.exp(pair_D2 * (-0.5 * np.exp(-2 * log_sigma))).var())
+        k = np.exp(pair_D2 * (-0.5 * np.exp(-2 * log_sigma)))
+        return float(k.var() if weights is None else np.cov(k, aweights=weights, ddof=0))
 
     grid = np.linspace(low, high, 25)
     best = int(np.argmax([variance(s) for s in grid]))

@@ -38,7 +38,7 @@ class Sums:
     G: Array
     B: Array
     yy: Array
-    n: int
+    n: float
     weight: float
     log_weight: float
 
@@ -68,9 +68,10 @@ class Summing:
             B += K.T @ T
             yy += np.einsum("ij,ij->j", T[:, :-1], T[:, :-1])
         if w is None:
-            return Sums(G, B, yy, len(X), float(len(X)), 0.0)
+            return Sums(G, B, yy, float(len(X)), float(len(X)), 0.0)
         some = w[w > 0]
-        return Sums(G, B, yy, len(some), float(some.sum()), float(np.log(some).sum()))
+        n = float(np.maximum(some, 1.0).sum())  # a row of weight two is two rows
+        return Sums(G, B, yy, n, float(some.sum()), float(np.log(some).sum()))
 
 
 def block_rows(m: int) -> int:
@@ -155,7 +156,8 @@ class _LooErrors:
             v = np.ones(len(K)) if w is None else w[rows]
             E = (y[rows] - self.mean)[:, None] - (K @ C).reshape(len(K), *total.shape)
             P = K @ self.T
-            leverage = np.square(P, out=P) @ self.R.T * v[:, None]
+            # Of a row of weight two, which is two rows, one is left out.
+            leverage = np.square(P, out=P) @ self.R.T * np.minimum(v, 1.0)[:, None]
             E /= np.maximum(1.0 - leverage, EPS)[:, :, None]
             total += np.einsum("i,ilt,ilt->lt", v, E, E)
         return total

@@ -66,7 +66,7 @@ class Problem:
     def part(self, rows: npt.NDArray[np.intp]) -> Problem:
         """The problem of some of the rows."""
         X = self.X[np.ix_(rows, rows)] if self.metric == "precomputed" else self.X[rows]
-        y = None if self.y is None else self.y[rows] - self.y[rows].mean(axis=0)
+        y = None if self.y is None else self.y[rows]
         return replace(self, X=X, y=y, w=self.w[rows], spectra=None, lam=self.lam)
 
     def thinned(self, size: int) -> Problem:
@@ -168,14 +168,23 @@ class Problem:
         if m * (m - 1) // 2 > PAIRS:
             return self._sampled_D2()
         if self.metric == "euclidean":
-            return np.asarray(pdist(self.X, "sqeuclidean"))
-        D2 = squared_distances(self.X, self.X, self.metric)
-        return np.asarray(D2[np.triu_indices(m, 1)])
+            D2 = pdist(self.X, "sqeuclidean")
+        else:
+            D2 = squared_distances(self.X, self.X, self.metric)[np.triu_indices(m, 1)]
+        return np.asarray(D2 if self.pair_weights is None else np.append(D2, np.zeros(m)))
+
+    @cached_property
+    def pair_weights(self) -> Array | None:
+        """How often each of these pairs occurs: a row of weight two is two rows, and a pair."""
+        m = len(self.X)
+        if (self.w == 1).all() or m * (m - 1) // 2 > PAIRS:
+            return None
+        i, j = np.triu_indices(m, 1)
+        return np.append(self.w[i] * self.w[j], np.maximum(self.w * (self.w - 1) / 2, 0.0))
 
     def _sampled_D2(self) -> Array:
         rng = np.random.default_rng() if self.rng is None else self.rng
-        i = rng.integers(len(self.X), size=PAIRS)
-        j = (i + rng.integers(1, len(self.X), size=PAIRS)) % len(self.X)
+        i, j = self._sampled_pairs(rng)
         if self.metric == "precomputed":
             return np.square(self.X[i, j])
         if self.metric == "geodesic":
@@ -183,6 +192,16 @@ class Problem:
             D2 = squared_distances(self.X[some], self.X[some], self.metric)
             return np.asarray(D2[np.triu_indices(len(some), 1)])
         return np.square(self.X[i] - self.X[j]).sum(axis=1)
+
+    def _sampled_pairs(self, rng: np.random.Generator) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Two million pairs of rows, each as likely as its weights make it."""
+        m = len(self.X)
+        if (self.w == 1).all():
+            i = rng.integers(m, size=PAIRS)
+            return i, (i + rng.integers(1, m, size=PAIRS)) % m
+        i, j = rng.choice(m, size=(2, PAIRS), p=self.w / self.w.sum())
+        apart = (i != j) | (rng.uniform(size=PAIRS) * self.w[i] < self.w[i] - 1)
+        return i[apart], j[apart]
 
     @cached_property
     def pairs(self) -> Pairs:

@@ -14,26 +14,42 @@ from ._checks import Array
 from ._kernels import Pairs
 from ._solvers import BlockFactor, Solvable, factor
 
+# A row of weight two is two rows in all criteria: one of the two is left out, both are counted.
+# Of a weight below one all is left out, and the row counts as one.
 
-def loo(A: Solvable, y: Array, w: Array) -> Array:
+
+def loo(A: Solvable, y: Array, w: Array, lam: float) -> Array:
     """Weighted mean of the squared leave-one-out residuals, for each column of y."""
-    E = A.solve(y) / A.inverse_diagonal()[:, None]
+    left_out = np.minimum(1.0 / w, 1.0)
+    held = _held(w - w * left_out, lam)
+    E = A.solve(y) / (left_out * A.inverse_diagonal() + held)[:, None]
     return np.asarray(w @ E**2 / w.sum())
 
 
-def gcv(A: Solvable, y: Array, w: Array) -> Array:
+def gcv(A: Solvable, y: Array, w: Array, lam: float) -> Array:
     """Generalised cross-validation, n y'A^-2 y / (tr A^-1)^2, for each column of y."""
+    n = np.maximum(w, 1.0).sum()
     residuals = (A.solve(y) ** 2 / w[:, None]).sum(axis=0)
-    return np.asarray(len(y) * residuals / (A.inverse_diagonal() / w).sum() ** 2)
+    trace = (A.inverse_diagonal() / w).sum() + _held(n - len(w), lam)
+    return np.asarray(n * residuals / trace**2)
 
 
-def mml(A: Solvable, y: Array, w: Array) -> Array:
+def mml(A: Solvable, y: Array, w: Array, lam: float) -> Array:
     """N log s2 + log |A|, s2 = y'A^-1 y / n: minus twice the profiled log marginal likelihood."""
-    s2 = np.einsum("ij,ij->j", y, A.solve(y)) / len(y)
-    return np.asarray(len(y) * np.log(s2) + A.log_determinant())
+    n = np.maximum(w, 1.0).sum()
+    repeated = (n - len(w)) * np.log(lam) if n > len(w) and lam else 0.0
+    with np.errstate(divide="ignore"):  # a target of zeros: minus infinity
+        fit = n * np.log(np.einsum("ij,ij->j", y, A.solve(y)) / n)
+    return np.asarray(fit + A.log_determinant() + repeated)
 
 
-CRITERIA: dict[str, Callable[[Solvable, Array, Array], Array]] = {
+def _held(rows: Array, lam: float) -> Array:
+    """Rows / lam, where rows that are repeated hold the fit without any penalty."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(rows > 0, np.asarray(rows) / lam, 0.0)
+
+
+CRITERIA: dict[str, Callable[[Solvable, Array, Array, float], Array]] = {
     "loo": loo,
     "gcv": gcv,
     "mml": mml,
@@ -51,12 +67,16 @@ def criterion_curve(
 def _criterion(name: str, pairs: Pairs, y: Array, lam: float, sigma: float, w: Array) -> float:
     """One value; targets of different scale count alike."""
     try:
-        values = CRITERIA[name](system(pairs, sigma, lam / w), y, w)
+        values = CRITERIA[name](system(pairs, sigma, lam / w), y, w, lam)
     except LinAlgError:
         return np.inf
-    if name != "mml" and y.shape[1] > 1:
-        values = values / np.maximum((y**2).mean(axis=0), np.finfo(float).tiny)
-    return float(values.mean())
+    return float(_alike(values, (y**2).mean(axis=0), name).mean())
+
+
+def _alike(values: Array, scale: Array, name: str) -> Array:
+    """Criteria in units of each target's mean square; zero for a target of zeros."""
+    some = scale > 0
+    return np.where(some, values / np.where(some, scale, 1.0) if name != "mml" else values, 0.0)
 
 
 def system(pairs: Pairs, sigma: float, ridge: Array) -> Solvable:
@@ -169,6 +189,5 @@ def surface(
     Targets of different scale count alike: `loo` and `gcv` are divided by the mean square of
     each target.
     """
-    weight = 1.0 if name == "mml" else 1.0 / np.maximum(scale, np.finfo(float).tiny)
-    values = [getattr(spectra(sigma), name)(lams) * weight for sigma in sigmas]
+    values = [_alike(getattr(spectra(sigma), name)(lams), scale, name) for sigma in sigmas]
     return Surface(sigmas, lams, np.array(values))

@@ -132,11 +132,11 @@ def _scale(problem: Problem) -> float:
 
 
 def _median(problem: Problem) -> float:
-    return _bandwidth.median_bandwidth(problem.pair_D2)
+    return _bandwidth.median_bandwidth(problem.pair_D2, problem.pair_weights)
 
 
 def _maxvar(problem: Problem) -> float:
-    return _bandwidth.maxvar_bandwidth(problem.pair_D2)
+    return _bandwidth.maxvar_bandwidth(problem.pair_D2, problem.pair_weights)
 
 
 def _search(criterion: str, ends: Callable[[Problem], tuple[float, float]], points: int) -> Rule:

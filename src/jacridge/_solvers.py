@@ -209,7 +209,8 @@ class ExactModel:
     @cached_property
     def signal_variance(self) -> Array:
         """y'A^-1 y / n, the most likely scale of the kernel for each target."""
-        return np.asarray(np.einsum("ij,ij->j", self.y, self.dual_coef) / len(self.y))
+        n = np.maximum(self.w, 1.0).sum()  # a row of weight two is two rows
+        return np.asarray(np.einsum("ij,ij->j", self.y, self.dual_coef) / n)
 
     def explained(self, K_new: Array) -> Array:
         """k'A^-1 k for each row k of K_new and target: prior variance that the data explain."""

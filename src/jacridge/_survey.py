@@ -162,7 +162,7 @@ class SampledProblem(Problem):
     """A problem whose geometry is that of all rows, and whose X, y, w are a sample of them."""
 
     rows: Rows | None = None
-    n_rows: int = 0
+    n_rows: float = 0
     weight: float = 0.0
 
     def part(self, rows: Indices) -> Problem:
