@@ -16,7 +16,16 @@ CORE = SOLVERS | {"theory", "_geometry", "_problem", "_search", "_auto", "_selec
 # The public names of `jacridge` itself, and what stands beside them.
 DOORS = {"jacridge", "theory", "plots", "datasets", "diagnostics"}
 # What only the command needs.
-COMMAND = {"_tables", "_columns", "_model_file", "_compare", "_options", "_terminal", "_cli_paper"}
+COMMAND = {
+    "_files",
+    "_tables",
+    "_columns",
+    "_model_file",
+    "_compare",
+    "_options",
+    "_terminal",
+    "_cli_paper",
+}
 
 # Room -> rooms it may import from; `_checks` is open to all.
 MAY_IMPORT = {

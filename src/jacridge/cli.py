@@ -21,6 +21,7 @@ try:
     from ._cli_paper import data_app, paper
     from ._columns import Rows, UnknownColumn, complete_rows, in_place, read_columns, read_rows
     from ._compare import compare_rules, save_picture
+    from ._files import check_place
     from ._model_file import SavedModel, columns_prepared, load_model, save_model
     from ._options import (
         FILE,
@@ -154,6 +155,8 @@ def compare(
     if not names:
         raise typer.BadParameter("must name at least one rule.", param_hint="--rules")
     penalty = penalty_of(alpha)
+    if plot:
+        check_place(plot)
     rows = _sampled(_read_or_diabetes(file, target, features, drop, strict, no_header), max_rows)
     prepare = columns_prepared(rows.numbers, rows.texts, standardize=standardize)
     with progress() as move:
@@ -191,6 +194,7 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Fit a model to a table and keep it in a file."""
+    check_place(output)
     estimator = JacobianKernelRidge(
         number_or(rule, RULES, "--rule"),
         penalty_of(alpha, rule),
@@ -283,6 +287,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write one HTML page: which bandwidth for a table, why, and what follows from it."""
+    check_place(output)
     bandwidth, penalty = number_or(rule, RULES, "--rule"), penalty_of(alpha, rule)
     rows = _read(file, target, features, drop, strict, no_header)
     start = perf_counter()
