@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from jacridge import datasets
-from jacridge.experiments import EXPERIMENTS, draw_experiment, run_experiment
+from jacridge.experiments import EXPERIMENTS, GROUPS, draw_experiment, run_experiment
 
 from ._options import AsJson
 from ._terminal import progress, show
@@ -55,7 +55,9 @@ def path(as_json: AsJson = False) -> None:
 def paper(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="NAME...", help=f"{', '.join(EXPERIMENTS)}, or all."),
+        typer.Argument(
+            metavar="NAME...", help=f"{', '.join(EXPERIMENTS)}, or {' or '.join(GROUPS)}."
+        ),
     ],
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FOLDER", help="Where files go.")
@@ -78,12 +80,12 @@ def paper(
     A run that was stopped goes on where it stopped.
     """
     for name in names:
-        if name not in (*EXPERIMENTS, "all"):
-            known = ", ".join(EXPERIMENTS)
-            raise typer.BadParameter(f"must be one of {known} or all, got '{name}'.")
+        if name not in (*EXPERIMENTS, *GROUPS):
+            known = ", ".join((*EXPERIMENTS, *GROUPS))
+            raise typer.BadParameter(f"must be one of {known}, got '{name}'.")
     files = []
     with progress() as move:
-        for name in list(EXPERIMENTS) if "all" in names else names:
+        for name in [each for asked in names for each in GROUPS.get(asked, (asked,))]:
             files += (
                 draw_experiment(name, output)
                 if redraw
