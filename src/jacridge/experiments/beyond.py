@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.kernel_ridge import KernelRidge
-from sklearn.model_selection import GridSearchCV
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVR
 
 from jacridge import RULES, JacobianKernelRidge, select_bandwidth, theory
 from jacridge.datasets import Split
@@ -59,7 +52,7 @@ def run_rules(harness: Harness) -> Tables:
 def _fit(name: str, seed: int, n: int, method: str) -> list[Row]:
     """Test R2 and seconds of a fit, the choice of its parameters included."""
     split = training_rows(name, seed, n)
-    model = _model(method, split)
+    model = _model(method)
     start = perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # equal rows, high p: the table shows what comes of it
@@ -75,7 +68,7 @@ def _fit(name: str, seed: int, n: int, method: str) -> list[Row]:
     ]
 
 
-def _model(method: str, split: Split) -> Any:
+def _model(method: str) -> Any:
     """The model that a name stands for, not fitted."""
     if method in TRIMS:
         return JacobianKernelRidge(
@@ -86,19 +79,28 @@ def _model(method: str, split: Split) -> Any:
     if method in RULES:
         alpha = "auto" if method == "auto" else ALPHA
         return JacobianKernelRidge(method, alpha, random_state=0)
+    return _other_model(method)
+
+
+def _other_model(method: str) -> Any:
+    """A model of scikit-learn; those without an intercept get a standardised target."""
+    # Imported here: the command would wait for these modules at every start.
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.kernel_ridge import KernelRidge
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVR
+
+    if method == "HistGradientBoosting":
+        return HistGradientBoostingRegressor(random_state=0)
     grid = {"gamma": np.logspace(-4, 1, 10), "alpha": np.logspace(-4, 1, 6)}
-    made: dict[str, Callable[[], Any]] = {
-        "GridSearchCV": lambda: _centred(GridSearchCV(KernelRidge(kernel="rbf"), grid, cv=5)),
-        "KernelRidge defaults": lambda: _centred(KernelRidge(kernel="rbf")),
-        "SVR defaults": lambda: _centred(SVR()),
-        "HistGradientBoosting": lambda: HistGradientBoostingRegressor(random_state=0),
+    models = {
+        "GridSearchCV": GridSearchCV(KernelRidge(kernel="rbf"), grid, cv=5),
+        "KernelRidge defaults": KernelRidge(kernel="rbf"),
+        "SVR defaults": SVR(),
     }
-    return made[method]()
-
-
-def _centred(model: Any) -> TransformedTargetRegressor:
-    """The model on a standardised target, as these models have no intercept."""
-    return TransformedTargetRegressor(model, transformer=StandardScaler())
+    return TransformedTargetRegressor(models[method], transformer=StandardScaler())
 
 
 def trimmed_jacobian(X: Array, share: float) -> float:
