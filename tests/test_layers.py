@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent / "src" / "jacridge"
 FILES = sorted(ROOT.rglob("*.py"))
 
 SOLVERS = {"_distances", "_kernels", "_solvers", "_spectrum", "_nystrom", "_bandwidth"}
-SCALE = {"_landmarks", "_streams", "_nystrom", "_survey", "_dask"}
+SCALE = {"_landmarks", "_streams", "_nystrom", "_pcg", "_survey", "_dask"}
 CORE = SOLVERS | {"theory", "_geometry", "_problem", "_search", "_auto", "_selectors", "_dask"}
 # The public names of `jacridge` itself, and what stands beside them.
 DOORS = {"jacridge", "theory", "plots", "datasets", "diagnostics"}
@@ -41,6 +41,7 @@ MAY_IMPORT = {
     "_streams": {"_distances"},
     "_nystrom": {"_distances", "_landmarks", "_solvers", "_streams"},
     "_survey": {"_distances", "_geometry", "_problem", "_streams"},
+    "_pcg": {"_distances", "_kernels", "_landmarks", "_solvers", "_streams"},
     "_dask": {"_nystrom", "_geometry"},
     "_search": SOLVERS,
     "_problem": {"_distances", "_geometry", "theory", "_kernels", "_spectrum"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
@@ -21,6 +22,7 @@ from ._distances import METRICS, row_blocks, rows_per_block
 from ._kernels import kernel_block, kernel_product, kernel_slopes
 from ._landmarks import CANDIDATES, LANDMARKS, landmark_number
 from ._nystrom import Nystrom
+from ._pcg import solve_pcg
 from ._problem import Problem
 from ._selectors import check_alpha, find
 from ._solvers import solve_each, solve_exact
@@ -28,7 +30,7 @@ from ._streams import ArrayRows
 from ._survey import SAMPLE, SampledProblem, sampled, survey
 from .diagnostics import diagnose
 
-SOLVERS = ("auto", "exact", "nystrom")
+SOLVERS = ("auto", "exact", "nystrom", "pcg")
 
 # Up to here solver="auto" is exact: the n x n matrix takes 0.8 GB and its factor seconds.
 EXACT_ROWS = 10_000
@@ -55,10 +57,12 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     metric : {"euclidean", "geodesic", "precomputed"}
         "geodesic": rows are latitude and longitude in degrees, distances are in metres.
         "precomputed": X holds distances (not a kernel), to the training rows.
-    solver : {"auto", "exact", "nystrom"}
+    solver : {"auto", "exact", "nystrom", "pcg"}
         "exact" factors the n x n kernel matrix. "nystrom" keeps to the span of the kernels at
-        `n_landmarks` rows: rows stream in blocks, and only m x m sums are kept. "auto" is exact
-        up to 10,000 rows; `solver_` says what was taken.
+        `n_landmarks` rows: rows stream in blocks, and only m x m sums are kept. "pcg" solves the
+        exact system by conjugate gradients, preconditioned by `n_landmarks` landmarks, without
+        the n x n matrix in memory. "auto" is exact up to 10,000 rows, then "nystrom"; `solver_`
+        says what was taken.
     n_landmarks : int, optional
         Landmarks m of the Nystrom solver, at most n_samples.
     landmarks : {"uniform", "kmeans", "rpcholesky"} or array of shape (m, n_features)
@@ -86,6 +90,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     >>> round(est.score(X, np.sin(X[:, 0])), 3)
     1.0
     """
+
+    _nystrom: Any = None
 
     def __init__(
         self,
@@ -129,7 +135,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_range("y", y)
         w = check_weights(sample_weight, X)
         targets = y[:, None] if y.ndim == 1 else y
-        if self._solver(len(X)) == "nystrom":
+        self.solver_ = self._solver(len(X))
+        if self.solver_ != "exact":
             rows = ArrayRows(X, targets, None if sample_weight is None else w)
             return self._fit_rows(rows, one_target=y.ndim == 1)
 
@@ -154,7 +161,6 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.dual_coef_ = dual_coef[:, 0] if y.ndim == 1 else dual_coef
         self.intercept_ = mean[0] if y.ndim == 1 else mean
         self.X_fit_ = X
-        self.solver_ = "exact"
         self._y, self._w = targets, w
         return self
 
@@ -169,6 +175,24 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             lambda: problem.pairs.kernel(self.bandwidth_), y, w, lams[0], centred=centred
         )
 
+    def _solve_pcg(self, rows, mean, rng):
+        if np.ndim(self.alpha_) or self.alpha_ == 0:
+            raise ValueError(
+                "`alpha` must be > 0 for solver='pcg', and one number for all targets, got "
+                f"{self.alpha_}."
+            )
+        # The landmarks' features take n m numbers: at most a twentieth of the full matrix.
+        m = landmark_number(self.n_landmarks or min(1000, -(-rows.n // 20)), rows.n)
+        return solve_pcg(
+            rows,
+            mean,
+            self.bandwidth_,
+            float(self.alpha_),
+            metric=self.metric,
+            n_landmarks=m,
+            rng=rng,
+        )
+
     def _solver(self, n):
         """The solver for n rows."""
         solver = check_choice("solver", self.solver, SOLVERS)
@@ -176,9 +200,9 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             few = n <= EXACT_ROWS or self.metric == "precomputed"
             solver = "exact" if few else "nystrom"
             logger.info("solver=%r was taken for n_samples=%d.", solver, n)
-        elif solver == "nystrom" and self.metric == "precomputed":
+        elif solver != "exact" and self.metric == "precomputed":
             raise ValueError(
-                'The Nystrom solver needs features, got metric="precomputed". '
+                f'solver="{solver}" needs features, got metric="precomputed". '
                 'Fit on the features themselves, or with solver="exact".'
             )
         return solver
@@ -201,14 +225,17 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         )
         found = find(self.bandwidth, problem)
         lams = np.atleast_1d(found.lam)
-        self._nystrom, self._model = nystrom, nystrom.solve(found.sigma, lams)
         self.bandwidth_ = found.sigma
         self.alpha_ = float(lams[0]) if one_target or np.ndim(found.lam) == 0 else lams
+        if self.solver_ == "pcg":
+            self._nystrom, self._model = None, self._solve_pcg(rows, mean, rng)
+            self.X_fit_ = rows.X
+        else:
+            self._nystrom, self._model = nystrom, nystrom.solve(found.sigma, lams)
+            self.X_fit_ = nystrom.spectrum(found.sigma).phi.Z
         dual_coef = self._model.dual_coef
         self.dual_coef_ = dual_coef[:, 0] if one_target else dual_coef
         self.intercept_ = mean[0] if one_target else mean
-        self.X_fit_ = nystrom.spectrum(found.sigma).phi.Z
-        self.solver_ = "nystrom"
         return self
 
     def _chooser(self, rows, rng):
@@ -321,7 +348,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         weight zero have their plain residuals.
         """
         model, kept = self._fitted_model(), self._kept
-        if self.solver_ == "nystrom":
+        if self.solver_ != "exact":
             residuals = model.loo_residuals
             return residuals[:, 0] if self.dual_coef_.ndim == 1 else residuals
         residuals = np.empty(self._y.shape)
@@ -347,9 +374,9 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         >>> est.diagnose().warnings
         ()
         """
-        model, problem = self._fitted_model(), self._training_problem()
+        model = self._fitted_model()
+        residuals, problem = model.jackknife.loo_residuals, self._training_problem()
         lam = np.broadcast_to(self.alpha_, problem.y.shape[1])
-        residuals = model.jackknife.loo_residuals
         return diagnose(problem, self.bandwidth_, lam, residuals, model.degrees_of_freedom)
 
     def _validate_new(self, X):
@@ -377,7 +404,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     @property
     def _kept(self):
         """The rows of X_fit_ that the model knows: all landmarks, or rows of positive weight."""
-        return slice(None) if self.solver_ == "nystrom" else self._w > 0
+        return self._w > 0 if self.solver_ == "exact" else slice(None)
 
     def _training_problem(self):
         """The problem that was fitted, without the choices made for it."""
@@ -402,7 +429,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def __getstate__(self):
         state = super().__getstate__()
-        if "_model" not in state:
+        if "_model" not in state or self.solver_ == "pcg":
             return state
         if state.get("_nystrom") is not None:
             state = {**state, "_nystrom": None, "_state": self._nystrom.state()}

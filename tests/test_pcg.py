@@ -1,0 +1,97 @@
+"""Conjugate gradients on the full kernel give what the exact solver gives."""
+
+import logging
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from jacridge import JacobianKernelRidge, _pcg
+
+
+def smooth(rng, n=300):
+    X = rng.standard_normal((n, 3))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(n)
+
+
+def both(X, y, **params):
+    pcg = JacobianKernelRidge(solver="pcg", n_landmarks=40, random_state=0, **params)
+    return pcg.fit(X, y), JacobianKernelRidge(solver="exact", **params).fit(X, y)
+
+
+def test_the_product_with_the_kernel_is_that_of_the_matrix(rng, monkeypatch):
+    monkeypatch.setattr("jacridge._distances.BLOCK_ENTRIES", 700)
+    X, V = rng.standard_normal((50, 2)), rng.standard_normal((50, 3))
+    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / (2 * 0.7**2))
+    assert _pcg.symmetric_product(X, V, 0.7, "euclidean") == pytest.approx(K @ V)
+
+
+def test_the_preconditioner_is_the_inverse_of_what_it_stands_for(rng):
+    F, V = rng.standard_normal((30, 5)), rng.standard_normal((30, 2))
+    inverse = np.linalg.inv(F @ F.T + 0.3 * np.eye(30))
+    assert _pcg.preconditioner(F, 0.3)(V) == pytest.approx(inverse @ V)
+
+
+@pytest.mark.parametrize("bandwidth", ["jacobian", 1.0])
+def test_predictions_are_those_of_the_exact_solver(rng, bandwidth):
+    X, y = smooth(rng)
+    pcg, exact = both(X, y, bandwidth=bandwidth)
+    # The iteration stops at a relative residual of 1e-7.
+    assert pcg.predict(X) == pytest.approx(exact.predict(X), abs=1e-5)
+    assert pcg.solver_ == "pcg"
+
+
+def test_the_residual_of_the_system_is_below_the_tolerance(rng):
+    X, y = smooth(rng)
+    est = JacobianKernelRidge(1.0, solver="pcg", n_landmarks=40, random_state=0).fit(X, y)
+    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 2)
+    left = y - est.intercept_ - (K + est.alpha_ * np.eye(len(X))) @ est.dual_coef_
+    assert np.linalg.norm(left) < 1.1e-7 * np.linalg.norm(y - y.mean())
+
+
+def test_weights_and_several_targets_are_those_of_the_exact_solver(rng):
+    X, y = smooth(rng)
+    Y, w = np.column_stack([y, X[:, 2] ** 2]), rng.integers(0, 3, len(X))
+    pcg = JacobianKernelRidge(1.0, solver="pcg", n_landmarks=40, random_state=0)
+    exact = JacobianKernelRidge(1.0, solver="exact")
+    for est in (pcg, exact):
+        est.fit(X, Y, sample_weight=w)
+    assert pcg.predict(X) == pytest.approx(exact.predict(X), abs=1e-5)
+    assert pcg.jacobian(X) == pytest.approx(exact.jacobian(X), abs=1e-4)
+
+
+def test_a_better_preconditioner_takes_fewer_iterations(rng):
+    X, y = smooth(rng)
+    few, many = (
+        JacobianKernelRidge(2.0, solver="pcg", n_landmarks=m, random_state=0).fit(X, y)
+        for m in (5, 100)
+    )
+    assert many._model.iterations < few._model.iterations
+
+
+def test_an_iteration_that_does_not_converge_is_warned_of(rng, monkeypatch):
+    monkeypatch.setattr(_pcg, "ITERATIONS", 2)
+    with pytest.warns(UserWarning, match="stopped after 2 iterations at a relative residual"):
+        JacobianKernelRidge(1.0, solver="pcg", n_landmarks=5).fit(*smooth(rng))
+
+
+def test_progress_is_logged(rng, caplog):
+    with caplog.at_level(logging.INFO, logger="jacridge"):
+        JacobianKernelRidge(1.0, solver="pcg", n_landmarks=40).fit(*smooth(rng))
+    assert "relative residual" in caplog.text
+
+
+def test_what_needs_a_factor_says_so(rng):
+    est = JacobianKernelRidge(1.0, solver="pcg", n_landmarks=40).fit(*smooth(rng))
+    with pytest.raises(AttributeError, match="solver='exact' or 'nystrom'"):
+        est.predict(np.zeros((1, 3)), return_std=True)
+
+
+def test_a_penalty_of_zero_is_refused(rng):
+    with pytest.raises(ValueError, match="`alpha` must be > 0 for solver='pcg'"):
+        JacobianKernelRidge(1.0, 0.0, solver="pcg").fit(*smooth(rng))
+
+
+@parametrize_with_checks([JacobianKernelRidge(solver="pcg")])
+def test_scikit_learn_takes_it_for_an_estimator(estimator, check):
+    check(estimator)
