@@ -135,6 +135,15 @@ def check_metric_rows(X: Array, metric: str) -> None:
         check_distances(X)
 
 
+def check_new_rows(X: Array, metric: str) -> None:
+    """Refuse rows to predict for that have no distances to the training rows."""
+    check_range("X", X)
+    if metric == "geodesic":
+        check_coordinates(X)
+    elif metric == "precomputed":
+        check_no_negative(X)
+
+
 def check_coordinates(X: Array) -> None:
     """Refuse what is not latitude and longitude in degrees."""
     if X.shape[1] != 2:
@@ -156,8 +165,7 @@ def check_distances(D: Array) -> None:
         raise ValueError(
             f'`X` must be a square matrix of distances for metric="precomputed", got {D.shape}.'
         )
-    if D.min() < 0:
-        raise ValueError(f"`X` must hold distances >= 0, got {D.min():g}.")
+    check_no_negative(D)
     if np.diagonal(D).any():
         raise ValueError(
             "`X` must have a zero diagonal, as distances have, got "
@@ -166,6 +174,15 @@ def check_distances(D: Array) -> None:
     gap = max(_asymmetry(D, start, start + 256) for start in range(0, len(D), 256))
     if gap > 1e-8 * D.max():
         raise ValueError(f"`X` must be symmetric, got entries that differ by {gap:g}.")
+
+
+def check_no_negative(D: Array) -> None:
+    """Refuse numbers that are no distances."""
+    if D.min() < 0:
+        raise ValueError(
+            f"`X` must hold distances >= 0, got {D.min():g}. Negative values in data are refused "
+            'for metric="precomputed".'
+        )
 
 
 def _asymmetry(D: Array, start: int, stop: int) -> float:

@@ -13,6 +13,7 @@ from ._checks import (
     check_choice,
     check_columns,
     check_metric_rows,
+    check_new_rows,
     check_number,
     check_range,
     check_rows,
@@ -23,7 +24,7 @@ from ._kernels import kernel_block, kernel_product, kernel_slopes
 from ._landmarks import CANDIDATES, LANDMARKS, landmark_number
 from ._nystrom import Nystrom
 from ._pcg import solve_pcg
-from ._problem import Problem
+from ._problem import Problem, mean_of
 from ._selectors import check_alpha, find
 from ._solvers import solve_each, solve_exact
 from ._streams import ArrayRows
@@ -140,7 +141,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             rows = ArrayRows(X, targets, None if sample_weight is None else w)
             return self._fit_rows(rows, one_target=y.ndim == 1)
 
-        mean = w @ targets / w.sum() if self.fit_intercept else np.zeros(targets.shape[1])
+        mean = mean_of(targets, w) if self.fit_intercept else np.zeros(targets.shape[1])
         kept = w > 0
         problem = Problem(
             X=_rows(X, kept, self.metric),
@@ -382,7 +383,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _validate_new(self, X):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        check_range("X", X)
+        check_new_rows(X, self.metric)
         return X
 
     def _fitted_model(self):
@@ -437,7 +438,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.metric == "precomputed"
+        tags.input_tags.pairwise = tags.input_tags.positive_only = self.metric == "precomputed"
         return tags
 
 

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._checks import check_choice, check_number, check_range, check_targets
 from ._landmarks import CANDIDATES, LANDMARKS, features
-from ._problem import Problem
+from ._problem import Problem, mean_of
 from ._selectors import find
 
 
@@ -89,7 +89,7 @@ class JacobianNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         rng = np.random.default_rng(self.random_state)
         problem = Problem(
             X=X,
-            y=targets if targets is None else targets - targets.mean(axis=0),
+            y=None if targets is None else targets - mean_of(targets, np.ones(len(X))),
             alpha=check_number("alpha", self.alpha, at_least=0),
             w=np.ones(len(X)),
             rng=rng,

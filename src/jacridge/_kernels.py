@@ -112,9 +112,8 @@ class Pairs:
 
     def block(self, rows: npt.NDArray[np.intp], sigma: float) -> Array:
         """Kernel of some rows, in rising order, in the lower triangle of a new array."""
-        K = gaussian_kernel(self.M[np.ix_(rows, rows)].T, sigma)
-        np.fill_diagonal(K, 1.0)
-        return np.tril(K)
+        D2 = np.triu(self.M[np.ix_(rows, rows)], 1)
+        return np.tril(gaussian_kernel(D2, sigma).T)
 
 
 def _near_pairs(M: Array, rows: slice, reach2: float) -> npt.NDArray[np.intp]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.spatial.distance import pdist
 
 from . import _geometry, theory
-from ._checks import Array
+from ._checks import LARGEST, Array
 from ._distances import geodesic_distances, squared_distances
 from ._kernels import Pairs
 from ._spectrum import spectrum
@@ -116,22 +116,26 @@ class Problem:
     def l_max(self) -> float:
         """Largest distance between two rows."""
         l_max = _geometry.diameter(self.X, self.metric)
-        if l_max == 0:
+        if l_max < 1 / LARGEST:
             raise ValueError(
                 "`X` must have rows that differ, got rows that are all equal (or so close that "
-                "their distances underflow), for which no bandwidth can be chosen."
+                "squares of their distances underflow), for which no bandwidth can be chosen."
             )
         return l_max
 
-    @cached_property
-    def even_spacing(self) -> float:
-        """Distance of neighbours if the rows were spread evenly."""
+    def check_size(self) -> None:
+        """Refuse fewer rows than a rule can say anything of."""
         if self.n <= 2:
             raise ValueError(
                 f"The spacing of points needs n_samples >= 3, got n_samples={self.n:g}"
                 f"{'' if len(self.w) == self.n else ' as the sum of the weights'}. "
                 "Pass a number as `bandwidth` instead."
             )
+
+    @cached_property
+    def even_spacing(self) -> float:
+        """Distance of neighbours if the rows were spread evenly."""
+        self.check_size()
         return theory.even_spacing(self.n, self.p, self.l_max)
 
     @cached_property
@@ -207,3 +211,10 @@ class Problem:
     def pairs(self) -> Pairs:
         """The n x n array of a search or an exact fit, made once."""
         return Pairs(self.X, self.metric)
+
+
+def mean_of(y: Array, w: Array) -> Array:
+    """Weighted mean of each target, exact for a constant one."""
+    mean = w @ y / w.sum()
+    # Rounding in the sum would leave a constant target with noise that a search would look at.
+    return np.asarray(mean + w @ (y - mean) / w.sum())

@@ -13,9 +13,18 @@ import numpy.typing as npt
 
 from . import _bandwidth
 from ._auto import auto
-from ._checks import Array, check_choice, check_number, check_positive, check_rows, check_targets
+from ._checks import (
+    LARGEST,
+    Array,
+    check_bandwidth,
+    check_choice,
+    check_number,
+    check_positive,
+    check_rows,
+    check_targets,
+)
 from ._distances import METRICS
-from ._problem import Problem
+from ._problem import Problem, mean_of
 from ._search import CRITERIA, best_lambdas, criterion_curve, minimise, minimise_near, surface
 
 
@@ -89,7 +98,7 @@ def _closed_form(bandwidth: Callable[[Problem], float]) -> Rule:
     """Rule that takes lambda as given, or chooses it at the bandwidth until both agree."""
 
     def rule(problem: Problem) -> Found:
-        sigma = check_number("bandwidth", bandwidth(problem), above=0)
+        sigma = _of_distinct_rows(bandwidth(problem), problem)
         if not isinstance(problem.alpha, str):
             return Found(sigma, problem.lam)
         for _ in range(5):  # sigma depends on lambda weakly, if at all: two rounds are usual
@@ -102,6 +111,16 @@ def _closed_form(bandwidth: Callable[[Problem], float]) -> Rule:
         return Found(last, lams)
 
     return rule
+
+
+def _of_distinct_rows(sigma: float, problem: Problem) -> float:
+    """The bandwidth, or an error that tells why it is zero."""
+    if sigma < 1 / LARGEST and problem.l_max:  # which itself refuses rows that are all equal
+        raise ValueError(
+            "`X` must have rows most of which differ for this rule, got so many equal ones that "
+            f"the bandwidth would be {sigma:g}. Use another rule."
+        )
+    return sigma
 
 
 def _criterion_of(problem: Problem, default: str = "loo") -> str:
@@ -213,15 +232,18 @@ RULES = tuple(SELECTORS)
 SEARCHES = ("loo", "gcv", "mml", "jacobian_loo", "jacobian_mml", "auto")
 
 
-def find(bandwidth: Any, problem: Problem) -> Found:
+def find(bandwidth: Any, problem: Problem, name: str = "bandwidth") -> Found:
     """What a number, a rule's name or a function of the problem stands for."""
+    if isinstance(bandwidth, str):
+        check_choice(name, bandwidth, RULES)
+        problem.check_size()
     if problem.y is not None and len(problem.y) > 1 and not problem.y.any():
         return _find_without_y(bandwidth, problem)
     if isinstance(bandwidth, str):
-        return SELECTORS[check_choice("bandwidth", bandwidth, RULES)](problem)
+        return SELECTORS[bandwidth](problem)
     if callable(bandwidth):
-        return _closed_form(bandwidth)(problem)
-    return _closed_form(lambda _: bandwidth)(problem)
+        return _closed_form(lambda problem: check_bandwidth(bandwidth(problem)))(problem)
+    return _closed_form(lambda _: check_bandwidth(bandwidth))(problem)
 
 
 def _find_without_y(bandwidth: Any, problem: Problem) -> Found:
@@ -242,7 +264,7 @@ def check_alpha(alpha: Any) -> float | str | Array:
     if isinstance(alpha, str):
         return check_choice("alpha", alpha, (*CRITERIA, "auto"))
     if np.ndim(alpha) == 0:
-        return check_number("alpha", alpha, at_least=0)
+        return check_number("alpha", alpha, at_least=0, at_most=LARGEST)
     return np.unique(check_positive("alpha", alpha))
 
 
@@ -304,13 +326,15 @@ def select_bandwidth(
         grid=None if grid is None else check_positive("grid", grid),
         rng=np.random.default_rng(random_state),
     )
-    found = find(rule, problem)
+    if not callable(rule):
+        check_choice("rule", rule, RULES)
+    found = find(rule, problem, "rule")
     median = rule == "jacobian_median"
     return Choice(
         sigma=found.sigma,
         rule=rule if isinstance(rule, str) else getattr(rule, "__name__", "function"),
         alpha=found.lam,
-        n=problem.n,
+        n=int(problem.n) if problem.n == int(problem.n) else problem.n,
         p=problem.p,
         l_max=problem.l_max,
         spacing=problem.neighbour_spacing if median else problem.even_spacing,
@@ -319,4 +343,4 @@ def select_bandwidth(
 
 
 def _centred(y: Array) -> Array:
-    return np.asarray(y - y.mean(axis=0))
+    return np.asarray(y - mean_of(y, np.ones(len(y))))
