@@ -21,7 +21,7 @@ def draw(n):
 
 
 X, y = draw(150)
-est = JacobianKernelRidge(bandwidth="loo", alpha="loo").fit(X, y)
+est = JacobianKernelRidge(bandwidth="auto", alpha="auto", random_state=0).fit(X, y)
 
 # %%
 # An interval of 90 %, and how many of 5000 new observations it covers:

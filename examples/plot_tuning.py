@@ -18,12 +18,12 @@ X = StandardScaler().fit_transform(X)
 
 # %%
 # The default never looks at the target. With ``alpha="loo"`` the penalty is chosen, with
-# ``bandwidth="loo"`` both are:
+# ``"auto"`` for both they are chosen together:
 
 models = {
     "default": JacobianKernelRidge(),
     "alpha": JacobianKernelRidge(alpha="loo"),
-    "both": JacobianKernelRidge(bandwidth="loo", alpha="loo"),
+    "auto": JacobianKernelRidge(bandwidth="auto", alpha="auto", random_state=0),
 }
 for name, est in models.items():
     est.fit(X, y)
@@ -37,7 +37,7 @@ figure, ax = plt.subplots(figsize=(8, 5), layout="constrained")
 plots.CriterionDisplay.from_estimator(
     models["default"], X, y, alphas=np.geomspace(1e-6, 100, 25), ax=ax
 )
-for name in ("alpha", "both"):
+for name in ("alpha", "auto"):
     est = models[name]
     ax.plot(est.bandwidth_, est.alpha_, "s", color="black", markeredgecolor="white", markersize=9)
     ax.annotate(name, (est.bandwidth_, est.alpha_), xytext=(9, 0), textcoords="offset points")

@@ -546,7 +546,18 @@ def test_the_command_runs_in_its_own_process(boxes):
 
 @pytest.mark.parametrize(
     "command",
-    ["", "select", "compare", "fit", "predict", "paper", "data", "data list", "data fetch"],
+    [
+        "",
+        "select",
+        "compare",
+        "fit",
+        "predict",
+        "report",
+        "paper",
+        "data",
+        "data list",
+        "data fetch",
+    ],
 )
 def test_help_has_an_example(run, command):
     code, out, _ = run(*command.split(), "--help")
