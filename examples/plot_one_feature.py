@@ -16,7 +16,7 @@ X = np.linspace(0, 1, 12)[:, None]
 y = np.sin(2 * np.pi * X[:, 0])
 
 # %%
-# Ten rows of a smooth curve, evenly spread. The bandwidth is chosen when the model is fitted.
+# Twelve rows of a smooth curve, evenly spread. The bandwidth is chosen when the model is fitted.
 
 chosen = JacobianKernelRidge(alpha=1e-3).fit(X, y).bandwidth_
 print(f"sigma = {chosen:.3f}")

@@ -2,8 +2,9 @@
 Two features: a fitted surface
 ==============================
 
-Two hundred noisy observations of a smooth surface. The bandwidth comes from the rows, the ridge
-penalty from the leave-one-out residuals, which one eigendecomposition gives for every penalty.
+Two hundred noisy observations of a smooth surface, at random places. With ``"auto"`` for both, the
+bandwidth and the ridge penalty come from the leave-one-out residuals, which one eigendecomposition
+gives for every penalty.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +21,7 @@ rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, size=(200, 2))
 y = surface(X) + 0.1 * rng.standard_normal(200)
 
-est = JacobianKernelRidge(alpha="loo").fit(X, y)
+est = JacobianKernelRidge(bandwidth="auto", alpha="auto", random_state=0).fit(X, y)
 print(f"sigma = {est.bandwidth_:.3f}, lambda = {est.alpha_:.3g}")
 
 # %%

@@ -37,8 +37,8 @@ figure, ax = plt.subplots(figsize=(8, 5), layout="constrained")
 plots.CriterionDisplay.from_estimator(
     models["default"], X, y, alphas=np.geomspace(1e-6, 100, 25), ax=ax
 )
-for name in ("alpha", "auto"):
+for name, lift in (("alpha", -12), ("auto", 6)):
     est = models[name]
     ax.plot(est.bandwidth_, est.alpha_, "s", color="black", markeredgecolor="white", markersize=9)
-    ax.annotate(name, (est.bandwidth_, est.alpha_), xytext=(9, 0), textcoords="offset points")
+    ax.annotate(name, (est.bandwidth_, est.alpha_), xytext=(9, lift), textcoords="offset points")
 plt.show()

@@ -95,7 +95,8 @@ def test_the_sliders_start_at_the_chosen_point(page, wave):
     assert data["sigmas"][j] == pytest.approx(est.bandwidth_, rel=1e-5)
     assert data["lambdas"][i] == pytest.approx(1e-3)
     assert data["loo"][i][j] == pytest.approx((est.loo_residuals_**2).mean(), rel=1e-5)
-    assert data["slopes"][i][j] <= np.abs(est.jacobian((X - X.mean()) / X.std())).max() * 1.00001
+    slopes = np.abs(est.jacobian((X - X.mean()) / X.std()))
+    assert data["slopes"][i][j] >= slopes.max() * (1 - 1e-5)
 
 
 @pytest.mark.parametrize("i", [0, 8, 16])
@@ -108,7 +109,10 @@ def test_a_point_of_the_grid_is_a_fit_of_its_own(page, wave, i, j):
     est = JacobianKernelRidge(bandwidth=sigma, alpha=lam).fit(Z, y)
     # Small penalties lose digits in an eigendecomposition; the page shows six at most.
     assert data["loo"][i][j] == pytest.approx((est.loo_residuals_**2).mean(), rel=1e-3)
-    assert data["slopes"][i][j] == pytest.approx(np.abs(est.jacobian(Z)).max(), rel=1e-3)
+    everywhere = np.linspace(Z.min(), Z.max(), 5000)[:, None]
+    steepest = np.abs(est.jacobian(everywhere)).max()
+    # Found at a few hundred places, not everywhere.
+    assert 0.6 * steepest < data["slopes"][i][j] <= 1.001 * steepest
 
 
 def unpacked(packed, shape):

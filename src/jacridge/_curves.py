@@ -50,7 +50,7 @@ class FitGrid:
     """All fits of one target at every pair: arrays that begin with (lambdas, sigmas)."""
 
     criteria: CriterionGrid
-    slopes: Array  # largest norm of the gradient over the rows shown
+    slopes: Array  # largest norm of the gradient at and around the rows shown
     loo_predictions: Array  # (lambdas, sigmas, rows shown)
     predictions: Array  # (lambdas, sigmas, new rows)
 
@@ -69,7 +69,7 @@ def fit_grid(
         dual_coef, residuals = _solutions(S, y, lams)
         criteria = _criteria(S, lams)
         criteria[0] = np.square(residuals).mean(axis=0)
-        J = kernel_slopes(X[shown], X, dual_coef, sigma, "euclidean")
+        J = kernel_slopes(places_around(X[shown], sigma), X, dual_coef, sigma, "euclidean")
         steepest = np.linalg.norm(J, axis=2).max(axis=0)
         new = kernel_block(X_new, X, sigma) @ dual_coef
         columns.append((criteria, steepest, (y[:, None] - residuals)[shown].T, new.T))
@@ -90,6 +90,18 @@ def _solutions(S: Spectrum, y: Array, lams: Array) -> tuple[Array, Array]:
     ones = S.V @ (S.V.sum(axis=0)[:, None] * R)
     shift = y[:, None] / (len(y) - 1)
     return dual_coef, (dual_coef + shift * ones) / (S.V**2 @ R)
+
+
+def places_around(X: Array, sigma: float) -> Array:
+    """The rows, and places around them where a fit may be steep.
+
+    These are the middles between a row and the next one in the order given, and steps of sigma to
+    either side: a kernel that stands alone is flat at its row and steepest at that distance.
+    """
+    steps = np.random.default_rng(0).standard_normal(X.shape)
+    steps *= sigma / np.linalg.norm(steps, axis=1)[:, None]
+    places = np.vstack([X, (X[1:] + X[:-1]) / 2, X + steps, X - steps])
+    return np.clip(places, X.min(axis=0), X.max(axis=0))  # outside the fit is a guess
 
 
 def sigma_grid(l_max: float, spacing: float, points: int, *include: float) -> Array:

@@ -231,6 +231,7 @@ def plot_rules(
 
 def _name_points(ax: Axes, names: Sequence[str], x: Any, y: Any) -> None:
     """Write a name beside each point, where it covers no point and no other name."""
+    ax.get_xlim(), ax.get_ylim()  # what was drawn last moves the limits only when they are read
     # All lengths in points, 1/72 inch: pixels would change with the resolution of the file.
     places = ax.transData.transform(np.column_stack([x, y])) * 72 / ax.figure.dpi
     frame = ax.get_window_extent().extents * 72 / ax.figure.dpi

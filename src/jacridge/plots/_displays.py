@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import select_bandwidth, theory
 from .._checks import Array, check_choice, check_number, check_rows, check_targets
-from .._curves import criterion_grid, sigma_grid, slope_importances
+from .._curves import criterion_grid, places_around, sigma_grid, slope_importances
 from ._bandwidth import plot_criteria, plot_criterion_map, plot_norms
 from ._look import Axes
 from ._model import plot_curve, plot_importances, plot_slopes, plot_surface
@@ -59,7 +59,7 @@ class JacobianNormDisplay(_Display):
         ax: Axes | None = None,
         **style: Any,
     ) -> JacobianNormDisplay:
-        """Refit the estimator for each bandwidth and take the largest norm over the rows.
+        """Refit the estimator for each bandwidth; take the largest norm at and around the rows.
 
         Parameters
         ----------
@@ -84,7 +84,9 @@ class JacobianNormDisplay(_Display):
         choice = select_bandwidth(X, rule=rule, alpha=lam, metric=metric)
         sigmas = _grid(bandwidths, choice.l_max, choice.spacing, 25, estimator.bandwidth_)
         true = [
-            theory.true_jacobian_norm(_refitted(estimator, X, y, sigma, lam), X).max()
+            theory.true_jacobian_norm(
+                _refitted(estimator, X, y, sigma, lam), places_around(X, sigma)
+            ).max()
             for sigma in sigmas
         ]
         display = cls(
