@@ -53,7 +53,11 @@ EXPERIMENTS: dict[str, Experiment] = {
             real_data.run_table2,
             real_data.draw_table2,
             ("table2",),
-            {"md": real_data.as_markdown, "tex": real_data.as_latex},
+            {
+                "table2.md": real_data.as_markdown,
+                "table2.tex": real_data.as_latex,
+                "table2_summary.csv": real_data.as_csv,
+            },
         ),
         ("more rules, other models", beyond.run_rules, beyond.draw_rules, ("beyond_rules",), {}),
         ("minimum of the true norm", beyond.run_true, beyond.draw_true, ("beyond_true",), {}),
@@ -149,8 +153,8 @@ def draw_experiment(name: str, out: str | Path) -> list[Path]:
 def _write(name: str, experiment: Experiment, tables: Tables, out: Path) -> list[Path]:
     """Write figure and tables, and return all paths of the experiment."""
     paths = [out / f"{each}.csv" for each in tables]
-    for kind, text in experiment.texts.items():
-        paths.append(out / f"{name}.{kind}")
+    for file, text in experiment.texts.items():
+        paths.append(out / file)
         paths[-1].write_text(text(tables), encoding="utf-8")
     drawn = experiment.draw(tables)
     for kind in ("png", "pdf"):

@@ -7,6 +7,7 @@ once, and its seconds are counted for every rule that looks at it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -58,21 +59,36 @@ def survey(X: Array, y: Array, lam: float, grid: Array) -> list[Row]:
 
 def criteria(problem: Any, sigma: float, *, inverse: bool) -> Criteria:
     """The criteria at one bandwidth; those that need the diagonal of A^-1 only if asked for."""
-    start = perf_counter()
-    A, y, n = problem.pairs.kernel(sigma), problem.y[:, 0], len(problem.y)
-    A.flat[:: n + 1] += problem.lam
-    # The kernel is in the lower triangle, which is the upper one of A.T: factored in place.
-    U, _ = cho_factor(A.T, lower=False, overwrite_a=True, check_finite=False)
-    dual_coef = cho_solve((U, False), y, check_finite=False)
-    quadratic, log_det = float(y @ dual_coef), float(2 * np.log(np.diagonal(U)).sum())
+    start, inverse_seconds, log_det = perf_counter(), 0.0, 0.0
+    y, n = problem.y[:, 0], len(problem.y)
+    dual_coef, diagonal = np.empty(n), np.empty(n)
+    for rows, A in _blocks(problem.pairs, sigma):
+        A.flat[:: len(A) + 1] += problem.lam
+        # The kernel is in the lower triangle, which is the upper one of A.T: factored in place.
+        U, _ = cho_factor(A.T, lower=False, overwrite_a=True, check_finite=False)
+        dual_coef[rows] = cho_solve((U, False), y[rows], check_finite=False)
+        log_det += float(2 * np.log(np.diagonal(U)).sum())
+        if inverse:
+            factored = perf_counter()
+            diagonal[rows] = _inverse_diagonal(U)
+            inverse_seconds += perf_counter() - factored
+    quadratic = float(y @ dual_coef)
     likelihoods = quadratic + log_det, n * np.log(quadratic / n) + log_det
-    factored = perf_counter()
+    seconds = perf_counter() - start - inverse_seconds
     if not inverse:
-        return Criteria(*likelihoods, factored - start)
-    diagonal = _inverse_diagonal(U)
+        return Criteria(*likelihoods, seconds)
     loo = float(np.mean((dual_coef / diagonal) ** 2))
     gcv = float(n * (dual_coef @ dual_coef) / diagonal.sum() ** 2)
-    return Criteria(*likelihoods, factored - start, loo, gcv, perf_counter() - factored)
+    return Criteria(*likelihoods, seconds, loo, gcv, inverse_seconds)
+
+
+def _blocks(pairs: Any, sigma: float) -> Iterator[tuple[Any, Array]]:
+    """Rows and their kernel in the lower triangle; narrow kernels fall apart into many of them."""
+    groups = pairs.clusters(sigma)
+    if groups is None:
+        yield slice(None), pairs.kernel(sigma)
+    else:
+        yield from ((rows, pairs.block(rows, sigma)) for rows in groups)
 
 
 def _inverse_diagonal(U: Array) -> Array:

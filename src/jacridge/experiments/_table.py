@@ -113,7 +113,7 @@ def write_rows(path: Path, rows: Sequence[Row]) -> None:
         return
     beside = path.with_name(path.name + ".part")
     try:
-        beside.write_text(_text(rows, header=True), encoding="utf-8")
+        beside.write_text(as_text(rows), encoding="utf-8")
         os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)
@@ -132,12 +132,12 @@ def append_rows(path: Path, rows: Sequence[Row]) -> None:
                 "Another version made it: move it away, or choose another folder."
             )
         file.seek(0, os.SEEK_END)
-        file.write(_text(rows, header=False))
+        file.write(as_text(rows, header=False))
         file.flush()
         os.fsync(file.fileno())
 
 
-def _text(rows: Sequence[Row], *, header: bool) -> str:
+def as_text(rows: Sequence[Row], *, header: bool = True) -> str:
     """Rows as lines of CSV."""
     file = io.StringIO()
     writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")

@@ -15,7 +15,7 @@ from jacridge.datasets import Split
 from ._draw import STYLES, column, figure, legend_below, values, where
 from ._rules import LABELS, authors_grid, bandwidths, r2_on_test
 from ._survey import survey
-from ._table import Harness, Job, Row, Tables
+from ._table import Harness, Job, Row, Tables, as_text
 
 ALPHA = 1e-3
 TITLES = {
@@ -118,6 +118,11 @@ def _p_value(mine: np.ndarray, other: np.ndarray, better: str) -> float | str:
     if m < 2 or np.all(mine[:m] == other[:m]):
         return ""
     return float(wilcoxon(mine[:m], other[:m], alternative=better).pvalue)
+
+
+def as_csv(tables: Tables) -> str:
+    """The summary as CSV, with all digits."""
+    return as_text(summarise(tables["table2"]))
 
 
 def as_markdown(tables: Tables) -> str:
