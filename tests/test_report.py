@@ -193,6 +193,22 @@ def test_both_blocks_of_code_run_and_predict_the_same(tmp_path, monkeypatch, tab
     np.testing.assert_allclose(*predictions, atol=1e-8)
 
 
+def test_many_rows_are_landmarks_in_scikit_learn_s_code_too(tmp_path, monkeypatch, rng):
+    pd = pytest.importorskip("pandas")
+    monkeypatch.setattr("jacridge._estimator.EXACT_ROWS", 100)
+    monkeypatch.chdir(tmp_path)
+    X = rng.uniform(-1, 1, (300, 2))
+    y = np.sin(3 * X[:, 0]) + X[:, 1]
+    frame = pd.DataFrame(np.column_stack([X, y]), columns=["a", "b", "y"])
+    frame.to_csv("data.csv", index=False)
+    code = blocks(report_page(X, y, features=["a", "b"], bandwidth=1.0))["scikit-learn only"]
+    assert "Nystroem(" in code
+    names = {}
+    exec(code, names)
+    # Other landmarks, but enough of them for a function as smooth as this.
+    assert names["model"].score(names["X"], y) > 0.99
+
+
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
 @pytest.mark.parametrize("standardize", [True, False])
 def test_texts_in_a_data_frame_are_one_hot(tmp_path, monkeypatch, rng, kind, standardize):

@@ -37,19 +37,30 @@ def python_code(case: Case, source: str) -> str:
 
 
 def sklearn_code(case: Case, source: str) -> str:
-    """The same predictions without jacridge, the bandwidth written out as gamma."""
-    gamma = float(0.5 / case.estimator.bandwidth_**2)
+    """The same model without jacridge, the bandwidth written out as gamma."""
+    gamma, lam = float(0.5 / case.estimator.bandwidth_**2), case.lam
     imports = {
         "import pandas as pd",
         "from sklearn.compose import TransformedTargetRegressor",
-        "from sklearn.kernel_ridge import KernelRidge",
         "from sklearn.preprocessing import StandardScaler",
         *_imports(case),
     }
+    if case.estimator.solver_ == "nystrom":  # other landmarks: close, not equal
+        imports |= {
+            "from sklearn.kernel_approximation import Nystroem",
+            "from sklearn.linear_model import Ridge",
+        }
+        m = len(case.estimator.X_fit_)
+        features = f"    Nystroem(gamma={gamma!r}, n_components={m}, random_state=0),\n"
+        model = f"Ridge(alpha={lam!r}, fit_intercept=False)"
+    else:
+        imports.add("from sklearn.kernel_ridge import KernelRidge")
+        features, model = "", f'KernelRidge(kernel="rbf", gamma={gamma!r}, alpha={lam!r})'
     return (
-        f"{_lines(imports)}\n{_reading(case, source)}model = make_pipeline(\n{_preparing(case)}"
-        "    TransformedTargetRegressor(  # KernelRidge has no intercept\n"
-        f'        KernelRidge(kernel="rbf", gamma={gamma!r}, alpha={case.lam!r}),\n'
+        f"{_lines(imports)}\n{_reading(case, source)}"
+        f"model = make_pipeline(\n{_preparing(case)}{features}"
+        "    TransformedTargetRegressor(  # centres y: KernelRidge has no intercept\n"
+        f"        {model},\n"
         "        transformer=StandardScaler(with_std=False),\n"
         "    ),\n"
         ").fit(X, y)\n"
