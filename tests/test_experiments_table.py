@@ -144,6 +144,21 @@ def children_of(pid):
     return task.read_text().split() if task.exists() else []
 
 
+def end_this_process(seed):
+    if seed == 2:
+        os._exit(9)
+    return two_rows(seed)
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_told_and_rows_are_kept(tmp_path):
+    mixed = [Job({"seed": seed}, end_this_process, (seed,), 2) for seed in range(3)]
+    with pytest.raises(RuntimeError, match=r"killed from outside.*run it again, with fewer jobs"):
+        Harness(tmp_path, processes=2).rows("x", mixed)
+    whole = plain(Harness(tmp_path).rows("x", jobs(3)))
+    assert whole == [{"seed": s, **row} for s in range(3) for row in two_rows(s)]
+
+
 @pytest.mark.slow
 def test_worker_processes_share_the_processors(tmp_path):
     many = [Job({"seed": seed}, blas_threads, (), 1) for seed in range(2)]

@@ -10,6 +10,7 @@ import platform
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
@@ -181,6 +182,11 @@ def _results(jobs: Sequence[Job], processes: int) -> Iterator[tuple[Job, list[Ro
         while running:
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 yield running.pop(future), future.result()
+    except BrokenProcessPool as problem:
+        raise RuntimeError(
+            "A process of this run was killed from outside, perhaps for want of memory. "
+            "The rows so far are kept: run it again, with fewer jobs."
+        ) from problem
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

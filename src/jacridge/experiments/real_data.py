@@ -35,11 +35,15 @@ def run_table2(harness: Harness) -> Tables:
     seeds = range(harness.n_splits(full=10, quick=1))
     parts = {"package": (_by_package, 6), "authors": (_by_authors, 1)}
     jobs = [
-        Job({"dataset": name, "seed": seed, "rows_used": n_used, "by": by}, *part)
+        Job(
+            {"dataset": name, "seed": seed, "rows_used": n_used, "by": by},
+            work,
+            (name, seed, n_used),
+            n_rows,
+        )
         for by, (work, n_rows) in parts.items()
         for seed in seeds
         for name in TITLES
-        for part in [(work, (name, seed, n_used), n_rows)]
     ]
     return {"table2": harness.rows("table2", jobs)}
 
