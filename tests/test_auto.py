@@ -85,8 +85,8 @@ def test_line_minimum_stops_at_a_wall():
 
 def test_penalties_to_choose_from_can_be_given(rng):
     X, y = noisy(rng, 100)
-    free = select_bandwidth(X, y, alpha="loo").alpha[0]
-    given = select_bandwidth(X, y, alpha=[free / 10, free, 10 * free]).alpha[0]
+    free = select_bandwidth(X, y, alpha="loo").alpha
+    given = select_bandwidth(X, y, alpha=[free / 10, free, 10 * free]).alpha
     # The parabola through three points a decade apart ends nearer to the middle one.
     assert free / 10**0.5 < given < free * 10**0.5
 

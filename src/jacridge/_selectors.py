@@ -37,8 +37,7 @@ class Choice:
     sigma : float
         The bandwidth, in the units of X (metres for the geodesic metric).
     rule : str
-    alpha : float
-        Ridge penalty.
+    alpha : float, or ndarray of shape (n_targets,) if it was chosen for several targets
     n, p : number of samples (their weights summed up) and of features
     l_max : float
         Largest distance between two rows.
@@ -333,7 +332,7 @@ def select_bandwidth(
     return Choice(
         sigma=found.sigma,
         rule=rule if isinstance(rule, str) else getattr(rule, "__name__", "function"),
-        alpha=found.lam,
+        alpha=found.lam if np.size(found.lam) > 1 else float(np.ravel(found.lam)[0]),
         n=int(problem.n) if problem.n == int(problem.n) else problem.n,
         p=problem.p,
         l_max=problem.l_max,
