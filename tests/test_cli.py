@@ -14,6 +14,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler
 
 import jacridge
+from jacridge._options import SOLVERS
 from jacridge.cli import main
 
 HEADER = "height,width,colour,weight"
@@ -215,12 +216,28 @@ def test_two_rows_and_a_bandwidth_are_enough_for_a_model(run, tmp_path):
     assert (result["loo_r2"], result["diagnosis"]) == (None, {})
 
 
-@pytest.mark.parametrize("solver", ["auto", "exact", "nystrom"])
+@pytest.mark.parametrize("solver", SOLVERS)
 def test_a_model_of_every_solver_can_be_kept_and_used(run, boxes, tmp_path, solver):
     path = tmp_path / "m.skops"
     args = ("-t", "weight", "-o", path, "--solver", solver, "--n-landmarks", "20", "--json")
     fitted = as_json(run("fit", boxes, *args))
-    assert fitted["solver"] == ("nystrom" if solver == "nystrom" else "exact")
+    assert fitted["solver"] == ("exact" if solver == "auto" else solver)
+    assert len(as_json(run("predict", path, boxes, "--json"))["predictions"]["prediction"]) == 40
+
+
+@pytest.mark.parametrize("option", [("--std",), ("--interval", "0.9")])
+def test_a_model_of_pcg_has_no_deviations_and_says_so(run, boxes, tmp_path, option):
+    path = tmp_path / "m.skops"
+    run("fit", boxes, "-t", "weight", "-o", path, "--solver", "pcg")
+    code, out, err = run("predict", path, boxes, *option)
+    assert (code, out) == (1, "")
+    assert "need a model of the solver exact or nystrom, got pcg" in err
+
+
+@pytest.mark.parametrize("solver", ["exact", "nystrom"])
+def test_a_model_from_a_file_has_deviations_and_intervals(run, boxes, tmp_path, solver):
+    path = tmp_path / "m.skops"
+    run("fit", boxes, "-t", "weight", "-o", path, "--solver", solver, "--n-landmarks", "20")
     out = as_json(run("predict", path, boxes, "--std", "--interval", "0.5", "--json"))
     columns = out["predictions"]
     assert set(columns) == {"prediction", "std", "lower", "upper"}
@@ -369,7 +386,10 @@ def test_drawing_again_what_was_never_run_is_refused(run, tmp_path):
         (("compare", "--rules", "jacobian,magic"), "must be one of jacobian, "),
         (("compare", "--rules", ","), "must name at least one rule"),
         (("compare", "--splits", "0"), "Invalid value for '--splits'"),
-        (("fit", "{boxes}", "-t", "weight", "-o", "m", "--solver", "gpu"), "one of auto, exact"),
+        (
+            ("fit", "{boxes}", "-t", "weight", "-o", "m", "--solver", "gpu"),
+            "auto, exact, nystrom, pcg",
+        ),
         (("fit", "{boxes}", "-t", "weight", "-o", "m", "--n-landmarks", "0"), "'--n-landmarks'"),
         (("paper", "fig99"), "must be one of fig1, "),
         (("data", "fetch", "nonsense"), "must be one of wood_fibres, "),

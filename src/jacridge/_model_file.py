@@ -19,6 +19,7 @@ FORMAT = "jacridge model 1"
 TRUSTED = frozenset(
     {
         "jacridge._estimator.JacobianKernelRidge",
+        "jacridge._pcg.PcgModel",
         "sklearn.compose._column_transformer._RemainderColsList",  # until scikit-learn 1.8
     }
 )
@@ -42,6 +43,11 @@ class SavedModel:
     ) -> pl.DataFrame:
         """Columns `prediction`, and `std`, `lower`, `upper` as asked for."""
         features, model = self.pipeline[:-1].transform(X), self.pipeline[-1]
+        if model.solver_ == "pcg" and (std or interval is not None):
+            raise ValueError(
+                "Deviations and intervals need a model of the solver exact or nystrom, got pcg. "
+                "Fit it again with another solver."
+            )
         columns = {"prediction": model.predict(features)}
         if std:
             columns["std"] = model.predict(features, return_std=True)[1]

@@ -8,7 +8,7 @@ import typer
 from jacridge import RULES
 
 ALPHAS = ("loo", "gcv", "mml", "auto")
-SOLVERS = ("auto", "exact", "nystrom")
+SOLVERS = ("auto", "exact", "nystrom", "pcg")
 
 FILE = "CSV, TSV, Parquet or Feather file, gzip too; a quoted pattern for several; - for stdin"
 Data = Annotated[str, typer.Argument(metavar="FILE", help=FILE, show_default=False)]
@@ -55,7 +55,7 @@ Landmarks = Annotated[
     typer.Option(
         metavar="NUMBER",
         min=1,
-        help="Landmarks of the solver nystrom.",
+        help="Landmarks of the solvers nystrom and pcg.",
         show_default="grows with the rows",
     ),
 ]

@@ -353,9 +353,13 @@ def _sampled(rows: Rows, most: int) -> Rows:
 
 
 def _diagnosis(estimator: JacobianKernelRidge) -> dict[str, Any]:
-    """What speaks for and against the fit; nothing where too few rows differ to tell."""
+    """What speaks for and against the fit; nothing where there is no telling.
+
+    That is so where too few rows differ, and for `pcg`, which has no leave-one-out residuals.
+    """
     try:
-        return estimator.diagnose().dict() if len(estimator.X_fit_) >= 5 else {}
+        few = len(estimator.X_fit_) < 5
+        return {} if few or estimator.solver_ == "pcg" else estimator.diagnose().dict()
     except ValueError:
         return {}
 
