@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("docs/index.md", "docs/start.md")
+PAGES = ("README.md", "docs/index.md", "docs/start.md")
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 
 
