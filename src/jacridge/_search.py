@@ -70,7 +70,9 @@ def _criterion(name: str, pairs: Pairs, y: Array, lam: float, sigma: float, w: A
         values = CRITERIA[name](system(pairs, sigma, lam / w), y, w, lam)
     except LinAlgError:
         return np.inf
-    return float(_alike(values, (y**2).mean(axis=0), name).mean())
+    if y.shape[1] > 1:
+        values = _alike(values, (y**2).mean(axis=0), name)
+    return float(values.mean())
 
 
 def _alike(values: Array, scale: Array, name: str) -> Array:
