@@ -130,8 +130,9 @@ def mml(K, y, lam):
     """
     n = len(y)
     with mpmath.workdps(50):
-        A = mpmath.matrix(K.tolist()) + lam * mpmath.eye(n)
-        s2 = (mpmath.matrix([y.tolist()]) * mpmath.lu_solve(A, mpmath.matrix(y.tolist())))[0] / n
+        A = mpmath.matrix(K.tolist()) + mpmath.mpf(lam) * mpmath.eye(n)
+        x = mpmath.lu_solve(A, mpmath.matrix(y.tolist()))
+        s2 = mpmath.fdot(x, y.tolist()) / n
         return float(n * mpmath.log(s2) + mpmath.log(mpmath.det(A)))
 
 
