@@ -148,6 +148,16 @@ def test_the_surface_runs_along_the_first_feature_first(surface):
     np.testing.assert_allclose([drawn[9, 20], drawn[20, 9]], at, atol=0.01 * np.ptp(y))
 
 
+def test_the_page_gives_one_leave_one_out_r2(rng, monkeypatch):
+    """The verdict and the diagnosis say the same, also where the latter looks at a sample."""
+    monkeypatch.setattr("jacridge._estimator.EXACT_ROWS", 100)
+    X = rng.standard_normal((300, 2))
+    page = report_page(X, X[:, 0] + rng.standard_normal(300))
+    verdict = re.search(r"<b>R² = ([-\d.]+)</b>", page)[1]
+    diagnosis = re.search(r'leave-one-out R2</td><td class="number">([-\d.]+)<', page)[1]
+    assert verdict == diagnosis
+
+
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)>&amp;\"'"
 
 

@@ -40,7 +40,7 @@ class Results(Directive):
         env = self.state.document.settings.env
         env.note_dependency(str(path))
         if not path.exists():
-            text = f"Not measured yet: `make bench` writes {path.name}."
+            text = f"Not measured yet: benchmarks/results/{path.name} is what make bench prints."
             return [nodes.note("", nodes.paragraph(text, text))]
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(line for line in file if not line.startswith("#")))

@@ -94,7 +94,7 @@ def _filled(case: Case, source: str, code: str, start: float) -> str:
     """The page with every part in its place."""
     values = {
         "title": escape(f"{case.target} by jacridge"),
-        "heading": f"{escape(case.target)} <small>in {escape(source)}</small>",
+        "heading": f"{escape(case.target)} <small>in {escape(Path(source).name)}</small>",
         "target": escape(case.target),
         "verdict": _words.verdict(case),
         "geometry": _words.geometry(case),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import LinAlgError
 
 from .. import Choice, JacobianKernelRidge, select_bandwidth
 from .._checks import Array, check_rows
@@ -136,9 +138,24 @@ class Case:
         """The penalty of the model."""
         return float(np.ravel(self.estimator.alpha_)[0])
 
+    @cached_property
+    def diagnosis(self) -> Any:
+        """What speaks for and against the model; None where too few rows differ to tell."""
+        return quietly(self.estimator.diagnose)
+
     @property
     def rule(self) -> str:
         """What the bandwidth came from, in words."""
         if isinstance(self.bandwidth, str):
             return self.bandwidth
         return "a function" if callable(self.bandwidth) else "the number given"
+
+
+def quietly(work: Any, *data: Any, **options: Any) -> Any:
+    """What a call returns, without its warnings; None where it has no answer."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return work(*data, **options)
+        except (ValueError, LinAlgError):
+            return None

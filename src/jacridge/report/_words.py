@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from html import escape
-from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError
 
 from .. import RULES, select_bandwidth, theory
 from .._checks import Array
 from .._curves import slope_importances
-from ._case import Case
+from ._case import Case, quietly
 
 MOST_COLUMNS = 30
 
@@ -43,7 +40,7 @@ def r2(residuals: Array, y: Array) -> float:
 def verdict(case: Case) -> str:
     """What came out, in two sentences."""
     sigma, n, p = case.estimator.bandwidth_, *case.X.shape
-    score = r2(case.estimator.loo_residuals_, case.y)
+    score = _loo_r2(case)
     origin = f"The rule <code>{escape(case.rule)}</code>" if case.rule in RULES else case.rule
     words = (
         f"{origin[0].upper()}{origin[1:]} gives the bandwidth <b>σ = {number(sigma)}</b> (γ = "
@@ -57,11 +54,20 @@ def verdict(case: Case) -> str:
     )
 
 
+def _loo_r2(case: Case) -> float:
+    """Leave-one-out R2 as the diagnosis has it: of many rows that of a sample."""
+    if case.diagnosis is None:
+        return r2(case.estimator.loo_residuals_, case.y)
+    if case.y.var() == 0:
+        return np.nan
+    return float(case.diagnosis.findings[0].value)
+
+
 def geometry(case: Case) -> str:
     """The four numbers that the rule looks at, and what they mean."""
     choice, n = case.choice, len(case.X)
     equal = n - len(np.unique(case.X, axis=0))
-    nearest = _quietly(select_bandwidth, case.Z, rule="jacobian_median", alpha=case.lam)
+    nearest = quietly(select_bandwidth, case.Z, rule="jacobian_median", alpha=case.lam)
     regime = {
         "global minimum": "the approximate norm has one minimum (λ = 0)",
         "local minimum": "the approximate norm has a local minimum",
@@ -125,16 +131,6 @@ def rules_text(case: Case) -> str:
     )
 
 
-def _quietly(work: Any, *data: Any, **options: Any) -> Any:
-    """What a call returns, without its warnings; None where it has no answer."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return work(*data, **options)
-        except (ValueError, LinAlgError):
-            return None
-
-
 def rules(case: Case) -> str:
     """A row for each rule that has an answer, the chosen one marked."""
     Z, y = case.Z[case.rows], case.y[case.rows]
@@ -143,12 +139,12 @@ def rules(case: Case) -> str:
     for rule in RULES:
         # The point of `auto` is to choose both.
         alpha = "auto" if rule == "auto" else case.lam
-        choice = _quietly(select_bandwidth, Z, y, rule, alpha=alpha, random_state=0)
+        choice = quietly(select_bandwidth, Z, y, rule, alpha=alpha, random_state=0)
         if choice is None:
             continue
         if rule == case.rule:
             marked = len(rows)
-        est = _quietly(case.fitted_to_sample, choice.sigma, choice.alpha)
+        est = quietly(case.fitted_to_sample, choice.sigma, choice.alpha)
         score = r2(est.loo_residuals_, y) if est else np.nan
         lam = float(np.ravel(choice.alpha)[0])
         values = (number(v) for v in (score, choice.sigma, lam, choice.gamma))
@@ -158,7 +154,7 @@ def rules(case: Case) -> str:
 
 def diagnosis(case: Case) -> str:
     """What speaks for and against the choice, each finding with its number and a sentence."""
-    found = _quietly(case.estimator.diagnose)
+    found = case.diagnosis
     if found is None:
         return "<p>Too few rows differ for a diagnosis.</p>"
     lines = "".join(
