@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
@@ -18,6 +19,9 @@ METRICS = ("euclidean", "geodesic", "precomputed")
 
 # Entries of a block of distances: 8 MB of doubles, small enough to stay near the processor.
 BLOCK_ENTRIES = 1 << 20
+
+# LAPACK on matrices up to this order takes one thread.
+SMALL_ORDER = 1000
 
 # Up to this many columns differences are as fast as a matrix product, and lose no digits.
 FEW_COLUMNS = 10
@@ -113,6 +117,15 @@ def for_blocks(work: Callable[[slice], None], n: int, size: int) -> None:
 def one_blas_thread() -> Any:
     """Context in which each of our threads has one BLAS thread, its own."""
     return _blas().limit(limits=1, user_api="blas")
+
+
+def blas_for(n: int) -> Any:
+    """Context for LAPACK on n x n matrices: one thread for small ones.
+
+    Threads gain little there, and lose a lot where other work shares the processors: they wait
+    for each other, thousands of times.
+    """
+    return one_blas_thread() if n <= SMALL_ORDER else nullcontext()
 
 
 @cache

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
 from ._checks import Array
-from ._distances import geodesic_distances, row_blocks, rows_per_block, squared_distances
+from ._distances import geodesic_distances, row_blocks, rows_per_block
 
 # Above this many rows the median neighbour distance is that of a sample of rows.
 NEIGHBOUR_ROWS = 50_000
@@ -85,7 +86,7 @@ def _outside_in(X: Array, r: Array, best: float) -> float:
         # Rows after `stop` cannot beat `best` even with the outermost row of the block.
         stop = int(np.searchsorted(-r, -(best - r[start]) * (1 - 1e-12), side="right"))
         block = slice(start, min(start + _block_rows(stop - start), stop))
-        D2 = squared_distances(X[block], X[start:stop])
+        D2 = cdist(X[block], X[start:stop], "sqeuclidean")
         i, j = np.unravel_index(D2.argmax(), D2.shape)
         best = max(best, float(np.linalg.norm(X[start + i] - X[start + j])))
         start = block.stop

@@ -14,7 +14,7 @@ from scipy.spatial.distance import pdist
 
 from . import _geometry, theory
 from ._checks import LARGEST, Array
-from ._distances import geodesic_distances, squared_distances
+from ._distances import blas_for, geodesic_distances, squared_distances
 from ._kernels import Pairs
 from ._spectrum import spectrum
 
@@ -98,7 +98,8 @@ class Problem:
         """What the solver knows of all penalties at one bandwidth: `loo`, `gcv` and `mml`."""
         if self.spectra is not None:
             return self.spectra(sigma)
-        return spectrum(self.pairs.kernel(sigma), self.targets, self.w)
+        with blas_for(len(self.w)):
+            return spectrum(self.pairs.kernel(sigma), self.targets, self.w)
 
     @cached_property
     def n(self) -> float:

@@ -11,6 +11,7 @@ from scipy.linalg import LinAlgError
 from scipy.optimize import minimize_scalar
 
 from ._checks import Array
+from ._distances import blas_for
 from ._kernels import Pairs
 from ._solvers import BlockFactor, Solvable, factor
 
@@ -67,7 +68,8 @@ def criterion_curve(
 def _criterion(name: str, pairs: Pairs, y: Array, lam: float, sigma: float, w: Array) -> float:
     """One value; targets of different scale count alike."""
     try:
-        values = CRITERIA[name](system(pairs, sigma, lam / w), y, w, lam)
+        with blas_for(len(y)):
+            values = CRITERIA[name](system(pairs, sigma, lam / w), y, w, lam)
     except LinAlgError:
         return np.inf
     if y.shape[1] > 1:
