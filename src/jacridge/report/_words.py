@@ -50,7 +50,7 @@ def verdict(case: Case) -> str:
     if np.isnan(score):
         return words + "The target is constant, so R² is not defined."
     return (
-        words + f"Predicting each row from all others, the fit reaches <b>R² = {number(score)}</b>."
+        words + f"Predicting rows from all the others, the fit reaches <b>R² = {number(score)}</b>."
     )
 
 
