@@ -1,6 +1,7 @@
 """The Nystrom solver: against dense algebra, against the exact solver, against real refits."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -276,3 +277,16 @@ def test_unknown_solvers_and_landmarks_are_refused(targets):
         nystrom(landmarks=np.zeros((4, 2))).fit(X, Y)
     with pytest.raises(ValueError, match=r"`n_landmarks` must be from 1 to n_samples=70, got 71"):
         nystrom(n_landmarks=71).fit(X, Y)
+
+
+def test_leverages_in_single_precision_choose_as_those_in_double(rng):
+    """Where whitening may come late; two landmarks far from all rows have leverages near one."""
+    X = np.vstack([rng.standard_normal((600, 2)), [[30.0, 0.0], [0.0, 40.0]]])
+    y = np.sin(X[:, :1]) + 0.1 * rng.standard_normal((602, 1))
+    phi, rows, mean = features(X[-30:], 0.3), ArrayRows(X, y), np.zeros(1)
+    sums, lams = summed(rows, phi, mean), np.logspace(-6, 2, 9)
+    double, single = (
+        NystromSpectrum(rows, replace(phi, late=late), sums, mean).loo(lams)
+        for late in (False, True)
+    )
+    np.testing.assert_allclose(single, double, rtol=1e-6)

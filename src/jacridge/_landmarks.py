@@ -24,7 +24,7 @@ Indices = npt.NDArray[np.intp]
 CANDIDATES = 10
 
 # Landmarks if their number is not given.
-DEFAULT = 2000
+DEFAULT = 3000
 
 # What is left of a diagonal entry of 1 is rounding below this.
 SMALLEST = 1e-13

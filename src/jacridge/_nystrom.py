@@ -155,12 +155,26 @@ class _LooErrors:
             K = self.phi.kernel(X[rows])
             v = np.ones(len(K)) if w is None else w[rows]
             E = (y[rows] - self.mean)[:, None] - (K @ C).reshape(len(K), *total.shape)
-            P = K @ self.T
             # Of a row of weight two, which is two rows, one is left out.
-            leverage = np.square(P, out=P) @ self.R.T * np.minimum(v, 1.0)[:, None]
-            E /= np.maximum(1.0 - leverage, EPS)[:, :, None]
+            leverages = self._leverages(K, np.minimum(v, 1.0))
+            E /= np.maximum(1.0 - leverages, EPS)[:, :, None]
             total += np.einsum("i,ilt,ilt->lt", v, E, E)
         return total
+
+    def _leverages(self, K: Array, w: Array) -> Array:
+        """Leverages of rows k for each lambda; those near one, which are few, in double."""
+        if not self.phi.late:
+            return w[:, None] * (np.square(K @ self.T) @ self.R.T)
+        T, R = self._single
+        P = K.astype(np.float32) @ T
+        leverages = w[:, None] * (np.square(P, out=P) @ R.T)
+        large = leverages.max(axis=1) > 0.3
+        leverages[large] = w[large, None] * (np.square(K[large] @ self.T) @ self.R.T)
+        return leverages
+
+    @cached_property
+    def _single(self) -> tuple[Any, Any]:
+        return self.T.astype(np.float32), self.R.astype(np.float32)
 
 
 @dataclass(frozen=True)
