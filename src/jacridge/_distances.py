@@ -60,6 +60,12 @@ def geodesic_distances(X: Array, Z: Array) -> Array:
     return _geodesics(X, Z)[2]
 
 
+def paired_geodesics(X: Array, Z: Array) -> Array:
+    """The same between each row of X and the row of Z in its place."""
+    geod = require("pyproj", extra="geo").Geod(ellps="WGS84")
+    return np.asarray(geod.inv(X[:, 1], X[:, 0], Z[:, 1], Z[:, 0])[2])
+
+
 def _geodesics(X: Array, Z: Array) -> tuple[Array, Array, Array]:
     """Azimuths at X, azimuths at Z (degrees) and lengths (metres) of all geodesics."""
     geod = require("pyproj", extra="geo").Geod(ellps="WGS84")
