@@ -23,7 +23,7 @@ def run(graph, X):
     return y
 
 
-def agree(graph, model, X):
+def assert_agree(graph, model, X):
     """To 1e-5 of the size of the predictions, for rows as the graph sees them."""
     expected = model.predict(X)
     np.testing.assert_allclose(run(graph, X), expected, atol=1e-5 * np.abs(expected).max())
@@ -34,7 +34,7 @@ def agree(graph, model, X):
 def test_a_graph_predicts_what_the_model_predicts(table, rng, dtype, alpha):
     model = JacobianKernelRidge(alpha=alpha).fit(*table)
     X = (table[0] + 0.1 * rng.standard_normal(table[0].shape)).astype(dtype)
-    agree(to_onnx(model, dtype=dtype), model, X.astype(float))
+    assert_agree(to_onnx(model, dtype=dtype), model, X.astype(float))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -43,7 +43,7 @@ def test_a_nystrom_model_is_a_graph_of_its_landmarks(rng, dtype):
     model = JacobianKernelRidge(solver="nystrom", n_landmarks=40, random_state=0)
     model.fit(X, np.sin(3 * X[:, 0]) * X[:, 1])
     assert len(model.X_fit_) <= 40
-    agree(to_onnx(model, dtype=dtype), model, X)
+    assert_agree(to_onnx(model, dtype=dtype), model, X)
 
 
 def test_in_float64_all_digits_are_kept(table):
@@ -57,13 +57,13 @@ def test_large_coefficients_that_cancel_do_no_harm(rng, dtype):
     X = rng.uniform(-1, 1, (200, 2)).astype(np.float32).astype(float)
     model = JacobianKernelRidge(bandwidth=1.0, alpha=1e-8).fit(X, np.sin(X[:, 0]))
     assert np.abs(model.dual_coef_).max() > 100
-    agree(to_onnx(model, dtype=dtype), model, X)
+    assert_agree(to_onnx(model, dtype=dtype), model, X)
 
 
 def test_rows_far_from_the_origin_keep_their_digits(rng):
     X = 1e6 + rng.standard_normal((50, 2))
     model = JacobianKernelRidge(bandwidth=1.0).fit(X, np.sin(X[:, 0]))
-    agree(to_onnx(model), model, X)
+    assert_agree(to_onnx(model), model, X)
 
 
 def test_several_targets_have_several_columns(table):
@@ -71,7 +71,7 @@ def test_several_targets_have_several_columns(table):
     model = JacobianKernelRidge().fit(X, np.column_stack([y, 2 * y, y**2]))
     graph = to_onnx(model)
     assert run(graph, X).shape == (60, 3)
-    agree(graph, model, X)
+    assert_agree(graph, model, X)
 
 
 def test_one_target_gives_one_dimension(table):
@@ -81,19 +81,19 @@ def test_one_target_gives_one_dimension(table):
 @pytest.mark.parametrize("options", [{}, {"with_mean": False}, {"with_std": False}])
 def test_a_pipeline_takes_its_scaler_along(table, options):
     model = make_pipeline(StandardScaler(**options), JacobianKernelRidge()).fit(*table)
-    agree(to_onnx(model), model, table[0])
+    assert_agree(to_onnx(model), model, table[0])
 
 
 def test_without_an_intercept_there_is_none(table):
     model = JacobianKernelRidge(fit_intercept=False).fit(*table)
-    agree(to_onnx(model), model, table[0])
+    assert_agree(to_onnx(model), model, table[0])
 
 
 def test_a_precomputed_model_takes_distances(table, rng):
     X, y = table
     D = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
     model = JacobianKernelRidge(metric="precomputed").fit(D, y)
-    agree(to_onnx(model), model, D[:7])
+    assert_agree(to_onnx(model), model, D[:7])
 
 
 def test_any_number_of_rows_goes_in(table):

@@ -5,14 +5,9 @@ nothing, saves nothing and sets no global style.
 """
 
 from ._bandwidth import plot_criteria, plot_criterion_map, plot_norm, plot_norms, plot_rules
-from ._displays import (
-    CriterionDisplay,
-    CurveDisplay,
-    JacobianNormDisplay,
-    SlopeDisplay,
-    SurfaceDisplay,
-)
+from ._bandwidth_displays import CriterionDisplay, JacobianNormDisplay
 from ._model import plot_curve, plot_importances, plot_predictions, plot_slopes, plot_surface
+from ._model_displays import CurveDisplay, SlopeDisplay, SurfaceDisplay
 
 __all__ = [
     "CriterionDisplay",

@@ -26,3 +26,11 @@ def mark(ax: Axes, chosen: float | None, label: str = "chosen") -> None:
     """A dashed line at the chosen bandwidth."""
     if chosen is not None:
         ax.axvline(chosen, color=GREY, linestyle=(0, (4, 3)), linewidth=1, zorder=0, label=label)
+
+
+class Display:
+    """What all displays share: they remember where they were drawn."""
+
+    def _drawn(self, ax: Axes) -> Any:
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

@@ -1,7 +1,6 @@
-"""Displays in scikit-learn's manner: `from_estimator` computes, `plot` draws.
+"""Displays of a fitted model: `from_estimator` computes, `plot` draws, in scikit-learn's manner.
 
-Each keeps what it has computed as attributes, so that it can be drawn again without computing,
-and what it has drawn as `ax_` and `figure_`.
+Each keeps what it has computed as attributes, so that it can be drawn again without computing.
 """
 
 from __future__ import annotations
@@ -12,199 +11,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from .. import select_bandwidth, theory
-from .._checks import Array, check_choice, check_number, check_rows, check_targets
-from .._curves import criterion_grid, places_around, sigma_grid, slope_importances
-from ._bandwidth import plot_criteria, plot_criterion_map, plot_norms
-from ._look import Axes
+from .._checks import Array, check_choice, check_number, check_rows
+from .._curves import slope_importances
+from ._look import Axes, Display
 from ._model import plot_curve, plot_importances, plot_slopes, plot_surface
 
 
-class _Display:
-    """What all displays share: they remember where they were drawn."""
-
-    def _drawn(self, ax: Axes) -> Any:
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
-
-
-class JacobianNormDisplay(_Display):
-    """Approximate and true Jacobian norm over the bandwidth, with the model's own marked.
-
-    Attributes
-    ----------
-    bandwidths, approximate, true : ndarrays of shape (k,)
-    chosen : float
-    """
-
-    def __init__(
-        self, *, bandwidths: Array, approximate: Array, true: Array, chosen: float
-    ) -> None:
-        self.bandwidths, self.approximate, self.true = bandwidths, approximate, true
-        self.chosen = chosen
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike,
-        *,
-        bandwidths: npt.ArrayLike | None = None,
-        max_samples: int = 500,
-        random_state: int | None = 0,
-        ax: Axes | None = None,
-        **style: Any,
-    ) -> JacobianNormDisplay:
-        """Refit the estimator for each bandwidth; take the largest norm at and around the rows.
-
-        Parameters
-        ----------
-        estimator : fitted JacobianKernelRidge
-        X, y : training data
-        bandwidths : array of shape (k,), optional
-        max_samples : int
-            Above this many rows a random sample of them is looked at.
-        random_state : int, optional
-        ax : matplotlib axes, optional
-        **style
-            Passed to the plot.
-
-        Returns
-        -------
-        JacobianNormDisplay
-        """
-        check_is_fitted(estimator)
-        X, y = _sample(X, y, estimator.metric, max_samples, random_state)
-        lam, metric = _penalty(estimator), estimator.metric
-        rule = "jacobian_median" if estimator.bandwidth == "jacobian_median" else "jacobian"
-        choice = select_bandwidth(X, rule=rule, alpha=lam, metric=metric)
-        sigmas = _grid(bandwidths, choice.l_max, choice.spacing, 25, estimator.bandwidth_)
-        true = [
-            theory.true_jacobian_norm(
-                _refitted(estimator, X, y, sigma, lam), places_around(X, sigma)
-            ).max()
-            for sigma in sigmas
-        ]
-        display = cls(
-            bandwidths=sigmas,
-            approximate=theory.approximate_jacobian_norm(sigmas, choice.n, choice.spacing, lam),
-            true=np.array(true),
-            chosen=estimator.bandwidth_,
-        )
-        return display.plot(ax=ax, **style)
-
-    def plot(self, *, ax: Axes | None = None, **style: Any) -> JacobianNormDisplay:
-        """Draw both norms."""
-        ax = plot_norms(
-            self.bandwidths, self.approximate, self.true, chosen=self.chosen, ax=ax, **style
-        )
-        self._drawn(ax)
-        return self
-
-
-class CriterionDisplay(_Display):
-    """A criterion over the bandwidth, or over the bandwidth and the ridge penalty.
-
-    Attributes
-    ----------
-    bandwidths : ndarray of shape (k,)
-    alphas : ndarray of shape (l,)
-    values : ndarray of shape (l, k)
-    criterion : str
-    chosen : (bandwidth, alpha)
-    """
-
-    def __init__(
-        self,
-        *,
-        bandwidths: Array,
-        alphas: Array,
-        values: Array,
-        criterion: str,
-        chosen: tuple[float, float],
-    ) -> None:
-        self.bandwidths, self.alphas, self.values = bandwidths, alphas, values
-        self.criterion, self.chosen = criterion, chosen
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike,
-        *,
-        criterion: str = "loo",
-        bandwidths: npt.ArrayLike | None = None,
-        alphas: npt.ArrayLike | None = None,
-        max_samples: int = 1000,
-        random_state: int | None = 0,
-        ax: Axes | None = None,
-        **style: Any,
-    ) -> CriterionDisplay:
-        """Compute the criterion on a grid; one eigendecomposition for each bandwidth.
-
-        Parameters
-        ----------
-        estimator : fitted JacobianKernelRidge
-        X, y : training data, one target
-        criterion : {"loo", "gcv", "mml"}
-        bandwidths : array of shape (k,), optional
-        alphas : array of shape (l,), optional
-            Ridge penalties of the map; without them a curve for the estimator's own penalty.
-        max_samples : int
-            Above this many rows a random sample of them is looked at.
-        random_state : int, optional
-        ax : matplotlib axes, optional
-        **style
-            Passed to the plot.
-
-        Returns
-        -------
-        CriterionDisplay
-        """
-        check_is_fitted(estimator)
-        check_choice("criterion", criterion, ("loo", "gcv", "mml"))
-        X, y = _sample(X, y, estimator.metric, max_samples, random_state)
-        lam, metric = _penalty(estimator), estimator.metric
-        choice = select_bandwidth(X, alpha=lam, metric=metric)
-        sigmas = _grid(bandwidths, choice.l_max, choice.spacing, 40, estimator.bandwidth_)
-        lams = np.array([lam]) if alphas is None else np.sort(np.asarray(alphas, dtype=float))
-        grid = criterion_grid(X, y[:, 0] - y[:, 0].mean(), sigmas, lams, metric)
-        display = cls(
-            bandwidths=sigmas,
-            alphas=lams,
-            values=getattr(grid, criterion),
-            criterion=criterion,
-            chosen=(estimator.bandwidth_, lam),
-        )
-        return display.plot(ax=ax, **style)
-
-    def plot(self, *, ax: Axes | None = None, **style: Any) -> CriterionDisplay:
-        """Draw the map, or the curve if there is one penalty only."""
-        if len(self.alphas) > 1:
-            best = np.sqrt(self.values) if self.criterion != "mml" else self.values
-            label = {"loo": "leave-one-out error", "gcv": "square root of GCV"}
-            ax = plot_criterion_map(
-                self.bandwidths,
-                self.alphas,
-                best,
-                chosen=self.chosen,
-                label=label.get(self.criterion, self.criterion),
-                ax=ax,
-                **style,
-            )
-        else:
-            curves = {self.criterion: self.values[0]}
-            ax = plot_criteria(self.bandwidths, curves, chosen=self.chosen[0], ax=ax, **style)
-        self._drawn(ax)
-        return self
-
-
-class CurveDisplay(_Display):
+class CurveDisplay(Display):
     """Prediction along one feature, the other features held at their medians.
 
     Attributes
@@ -288,7 +103,7 @@ class CurveDisplay(_Display):
         return self
 
 
-class SurfaceDisplay(_Display):
+class SurfaceDisplay(Display):
     """Prediction over two features, the other features held at their medians.
 
     Attributes
@@ -356,7 +171,7 @@ class SurfaceDisplay(_Display):
         return self
 
 
-class SlopeDisplay(_Display):
+class SlopeDisplay(Display):
     """Slopes of the prediction at the rows of X: importances of all features, or one feature.
 
     Attributes
@@ -415,36 +230,6 @@ class SlopeDisplay(_Display):
             ax = plot_slopes(self.X[:, j], self.slopes[:, j], name=name, ax=ax, **style)
         self._drawn(ax)
         return self
-
-
-def _sample(
-    X: npt.ArrayLike, y: npt.ArrayLike, metric: str, size: int, random_state: int | None
-) -> tuple[Array, Array]:
-    """At most `size` rows; of given distances their columns, too."""
-    X = check_rows(X, metric)
-    y = check_targets(y, X)
-    if len(X) <= check_number("max_samples", size, at_least=3):
-        return X, y
-    kept = np.sort(np.random.default_rng(random_state).choice(len(X), int(size), replace=False))
-    return (X[np.ix_(kept, kept)] if metric == "precomputed" else X[kept]), y[kept]
-
-
-def _penalty(estimator: Any) -> float:
-    """The penalty; of several targets that of the first."""
-    return float(np.ravel(estimator.alpha_)[0])
-
-
-def _grid(given: Any, l_max: float, spacing: float, points: int, chosen: float) -> Array:
-    if given is not None:
-        return np.sort(np.asarray(given, dtype=float))
-    return sigma_grid(l_max, spacing, points, chosen)
-
-
-def _refitted(estimator: Any, X: Array, y: Array, sigma: float, lam: float) -> Any:
-    # A sample is small enough for the exact solver, whatever the model itself needed.
-    options = {"solver": "exact", "n_landmarks": None, "landmarks": "uniform"}
-    copy = clone(estimator).set_params(bandwidth=float(sigma), alpha=lam, **options)
-    return copy.fit(X, y[:, 0] if y.shape[1] == 1 else y)
 
 
 def _table(estimator: Any, X: Any) -> tuple[Array, list[str]]:
