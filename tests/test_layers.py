@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent / "src" / "jacridge"
 FILES = sorted(ROOT.rglob("*.py"))
 
 SOLVERS = {"_distances", "_kernels", "_solvers", "_spectrum", "_nystrom", "_bandwidth"}
-SCALE = {"_landmarks", "_streams", "_nystrom", "_pcg", "_survey", "_dask"}
+SCALE = {"_landmarks", "_streams", "_nystrom", "_pcg", "_survey", "_dask", "parquet"}
 CORE = SOLVERS | {"theory", "_geometry", "_problem", "_search", "_auto", "_selectors", "_dask"}
 # The public names of `jacridge` itself, and what stands beside them.
 DOORS = {"jacridge", "theory", "plots", "datasets", "diagnostics"}
@@ -39,6 +39,7 @@ MAY_IMPORT = {
     "_kernels": {"_distances"},
     "_landmarks": {"_distances", "_kernels", "_solvers"},
     "_streams": {"_distances"},
+    "parquet": {"_distances", "_streams"},
     "_nystrom": {"_distances", "_landmarks", "_solvers", "_streams"},
     "_survey": {"_distances", "_geometry", "_problem", "_streams"},
     "_pcg": {"_distances", "_kernels", "_landmarks", "_solvers", "_streams"},

@@ -30,6 +30,7 @@ from ._solvers import solve_each, solve_exact
 from ._streams import ArrayRows
 from ._survey import SAMPLE, SampledProblem, sampled, survey
 from .diagnostics import diagnose
+from .parquet import ParquetFiles
 
 SOLVERS = ("auto", "exact", "nystrom", "pcg")
 
@@ -121,6 +122,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+            Also a memory map, which is read in blocks, or ``jacridge.parquet.ParquetFiles``; then
+            y and sample_weight are names of columns.
         y : array of shape (n_samples,) or (n_samples, n_targets)
         sample_weight : array of shape (n_samples,), optional
             A weight of zero removes a row, a weight of two counts it twice.
@@ -129,6 +132,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         -------
         self
         """
+        if isinstance(X, ParquetFiles):
+            return self._fit_files(X, y, sample_weight)
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         y = y.astype(np.float64)
         check_choice("metric", self.metric, METRICS)
@@ -239,6 +244,18 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.intercept_ = mean[0] if one_target else mean
         return self
 
+    def _fit_files(self, files, y, weight):
+        """Fit to columns of Parquet files, which need not fit in memory."""
+        if self.solver not in ("auto", "nystrom") or self.metric == "precomputed":
+            raise ValueError(
+                "Parquet files are fitted by the Nystrom solver on features, got "
+                f'solver="{self.solver}", metric="{self.metric}".'
+            )
+        rows = files.rows(y, weight)
+        self.solver_, self.n_features_in_ = "nystrom", len(rows.features)
+        self.feature_names_in_ = np.array(rows.features, dtype=object)
+        return self._fit_rows(rows, one_target=isinstance(y, str))
+
     def _chooser(self, rows, rng):
         """Function of a bandwidth that returns the landmarks for it."""
         if not isinstance(self.landmarks, str):
@@ -269,7 +286,16 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_targets); or two of them
         """
-        X = self._validate_new(X)
+        if isinstance(X, ParquetFiles):
+            check_is_fitted(self)
+            rows = X.features_rows(list(self.feature_names_in_))
+            parts = rows.each(lambda X, y, w: self._predicted(X, return_std))
+            if return_std:
+                return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+            return np.concatenate(list(parts))
+        return self._predicted(self._validate_new(X), return_std)
+
+    def _predicted(self, X, return_std):
         mean = self.intercept_ + kernel_product(
             X, self.X_fit_, self.dual_coef_, self.bandwidth_, self.metric
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
@@ -60,7 +60,7 @@ class ArrayRows:
 
         # One BLAS thread in each of ours: exp has but one thread, and would make BLAS's wait.
         with one_blas_thread(), ThreadPoolExecutor(processors()) as pool:
-            yield from _in_order(pool, part, row_blocks(self.n, TASK_ROWS))
+            yield from in_order(pool, part, row_blocks(self.n, TASK_ROWS))
 
     def total(self, work: Work[Any]) -> Any:
         """Sum of the results for all blocks."""
@@ -98,8 +98,8 @@ class OneTarget:
         return X, y[:, [self.t]], w
 
 
-def _in_order(
-    pool: ThreadPoolExecutor, part: Callable[[slice], T], blocks: Iterator[slice]
+def in_order(
+    pool: ThreadPoolExecutor, part: Callable[[Any], T], blocks: Iterable[Any]
 ) -> Iterator[T]:
     """Results in the order of the blocks, at most three blocks for each processor under way."""
     waiting: deque[Any] = deque()

@@ -1,0 +1,188 @@
+"""Parquet files larger than memory: their rows in blocks, read anew in each pass."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from ._checks import Array, check_range, require
+from ._distances import one_blas_thread, processors, row_blocks
+from ._streams import Block, Indices, T, Work, in_order
+
+__all__ = ["ParquetFiles"]
+
+# Rows that are read at a time.
+READ_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class ParquetFiles:
+    """Parquet files with the same columns, as the X of a fit whose rows need not fit in memory.
+
+    ``est.fit(ParquetFiles("part-*.parquet"), "price")`` fits to the column `price` by the Nystrom
+    solver; a third argument names a column of weights.
+
+    Parameters
+    ----------
+    source : str or list of str
+        A file, a pattern such as ``part-*.parquet``, or files.
+    features : list of str, optional
+        Columns to use; all but target and weights if none are given.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np, polars as pl
+    >>> from jacridge import JacobianKernelRidge
+    >>> from jacridge.parquet import ParquetFiles
+    >>> x = np.linspace(0, 6, 100)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pl.DataFrame({"x": x, "y": np.sin(x)}).write_parquet(os.path.join(folder, "1.parquet"))
+    ...     files = ParquetFiles(os.path.join(folder, "*.parquet"))
+    ...     est = JacobianKernelRidge(bandwidth=1.0).fit(files, "y")
+    ...     round(float(est.predict(files)[50] - np.sin(x[50])), 3)
+    0.0
+    """
+
+    source: str | Sequence[str]
+    features: Sequence[str] | None = None
+
+    def parts(self) -> list[str]:
+        """The files, sorted."""
+        if not isinstance(self.source, str):
+            return list(self.source)
+        paths = sorted(glob.glob(self.source))
+        if not paths:
+            raise FileNotFoundError(2, "No Parquet file matches this pattern", self.source)
+        return paths
+
+    def rows(self, y: str | Sequence[str], weight: str | None = None) -> ParquetRows:
+        """The rows of all files, with the columns y as targets."""
+        targets = [y] if isinstance(y, str) else list(y)
+        used = {*targets, *([weight] if weight else [])}
+        paths = self.parts()
+        known = _columns(paths[0])
+        features = list(self.features or [name for name in known if name not in used])
+        names = [*features, *targets, *([weight] if weight else [])]
+        sizes = [_checked_size(path, names, paths[0]) for path in paths]
+        return ParquetRows(paths, sizes, features, targets, weight)
+
+    def features_rows(self, features: Sequence[str]) -> ParquetRows:
+        """The rows of all files, without targets."""
+        paths = self.parts()
+        sizes = [_checked_size(path, features, paths[0]) for path in paths]
+        return ParquetRows(paths, sizes, list(features), [], None)
+
+
+@dataclass(frozen=True)
+class ParquetRows:
+    """Rows of Parquet files with known sizes."""
+
+    paths: list[str]
+    sizes: list[int]
+    features: list[str]
+    targets: list[str]
+    weight: str | None
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return sum(self.sizes)
+
+    def each(self, work: Work[T]) -> Iterator[T]:
+        """Results for all blocks, in order; few of them wait at any time."""
+        pieces = (
+            (path, rows)
+            for path, size in zip(self.paths, self.sizes, strict=True)
+            for rows in row_blocks(size, READ_ROWS)
+        )
+        with one_blas_thread(), ThreadPoolExecutor(processors()) as pool:
+            yield from in_order(pool, lambda piece: work(*self._read(*piece)), pieces)
+
+    def total(self, work: Work[Any]) -> Any:
+        """Sum of the results for all blocks."""
+        return reduce(add, self.each(work))
+
+    def take(self, indices: Indices) -> Block:
+        """The rows with these indices."""
+        ends = np.cumsum(self.sizes)
+        part = np.searchsorted(ends, indices, side="right")
+        X = np.empty((len(indices), len(self.features)))
+        y = np.empty((len(indices), len(self.targets)))
+        w = np.empty(len(indices)) if self.weight else None
+        for i in np.unique(part):
+            for rows in row_blocks(self.sizes[i], READ_ROWS):
+                place = indices - (ends[i] - self.sizes[i])
+                here = (part == i) & (place >= rows.start) & (place < rows.stop)
+                if here.any():
+                    X_all, y_all, w_all = self._read(self.paths[i], rows)
+                    X[here], y[here] = (
+                        X_all[place[here] - rows.start],
+                        y_all[place[here] - rows.start],
+                    )
+                    if w is not None and w_all is not None:
+                        w[here] = w_all[place[here] - rows.start]
+        return X, y, w
+
+    def _read(self, path: str, rows: slice) -> Block:
+        """Some rows of a file, or an error that names the file."""
+        pl = require("polars", extra="cli")
+        names = [*self.features, *self.targets, *([self.weight] if self.weight else [])]
+        length = rows.stop - rows.start
+        try:
+            frame = pl.scan_parquet(path, glob=False).select(names).slice(rows.start, length)
+            frame = frame.collect()
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise OSError(
+                f"`{path}` was there when the fit began and cannot be read any more. "
+                "Nothing was fitted."
+            ) from error
+        if len(frame) != length:
+            raise OSError(f"`{path}` has changed since the fit began. Nothing was fitted.")
+        table = np.column_stack([_numbers(frame[name], name, path) for name in names])
+        p, k = len(self.features), len(self.targets)
+        return table[:, :p], table[:, p : p + k], table[:, -1] if self.weight else None
+
+
+def _columns(path: str) -> list[str]:
+    """The names of the columns of a file."""
+    pl = require("polars", extra="cli")
+    try:
+        return list(pl.read_parquet_schema(path))
+    except FileNotFoundError:
+        raise
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ValueError(f"`{path}` must be a whole Parquet file, got one that is not.") from error
+
+
+def _checked_size(path: str, names: Sequence[str], first: str) -> int:
+    """Rows of a file that has all the columns."""
+    pl = require("polars", extra="cli")
+    missing = [name for name in names if name not in _columns(path)]
+    if missing:
+        like = f", as `{first}` has" if path != first else ""
+        listed = ", ".join(f"`{name}`" for name in missing)
+        raise ValueError(f"`{path}` must have the column {listed}{like}, got none of that name.")
+    return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
+
+
+def _numbers(column: Any, name: str, path: str) -> Array:
+    """A column as doubles, or an error that names it and its file."""
+    if not column.dtype.is_numeric() and column.dtype != require("polars", extra="cli").Boolean:
+        raise ValueError(f"`{name}` in `{path}` must hold numbers, got {column.dtype}.")
+    values: Array = column.cast(float).to_numpy()
+    if not np.isfinite(values).all():
+        count = int((~np.isfinite(values)).sum())
+        raise ValueError(
+            f"`{name}` in `{path}` must hold finite numbers, got {count} missing or infinite. "
+            "Leave out these rows first."
+        )
+    check_range(name, values)
+    return values

@@ -1,0 +1,116 @@
+"""Parquet files that are fitted without being read whole, and what can be wrong with them."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from jacridge import JacobianKernelRidge, parquet
+from jacridge.parquet import ParquetFiles
+
+
+@pytest.fixture
+def parts(rng, tmp_path, monkeypatch):
+    """Three files of unlike length, one empty, read 50 rows at a time; and all rows in one."""
+    monkeypatch.setattr(parquet, "READ_ROWS", 50)
+    frame = pl.DataFrame(rng.standard_normal((300, 3)), schema=["a", "b", "noise"])
+    frame = frame.with_columns(y=pl.col("a").sin() + pl.col("b"), z=pl.col("b") ** 2)
+    frame = frame.with_columns(weight=pl.Series(rng.integers(0, 3, 300)))
+    for i, (start, stop) in enumerate([(0, 10), (10, 10), (10, 180), (180, 300)]):
+        frame[start:stop].write_parquet(tmp_path / f"part-{i}.parquet")
+    return str(tmp_path / "part-*.parquet"), frame
+
+
+def ridge(**options):
+    options = {"bandwidth": "jacobian", "n_landmarks": 40, "random_state": 0, **options}
+    return JacobianKernelRidge(solver="nystrom", **options)
+
+
+@pytest.mark.parametrize("bandwidth", ["jacobian", "scale", "jacobian_median"])
+def test_files_give_the_model_of_their_rows(bandwidth, parts):
+    source, frame = parts
+    X, y = frame.select("a", "b").to_numpy(), frame["y"].to_numpy()
+    files = ParquetFiles(source, ["a", "b"])
+    ours = ridge(bandwidth=bandwidth).fit(files, "y")
+    known = ridge(bandwidth=bandwidth).fit(X, y)
+    assert ours.bandwidth_ == pytest.approx(known.bandwidth_, rel=1e-10)
+    np.testing.assert_allclose(ours.predict(files), known.predict(X), rtol=1e-8)
+    np.testing.assert_allclose(ours.loo_residuals_, known.loo_residuals_, rtol=1e-6, atol=1e-9)
+    assert list(ours.feature_names_in_) == ["a", "b"]
+
+
+def test_several_targets_and_weights_are_columns(parts):
+    source, frame = parts
+    X, Y = frame.select("a", "b", "noise").to_numpy(), frame.select("y", "z").to_numpy()
+    ours = ridge().fit(ParquetFiles(source), ["y", "z"], "weight")
+    known = ridge().fit(X, Y, frame["weight"].to_numpy())
+    mean, std = ours.predict(ParquetFiles(source), return_std=True)
+    np.testing.assert_allclose(mean, known.predict(X), rtol=1e-8)
+    np.testing.assert_allclose(std, known.predict(X, return_std=True)[1], rtol=1e-6)
+
+
+def test_a_part_with_other_columns_is_named(parts):
+    source, _ = parts
+    bad = source.replace("*", "9")
+    pl.DataFrame({"a": [1.0], "y": [2.0]}).write_parquet(bad)
+    with pytest.raises(ValueError, match=r"part-9.parquet` must have the column `b`, `noise`"):
+        ridge().fit(ParquetFiles(source, ["a", "b", "noise"]), "y")
+
+
+@pytest.mark.parametrize("name", ["y", "a"])
+@pytest.mark.parametrize("value", [None, float("nan"), float("inf")])
+def test_a_part_with_missing_values_is_named(name, value, parts):
+    source, frame = parts
+    bad = source.replace("*", "9")
+    frame[:3].with_columns(pl.Series(name, [1.0, value, 2.0])).write_parquet(bad)
+    with pytest.raises(ValueError, match=rf"`{name}` in `.*part-9.parquet` must hold finite"):
+        ridge().fit(ParquetFiles(source), "y")
+
+
+def test_a_part_with_text_is_named(parts):
+    source, frame = parts
+    frame[:3].with_columns(a=pl.Series(["u", "v", "w"])).write_parquet(source.replace("*", "9"))
+    with pytest.raises(ValueError, match=r"`a` in `.*part-9.parquet` must hold numbers"):
+        ridge().fit(ParquetFiles(source), "y")
+
+
+def test_a_part_that_vanishes_between_the_passes_is_named(parts):
+    source, _ = parts
+
+    def bandwidth(problem):
+        Path(source.replace("*", "2")).unlink()
+        return 1.0
+
+    est = ridge(bandwidth=bandwidth)
+    with pytest.raises(OSError, match=r"part-2.parquet` was there when the fit began"):
+        est.fit(ParquetFiles(source), "y")
+    assert not hasattr(est, "dual_coef_")
+
+
+def test_a_part_that_grows_shorter_between_the_passes_is_named(parts):
+    source, frame = parts
+
+    def bandwidth(problem):
+        frame[:5].write_parquet(source.replace("*", "2"))
+        return 1.0
+
+    with pytest.raises(OSError, match=r"part-2.parquet` has changed since the fit began"):
+        ridge(bandwidth=bandwidth).fit(ParquetFiles(source), "y")
+
+
+def test_no_file_a_broken_file_and_the_exact_solver_are_refused(parts, tmp_path):
+    with pytest.raises(FileNotFoundError, match="No Parquet file matches"):
+        ridge().fit(ParquetFiles(str(tmp_path / "none-*.parquet")), "y")
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(ValueError, match=r"broken.parquet` must be a whole Parquet file"):
+        ridge().fit(ParquetFiles(str(tmp_path / "broken.parquet")), "y")
+    with pytest.raises(ValueError, match="fitted by the Nystrom solver"):
+        JacobianKernelRidge(solver="exact").fit(ParquetFiles(parts[0]), "y")
+
+
+def test_a_memory_map_gives_the_model_of_its_rows(rng, tmp_path):
+    X, y = rng.standard_normal((500, 3)), rng.standard_normal(500)
+    np.save(tmp_path / "X.npy", X)
+    mapped = ridge().fit(np.load(tmp_path / "X.npy", mmap_mode="r"), y)
+    np.testing.assert_array_equal(mapped.predict(X), ridge().fit(X, y).predict(X))
