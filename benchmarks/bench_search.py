@@ -16,7 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from jacridge import JacobianKernelRidge
 from jacridge._distances import squared_distances
 from jacridge._kernels import Pairs, gaussian_kernel
-from jacridge._search import LAMBDAS, surface
+from jacridge._problem import LAMBDAS
+from jacridge._search import surface
 from jacridge._spectrum import spectrum
 
 
