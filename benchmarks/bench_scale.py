@@ -1,0 +1,218 @@
+"""Large n: Nystrom against scikit-learn, growth, protein, penalties, Dask workers, PCG.
+
+Each fit runs in a process of its own, so that its peak memory is its own; baseline and ours
+alternate. Without arguments all parts run, else those named: nystrom, growth, protein, penalty,
+dask, pcg.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+from _ratio import Rows
+
+SIGMA, ALPHA, M = 1.5, 1e-3, 1000
+
+
+def data(n, p=9):
+    """Normal features, a target with an interaction and noise; the last 10,000 rows test."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n + 10_000, p))
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.standard_normal(len(X))
+    return X[:n], y[:n], X[n:], y[n:]
+
+
+def landmarks(X):
+    """The rows that scikit-learn's Nystroem takes with random_state=0."""
+    return X[np.random.RandomState(0).permutation(len(X))[:M]]
+
+
+def sklearn_nystrom(n):
+    from sklearn.kernel_approximation import Nystroem
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline
+
+    X, y, *test = data(n)
+    features = Nystroem(gamma=0.5 / SIGMA**2, n_components=M, random_state=0)
+    return timed(make_pipeline(features, Ridge(alpha=ALPHA)), X, y, test)
+
+
+def nystrom(n, alpha=ALPHA, sigma=SIGMA):
+    X, y, *test = data(n)
+    return timed(ridge(sigma, alpha, solver="nystrom", landmarks=landmarks(X)), X, y, test)
+
+
+def ridge(*args, **options):
+    from jacridge import JacobianKernelRidge
+
+    return JacobianKernelRidge(*args, **options)
+
+
+def timed(model, X, y, test):
+    """Seconds of a fit, bytes of memory that it took at its peak, and test R2."""
+    before = resident("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # sets the high-water mark back
+    start = perf_counter()
+    model.fit(X, y)
+    seconds, peak = perf_counter() - start, resident("VmHWM")
+    return seconds, peak - before, model.score(*test)
+
+
+def resident(name):
+    """Bytes of this process in memory: now (VmRSS) or at most (VmHWM)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith(name)).split()[1])
+
+
+def exact(n):
+    return solver_fit("exact", n)
+
+
+def pcg(n):
+    return solver_fit("pcg", n)
+
+
+def solver_fit(solver, n):
+    """Seconds, memory, and predictions at new rows, in a file for the comparison."""
+    X, y, X_new, y_new = data(n, p=8)
+    result = timed(model := ridge(SIGMA, 0.1, solver=solver), X, y, (X_new, y_new))
+    np.save(f"/tmp/bench-scale-{solver}.npy", model.predict(X_new))
+    return result
+
+
+def protein(_):
+    return timed(ridge("auto", "auto", random_state=0), *protein_rows())
+
+
+def boosting(_):
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    return timed(HistGradientBoostingRegressor(random_state=0), *protein_rows())
+
+
+def protein_rows():
+    from sklearn.model_selection import train_test_split
+    from sklearn.preprocessing import StandardScaler
+
+    table = np.loadtxt(
+        Path(os.environ["JACRIDGE_DATA"]) / "protein.csv.gz", delimiter=",", skiprows=1
+    )
+    X, X_new, y, y_new = train_test_split(table[:, 1:], table[:, 0], test_size=0.2, random_state=0)
+    scaler = StandardScaler().fit(X)
+    return scaler.transform(X), y, (scaler.transform(X_new), y_new)
+
+
+def one_thread(n):
+    """The fit in one process with one thread."""
+    os.sched_setaffinity(0, {0})
+    return nystrom(n)
+
+
+def dask(n):
+    """The fit by two worker processes with one thread each."""
+    import dask.array as da
+    from distributed import Client, LocalCluster
+
+    X, y, *test = data(n)
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster),
+    ):
+        chunks = -(-n // 40)
+        X_parts = da.from_array(X, chunks=(chunks, -1)).persist()
+        y_parts = da.from_array(y, chunks=chunks).persist()
+        model = ridge(SIGMA, ALPHA, solver="nystrom", landmarks=landmarks(X))
+        start = perf_counter()
+        model.fit(X_parts, y_parts)
+        seconds = perf_counter() - start
+    return seconds, 0, model.score(*test)
+
+
+def run(name, *arguments, threads=None):
+    """A function of this file in a process of its own."""
+    code = f"import bench_scale as b; print(*b.{name}({', '.join(map(repr, arguments))}))"
+    environment = dict(os.environ)
+    if threads:
+        environment |= {"OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parent,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return tuple(map(float, done.stdout.split()))
+
+
+def add(rows, what, ours, baseline, theirs, unit):
+    """One line: our value, the baseline's, and their ratio."""
+    rows.add(what=what, unit=unit, ours=ours, baseline=baseline, theirs=theirs, ratio=ours / theirs)
+
+
+def part_nystrom(rows, n=500_000):
+    theirs, ours = run("sklearn_nystrom", n), run("nystrom", n)
+    again = run("sklearn_nystrom", n), run("nystrom", n)
+    theirs, ours = min(theirs, again[0]), min(ours, again[1])
+    add(rows, f"fit n={n} m={M}: time", ours[0], "Nystroem + Ridge", theirs[0], "s")
+    add(rows, f"fit n={n} m={M}: peak memory", ours[1], "Nystroem + Ridge", theirs[1], "bytes")
+    add(rows, f"fit n={n} m={M}: test R2", ours[2], "Nystroem + Ridge", theirs[2], "R2")
+    smooth = run("nystrom", n, ALPHA, 4.0)
+    add(rows, "the same with sigma=4, whitened early: time", smooth[0], "sigma=1.5", ours[0], "s")
+
+
+def part_growth(rows):
+    first = None
+    for n in (125_000, 250_000, 500_000, 1_000_000):
+        found = min(run("nystrom", n), run("nystrom", n))
+        first = first or found
+        per_row = found[0] / n * 125_000
+        add(rows, f"growth n={n}: time for each 125,000 rows", per_row, "n=125000", first[0], "s")
+        add(rows, f"growth n={n}: peak memory", found[1], "n=125000", first[1], "bytes")
+
+
+def part_protein(rows):
+    theirs, ours = run("boosting", 0), run("protein", 0)
+    add(rows, "protein, auto: test R2", ours[2], "HistGradientBoosting", theirs[2], "R2")
+    add(rows, "protein, auto: time", ours[0], "60 s", 60.0, "s")
+
+
+def part_penalty(rows, n=500_000):
+    given = min(run("nystrom", n), run("nystrom", n))
+    for alpha in ("gcv", "loo"):
+        found = min(run("nystrom", n, alpha), run("nystrom", n, alpha))
+        add(rows, f"alpha={alpha} of 17 values: time", found[0], "alpha given", given[0], "s")
+
+
+def part_dask(rows, n=1_000_000):
+    alone = run("one_thread", n, threads="1")
+    workers = run("dask", n, threads="1")
+    add(rows, f"Dask, two workers, n={n}: time", workers[0], "one thread", alone[0], "s")
+
+
+def part_pcg(rows, n=20_000):
+    theirs, ours = run("exact", n), run("pcg", n)
+    f, g = (np.load(f"/tmp/bench-scale-{name}.npy") for name in ("exact", "pcg"))
+    add(rows, f"pcg n={n}: time", ours[0], "exact", theirs[0], "s")
+    add(rows, f"pcg n={n}: peak memory", ours[1], "exact", theirs[1], "bytes")
+    add(rows, f"pcg n={n}: largest difference", np.abs(f - g).max(), "1e-5", 1e-5, "y")
+
+
+PARTS = {
+    name.removeprefix("part_"): part
+    for name, part in list(globals().items())
+    if name.startswith("part_")
+}
+
+
+def main(names):
+    rows = Rows()
+    for name in names or PARTS:
+        PARTS[name](rows)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
