@@ -74,12 +74,12 @@ def test_auto_takes_the_criterion_of_the_penalty(rng, rule):
 
 
 def test_line_minimum_walks_downhill_and_ends_at_the_vertex():
-    found = line_minimum(lambda x: (np.log(x) - 1.7) ** 2, x=1.0, step=0.5)
+    found = line_minimum(lambda x: (np.log(x) - 1.7) ** 2, x=1.0, step=0.5, value=1.7**2)
     assert found == pytest.approx(np.exp(1.7))
 
 
 def test_line_minimum_stops_at_a_wall():
-    found = line_minimum(lambda x: np.inf if x > 2 else -x, x=1.9, step=0.5)
+    found = line_minimum(lambda x: np.inf if x > 2 else -x, x=1.9, step=0.5, value=-1.9)
     assert found == 1.9
 
 

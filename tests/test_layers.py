@@ -46,7 +46,7 @@ MAY_IMPORT = {
     "_dask": {"_nystrom", "_geometry"},
     "_search": SOLVERS,
     "_problem": {"_distances", "_geometry", "theory", "_kernels", "_spectrum"},
-    "_auto": {"_problem", "_search", "_solvers"},
+    "_auto": {"_distances", "_problem", "_search", "_solvers"},
     "_selectors": {"_auto", "_problem", "_distances", "_bandwidth", "_search"},
     "_estimator": CORE | SCALE | {"diagnostics"},
     "_features": {"_landmarks", "_problem", "_selectors"},

@@ -24,7 +24,8 @@ def way(request, monkeypatch):
     """LAPACK at once, or panel by panel, with panels that divide the rows or not."""
     if request.param != "lapack":
         monkeypatch.setattr(_solvers, "LAPACK_ORDER", 1)
-        monkeypatch.setattr(_solvers, "PANEL", int(request.param.split()[-1]))
+        for panel in ("PANEL", "INVERSE_PANEL"):
+            monkeypatch.setattr(_solvers, panel, int(request.param.split()[-1]))
 
 
 def garbage_above(K):
@@ -86,7 +87,8 @@ class TestFactor:
 
 def test_panels_report_their_progress(system, monkeypatch):
     monkeypatch.setattr(_solvers, "LAPACK_ORDER", 1)
-    monkeypatch.setattr(_solvers, "PANEL", 12)
+    for panel in ("PANEL", "INVERSE_PANEL"):
+        monkeypatch.setattr(_solvers, panel, 12)
     done = []
     factor(system[0].copy(), 0.1, step=done.append)
     assert done == [12, 24, 30]
@@ -95,7 +97,8 @@ def test_panels_report_their_progress(system, monkeypatch):
 @pytest.mark.parametrize("order", [1, 10_000])
 def test_a_factorisation_takes_no_second_matrix(rng, monkeypatch, order):
     monkeypatch.setattr(_solvers, "LAPACK_ORDER", order)
-    monkeypatch.setattr(_solvers, "PANEL", 16)
+    for panel in ("PANEL", "INVERSE_PANEL"):
+        monkeypatch.setattr(_solvers, panel, 16)
     K = np.eye(600) + 0.1
     tracemalloc.start()
     A = factor(K, 1e-3)

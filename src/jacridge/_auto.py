@@ -12,11 +12,12 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from ._checks import Array
+from ._distances import blas_for
 from ._problem import Problem
 from ._search import CRITERIA, Surface, best_lambdas, surface, vertex
 from ._solvers import factor
 
-FIRST_ROWS = 500
+FIRST_ROWS = 400
 FIRST_SIGMAS = 10
 # The bottom is looked for on all rows up to this number, then on as many of them.
 LAST_ROWS = 3000
@@ -73,31 +74,42 @@ def _along_valley(
 
     sigmas = found.best()[0] * carried * LAST_SIGMAS
     values = np.array([objective(sigma, lam_at(sigma)) for sigma in sigmas])
-    sigma = vertex(sigmas, values, int(np.argmin(values)))
-    lam = lam_at(sigma)
-    if isinstance(part.alpha, str):
-        low, high = part.lams[[0, -1]]
-        lam = line_minimum(lambda v: objective(sigma, min(max(v, low), high)), lam, LAST_STEP)
-        lam = min(max(lam, low), high)
-    return sigma, np.array([lam])
+    best = int(np.argmin(values))
+    sigma = vertex(sigmas, values, best)
+    if not isinstance(part.alpha, str):
+        return sigma, np.array([part.lam])
+    # The penalty is looked for at the best bandwidth known, where one value is there already.
+    low, high = part.lams[[0, -1]]
+    beside = lam_at(sigmas[best])
+    lam = line_minimum(
+        lambda v: objective(sigmas[best], min(max(v, low), high)), beside, LAST_STEP, values[best]
+    )
+    lam = lam / beside * lam_at(sigma)
+    return sigma, np.array([min(max(lam, low), high)])
 
 
 def _objective(part: Problem, criterion: str) -> Callable[[float, float], float]:
     y, w = part.targets, part.w
 
     def objective(sigma: float, lam: float) -> float:
-        try:
-            A = factor(part.pairs.kernel(sigma), lam / w)
-        except LinAlgError:
-            return np.inf
-        return float(CRITERIA[criterion](A, y, w, lam)[0])
+        with blas_for(len(w)):
+            try:
+                A = factor(part.pairs.kernel(sigma), lam / w)
+            except LinAlgError:
+                return np.inf
+            return float(CRITERIA[criterion](A, y, w, lam)[0])
 
     return objective
 
 
-def line_minimum(f: Callable[[float], float], x: float, step: float, moves: int = 5) -> float:
-    """Minimum of f along log x: downhill by steps, then the parabola of the last three points."""
-    values: dict[int, float] = {}
+def line_minimum(
+    f: Callable[[float], float], x: float, step: float, value: float, moves: int = 5
+) -> float:
+    """Minimum of f along log x: downhill by steps, then the parabola of the last three points.
+
+    `value` is f(x).
+    """
+    values = {0: value}
 
     def at(i: int) -> float:
         if i not in values:

@@ -19,6 +19,7 @@ from ._checks import Array
 # matrices are factored by panels of this many columns, where all large products are gemm.
 LAPACK_ORDER = 8192
 PANEL = 1024
+INVERSE_PANEL = 384
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ class Factor:
         """Diagonal of A^-1: column sums of squares of L^-1, made panel by panel."""
         n = len(self.L)
         diagonal = np.empty(n)
-        for start in range(0, n, PANEL):
-            T = self._inverse_columns(start, min(start + PANEL, n))
+        for start in range(0, n, INVERSE_PANEL):
+            T = self._inverse_columns(start, min(start + INVERSE_PANEL, n))
             diagonal[start : start + T.shape[1]] = np.einsum("ij,ij->j", T, T)
         return diagonal
 
@@ -56,8 +57,8 @@ class Factor:
         n, size = len(self.L), stop - start
         T = np.zeros((n - start, size))
         T[:size] = np.eye(size)
-        for i in range(start, n, PANEL):
-            j = min(i + PANEL, n)
+        for i in range(start, n, INVERSE_PANEL):
+            j = min(i + INVERSE_PANEL, n)
             rows = slice(i - start, j - start)
             T[rows] -= self.L[i:j, start:i] @ T[: i - start]
             T[rows] = _solve_corner(self.L[i:j, i:j], T[rows])
