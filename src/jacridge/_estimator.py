@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from ._checks import (
     check_rows,
     check_weights,
 )
+from ._dask import dask_array, dask_rows, is_dask, lazy_rows
 from ._distances import METRICS, row_blocks, rows_per_block
 from ._kernels import kernel_block, kernel_product, kernel_slopes
 from ._landmarks import CANDIDATES, LANDMARKS, landmark_number
@@ -124,6 +127,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X : array of shape (n_samples, n_features)
             Also a memory map, which is read in blocks, or ``jacridge.parquet.ParquetFiles``; then
             y and sample_weight are names of columns.
+            A Dask array or data frame is fitted by solver "nystrom", block by block where its
+            blocks are; persist it first if it fits into the memory of the workers.
         y : array of shape (n_samples,) or (n_samples, n_targets)
         sample_weight : array of shape (n_samples,), optional
             A weight of zero removes a row, a weight of two counts it twice.
@@ -134,6 +139,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         if isinstance(X, ParquetFiles):
             return self._fit_files(X, y, sample_weight)
+        if is_dask(X):
+            return self._fit_dask(X, y, sample_weight)
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         y = y.astype(np.float64)
         check_choice("metric", self.metric, METRICS)
@@ -213,9 +220,34 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
         return solver
 
+    def _fit_dask(self, X, y, sample_weight):
+        """Fit to the rows of Dask arrays, which stay where they are."""
+        if y is None:
+            raise ValueError("`y` must be given: a fit requires y to be passed, got None.")
+        if check_choice("solver", self.solver, SOLVERS) not in ("auto", "nystrom"):
+            raise ValueError(
+                f'`solver` must be "auto" or "nystrom" for Dask arrays, got "{self.solver}". '
+                "Bring the rows into memory with X.compute() for others."
+            )
+        if check_choice("metric", self.metric, METRICS) == "precomputed":
+            raise ValueError(
+                '`metric` must be "euclidean" or "geodesic" for Dask arrays, got "precomputed".'
+            )
+        rows = dask_rows(X, y, sample_weight, self.metric)
+        self._check_features(X, reset=True)
+        self.solver_ = "nystrom"
+        return self._fit_rows(rows, one_target=np.ndim(y) == 1)
+
+    def _check_features(self, X, *, reset):
+        """Number and names of the features of Dask rows, of which no value is looked at."""
+        shown = X._meta if hasattr(X, "to_dask_array") else X
+        validate_data(self, shown, reset=reset, skip_check_array=True)
+
     def _fit_rows(self, rows, one_target):
         """Fit by passes over rows that come in blocks."""
         whole, rng = rows.total(survey), np.random.default_rng(self.random_state)
+        if whole.weight == 0:
+            raise ValueError("`sample_weight` must not be all zero, got zeros only.")
         mean = whole.mean if self.fit_intercept else np.zeros(len(whole.mean))
         sample, choose = sampled(rows, SAMPLE, rng), self._chooser(rows, rng)
         nystrom = Nystrom(rows, mean, bool(self.fit_intercept), sample, self.metric, choose)
@@ -285,7 +317,13 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_targets); or two of them
+            Dask arrays that are not computed yet, if X is one.
         """
+        if is_dask(X):
+            works = [self._light().predict]
+            works += [partial(_std_of, self._light(std=True))] if return_std else []
+            found = tuple(self._lazy(X, work) for work in works)
+            return found if return_std else found[0]
         if isinstance(X, ParquetFiles):
             check_is_fitted(self)
             rows = X.features_rows(list(self.feature_names_in_))
@@ -357,13 +395,15 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_features) or (n_samples, n_targets, n_features)
-            Per degree for the geodesic metric.
+            Per degree for the geodesic metric. A Dask array, not computed yet, if X is one.
         """
         if self.metric == "precomputed":
             raise ValueError(
                 'The Jacobian needs features, got metric="precomputed". '
                 "Fit on the features themselves."
             )
+        if is_dask(X):
+            return self._lazy(X, self._light().jacobian, self.n_features_in_)
         X = self._validate_new(X)
         return kernel_slopes(X, self.X_fit_, self.dual_coef_, self.bandwidth_, self.metric)
 
@@ -411,6 +451,22 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X = validate_data(self, X, dtype=np.float64, reset=False)
         check_new_rows(X, self.metric)
         return X
+
+    def _lazy(self, X, work, *shape):
+        """What `work` makes of the blocks of Dask rows, not computed yet."""
+        array = dask_array(X)
+        self._check_features(X, reset=False)
+        return lazy_rows(array, work, *self.dual_coef_.shape[1:], *shape)
+
+    def _light(self, *, std=False):
+        """A copy for blocks of rows, which have no names; what only errors need is left out."""
+        check_is_fitted(self)
+        light = copy(self)
+        light.__dict__.pop("feature_names_in_", None)
+        if not std:
+            light.__dict__.pop("_state", None)
+            light._model = light._nystrom = None
+        return light
 
     def _fitted_model(self):
         """The solved system, solved again after unpickling (it is n x n, and not pickled)."""
@@ -466,6 +522,10 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = tags.input_tags.positive_only = self.metric == "precomputed"
         return tags
+
+
+def _std_of(est, X):
+    return est.predict(X, return_std=True)[1]
 
 
 def _centred(sample, mean):

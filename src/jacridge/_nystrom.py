@@ -237,7 +237,8 @@ class NystromModel:
                 "Leave-one-out residuals need the training rows, which a pickled Nystrom model "
                 "does not hold. Ask for them before pickling, or fit again."
             )
-        return np.vstack(list(self.rows.each(self._loo_block)))
+        alone = replace(self, rows=None)  # what workers get has no need of the rows' source
+        return np.vstack(list(self.rows.each(alone._loo_block)))
 
     def _loo_block(self, X: Array, y: Array, w: Array | None) -> Array:
         parts = row_blocks(len(X), block_rows(len(self.phi.L)))

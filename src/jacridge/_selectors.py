@@ -23,6 +23,7 @@ from ._checks import (
     check_rows,
     check_targets,
 )
+from ._dask import dask_problem, is_dask
 from ._distances import METRICS
 from ._problem import Problem, mean_of
 from ._search import CRITERIA, best_lambdas, criterion_curve, minimise, minimise_near, surface
@@ -286,7 +287,11 @@ def select_bandwidth(
     ----------
     X : array of shape (n_samples, n_features)
         For ``metric="geodesic"`` latitude and longitude in degrees; for ``"precomputed"`` the
-        n x n matrix of distances (not a kernel).
+        n x n matrix of distances (not a kernel). Rows of a Dask array stay where they are: sizes,
+        variances and the largest distance are those of all rows; above 10,000 rows the pairs of
+        ``median`` and ``maxvar`` come from a sample of 10,000, the neighbours of
+        ``jacobian_median`` are those of sampled rows among all, and rules that solve use 2000
+        landmarks.
     y : array of shape (n_samples,) or (n_samples, n_targets), optional
         Only the rules that solve look at it: ``loo``, ``gcv``, ``mml`` and the seeded ones.
     rule : str or function of a Problem that returns sigma
@@ -315,15 +320,14 @@ def select_bandwidth(
     (0.004547, 1.0)
     """
     start = perf_counter()
-    X = check_rows(X, check_choice("metric", metric, METRICS))
-    problem = Problem(
-        X=X,
-        y=None if y is None else _centred(check_targets(y, X)),
+    make = dask_problem if is_dask(X) else _problem
+    problem = make(
+        X,
+        y,
+        check_choice("metric", metric, METRICS),
+        np.random.default_rng(random_state),
         alpha=check_alpha(alpha),
-        w=np.ones(len(X)),
-        metric=metric,
         grid=None if grid is None else check_positive("grid", grid),
-        rng=np.random.default_rng(random_state),
     )
     if not callable(rule):
         check_choice("rule", rule, RULES)
@@ -339,6 +343,13 @@ def select_bandwidth(
         spacing=problem.neighbour_spacing if median else problem.even_spacing,
         seconds=perf_counter() - start,
     )
+
+
+def _problem(X: Any, y: Any, metric: str, rng: np.random.Generator, **options: Any) -> Problem:
+    """The problem of rows in memory."""
+    X = check_rows(X, metric)
+    y = None if y is None else _centred(check_targets(y, X))
+    return Problem(X=X, y=y, w=np.ones(len(X)), metric=metric, rng=rng, **options)
 
 
 def _centred(y: Array) -> Array:

@@ -1,0 +1,275 @@
+"""Rows in Dask arrays: passes over blocks that stay on the workers, and lazy predictions.
+
+A pass sends its work (landmarks, a factor) to the workers once, and brings back what the work
+makes of each block, or only the sum. Blocks are made anew in each pass unless the caller has
+persisted them, so that data may be larger than the memory of all workers.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from ._checks import Array, check_metric_rows, check_range, check_weights, require
+from ._distances import one_blas_thread
+from ._landmarks import DEFAULT, distinct_rows
+from ._nystrom import Nystrom
+from ._problem import Problem
+from ._streams import Block, Indices, T, Work
+from ._survey import SAMPLE, SampledProblem, sampled, survey
+
+# Sums that one task adds up; blocks whose results are waited for at a time.
+FAN_IN = 8
+BATCH = 256
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask array or data frame; Dask is not imported to know it."""
+    return type(X).__module__.split(".")[0] == "dask" and hasattr(X, "dask")
+
+
+@dataclass(frozen=True)
+class DaskRows:
+    """Rows of Dask arrays: one task for each block that is not empty, and where it starts."""
+
+    blocks: Sequence[Any]
+    starts: Indices
+    n: int
+
+    def each(self, work: Work[T]) -> Iterator[T]:
+        """Results for all blocks, in order; few of them wait at any time."""
+        tasks = self._tasks(work)
+        for first in range(0, len(tasks), BATCH):
+            yield from _computed(tasks[first : first + BATCH])
+
+    def total(self, work: Work[Any]) -> Any:
+        """Sum of the results for all blocks, added up by the workers."""
+        delayed, parts = _delayed(), self._tasks(work)
+        while len(parts) > 1:
+            groups = range(0, len(parts), FAN_IN)
+            parts = [delayed(_added)(parts[first : first + FAN_IN]) for first in groups]
+        return _computed(parts)[0]
+
+    def take(self, indices: Indices) -> Block:
+        """The rows with these indices."""
+        order = np.argsort(indices, kind="stable")
+        asked = np.split(indices[order], np.searchsorted(indices[order], self.starts[1:]))
+        delayed, places = _delayed(), zip(self.blocks, self.starts, asked, strict=True)
+        tasks = [delayed(_taken)(block, i - start) for block, start, i in places if len(i)]
+        X, y, w = zip(*_computed(tasks), strict=True)
+        back = np.argsort(order)
+        some = None if w[0] is None else np.concatenate(w)[back]
+        return np.vstack(X)[back], np.vstack(y)[back], some
+
+    def _tasks(self, work: Work[T]) -> list[Any]:
+        shared = _shared(work)
+        return [_delayed()(_applied)(shared, block) for block in self.blocks]
+
+
+def dask_rows(X: Any, y: Any, w: Any, metric: str) -> DaskRows:
+    """Rows of X, of the targets y (or None) and of the weights w (or None), each checked."""
+    X = _known(dask_array(X))
+    if not X.shape[0]:
+        raise ValueError("`X` must have at least one row, got none.")
+    y, w = _beside("y", y, X), _beside("sample_weight", w, X)
+    given = [Z for Z in (X, y, w) if Z is not None]
+    given = list(require("dask", extra="dask").optimize(*given))
+    tasks = [iter(Z.to_delayed(optimize_graph=False).ravel()) for Z in given]
+    columns = [iter(()) if Z is None else tasks.pop(0) for Z in (X, y, w)]
+    blocks, starts, start = [], [], 0
+    for rows in X.chunks[0]:
+        X_block, y_block, w_block = (next(column, None) for column in columns)
+        shape = rows, X.shape[1], 0 if y is None else y.shape[1]
+        if rows:
+            block = _delayed()(_checked)(X_block, y_block, w_block, start, shape, metric)
+            blocks.append(block)
+            starts.append(start)
+        start += rows
+    return DaskRows(blocks, np.array(starts), start)
+
+
+def dask_problem(X: Any, y: Any, metric: str, rng: np.random.Generator, **options: Any) -> Problem:
+    """The problem of all rows: its X and y are a sample of them, all of them if they are few."""
+    rows = dask_rows(X, y, None, metric)
+    whole = rows.total(survey)
+    sample = sampled(rows, SAMPLE, rng)
+    spectra = None
+    if rows.n > SAMPLE and y is not None:
+        Z = distinct_rows(sample[0], DEFAULT, rng)
+        spectra = Nystrom(rows, whole.mean, True, sample, metric, lambda sigma: Z).spectrum
+    return SampledProblem(
+        X=sample[0],
+        y=None if y is None else sample[1] - whole.mean,
+        w=np.ones(len(sample[0])),
+        metric=metric,
+        rng=rng,
+        spectra=spectra,
+        rows=rows,
+        n_rows=rows.n,
+        weight=float(rows.n),
+        **options,
+    )
+
+
+def lazy_rows(X: Any, work: Callable[[Array], Array], *shape: int) -> Any:
+    """What `work` makes of each block of rows, of shape (n, *shape), not computed yet."""
+    X = X.rechunk({1: -1})
+    return X.map_blocks(
+        _made,
+        _shared(work),
+        shape,
+        dtype=np.float64,
+        meta=np.empty((0,) * (1 + len(shape))),
+        chunks=(X.chunks[0], *((size,) for size in shape)),
+        drop_axis=None if shape else 1,
+        new_axis=2 if len(shape) == 2 else None,
+    )
+
+
+def dask_array(X: Any) -> Any:
+    """X, a Dask array or data frame of numbers, as a Dask array with one chunk of columns."""
+    X = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
+    if X.ndim != 2:
+        raise ValueError(
+            f"`X` must have two dimensions, rows and columns, got {X.ndim}. "
+            "Reshape it with X[:, None] if it has one column."
+        )
+    _check_numbers("X", X)
+    return X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
+
+
+def _check_numbers(name: str, Z: Any) -> None:
+    if Z.dtype.kind not in "biuf":
+        raise TypeError(f"`{name}` must hold real numbers, got dtype {Z.dtype}.")
+
+
+def _known(Z: Any) -> Any:
+    """Z with known sizes of its chunks; the caller's array keeps its own."""
+    if not np.isnan(Z.shape).any():
+        return Z
+    with _clear_errors():
+        return Z.copy().compute_chunk_sizes()
+
+
+def _beside(name: str, Z: Any, X: Any) -> Any:
+    """Targets of two dimensions or weights of one, chunked as the rows of X; None stays None."""
+    if Z is None:
+        return None
+    if is_dask(Z):
+        Z = _known(Z.to_dask_array(lengths=True) if hasattr(Z, "to_dask_array") else Z)
+    else:
+        Z = require("dask.array", extra="dask").from_array(np.asarray(Z), chunks=-1)
+    _check_numbers(name, Z)
+    if Z.ndim not in ((1, 2) if name == "y" else (1,)) or Z.shape[0] != X.shape[0]:
+        raise ValueError(
+            f"`{name}` must have one entry for each of the {X.shape[0]} rows of `X`, got shape "
+            f"{Z.shape}."
+        )
+    Z = Z[:, None] if Z.ndim == 1 and name == "y" else Z
+    return Z.rechunk((X.chunks[0], -1)[: Z.ndim])
+
+
+def _delayed() -> Any:
+    return require("dask", extra="dask").delayed
+
+
+def _shared(work: Any) -> Any:
+    """A task that makes the work on a worker; other workers get it from there."""
+    pack = require("cloudpickle", extra="dask").dumps
+    return _delayed()(pickle.loads)(pack(work))
+
+
+def _computed(tasks: Sequence[Any]) -> Any:
+    dask = require("dask", extra="dask")
+    # Dask warns of large graphs: ours hold the work, which has to be sent, and once.
+    quiet = dask.config.set({"distributed.admin.large-graph-warning-threshold": 1e12})
+    # One BLAS thread in each thread of Dask's.
+    with one_blas_thread(), quiet, _clear_errors():
+        return dask.compute(*tasks)
+
+
+@contextmanager
+def _clear_errors() -> Iterator[None]:
+    """What goes wrong with the cluster, not with the rows, in words."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ == "KilledWorker":
+            raise MemoryError(
+                f"A task was given up, as each worker that took it died: {error} Most likely the "
+                "workers have too little memory. Use smaller chunks (X.rechunk), fewer landmarks, "
+                "or workers with more memory."
+            ) from error
+        address = _lost_scheduler()
+        if address is not None:
+            raise ConnectionError(
+                f"The Dask scheduler at {address} must answer, got no connection. "
+                "Start it again, connect a new Client to it, and call this again."
+            ) from error
+        raise
+
+
+def _lost_scheduler() -> str | None:
+    """Address of the scheduler of the current client, if the connection to it is lost."""
+    distributed = sys.modules.get("distributed")
+    try:
+        client = distributed.default_client() if distributed else None
+    except ValueError:
+        return None
+    if client is None or client.status == "running":
+        return None
+    return str(client.scheduler.address if client.scheduler else client)
+
+
+def _checked(X: Any, y: Any, w: Any, start: int, shape: tuple[int, int, int], metric: str) -> Block:
+    """A block as doubles, or an error that says in which rows the fault is."""
+    rows, p, k = shape
+    y = np.empty((rows, 0)) if y is None else y
+    X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    where = f"rows {start} to {start + rows - 1}"
+    for name, Z, wanted in (("X", X, (rows, p)), ("y", y, (rows, k))):
+        if Z.shape != wanted:
+            raise ValueError(
+                f"`{name}` must have blocks of the shape that its chunks say, {wanted} for "
+                f"{where}, got {Z.shape}."
+            )
+        if not np.isfinite(Z).all():
+            bad = int(np.argmin(np.isfinite(Z).all(axis=1)))
+            what = "NaN" if np.isnan(Z[bad]).any() else "infinity"
+            raise ValueError(
+                f"`{name}` must hold finite numbers, got {what} in row {start + bad}. "
+                "Fill in such values or leave the rows out first."
+            )
+        check_range(name, Z)
+    check_metric_rows(X, metric)
+    return X, y, None if w is None else _weights(w, X)
+
+
+def _weights(w: Any, X: Array) -> Array:
+    """Weights of a block, which may all be zero here."""
+    return np.zeros(len(X)) if not np.any(w) and len(w) == len(X) else check_weights(w, X)
+
+
+def _applied(work: Work[T], block: Block) -> T:
+    return work(*block)
+
+
+def _added(parts: Sequence[Any]) -> Any:
+    return reduce(add, parts)
+
+
+def _taken(block: Block, i: Indices) -> Block:
+    X, y, w = block
+    return X[i], y[i], None if w is None else w[i]
+
+
+def _made(X: Array, work: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
+    return work(X) if len(X) else np.empty((0, *shape))
