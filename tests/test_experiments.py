@@ -68,6 +68,25 @@ def test_published_mml_runs_to_the_largest_distance_when_the_determinant_underfl
     assert choice.sigma > 0.99 * choice.l_max
 
 
+def test_a_determinant_that_underflowed_is_not_made_again(rng, monkeypatch):
+    calls = []
+    parts = _rules._parts
+    monkeypatch.setattr(_rules, "_parts", lambda *args: calls.append(args) or parts(*args))
+    X = rng.uniform(size=(200, 1))
+    choice = _rules.choose("mml_published", X, np.sin(20 * X[:, 0]), 1e-3)
+    assert choice.sigma > 0.99 * choice.l_max
+    assert len(calls) < 5
+
+
+def test_the_determinant_falls_with_the_bandwidth(split):
+    """Oppenheim's inequality, on which the search above stops to make factors."""
+    log_dets = [
+        np.linalg.slogdet(plain_kernel(split.X, sigma) + 1e-3 * np.eye(80))[1]
+        for sigma in np.logspace(-2, 2, 30)
+    ]
+    assert np.all(np.diff(log_dets) <= 1e-9)
+
+
 def test_unit_mml_is_a_minimum_of_its_objective(split):
     sigma = _rules.choose("mml_unit", split.X, split.y, 0.1).sigma
     here, *nearby = (plain_mml(split, s * sigma, 0.1) for s in (1, 0.9, 1.1))

@@ -163,10 +163,24 @@ def _warm_up() -> None:
 
 
 def _published_objective(problem: Any) -> Criterion:
+    """y'A^-1 y + log(det(A)), which is -inf from the bandwidth on at which det(A) underflows.
+
+    By Oppenheim's inequality det(A) falls with sigma, as the kernel of a smaller bandwidth is that
+    of a larger one times, entry by entry, a third kernel. So once it is 0.0 it stays so, and the
+    rest of the search needs no factor. (On a sphere a third kernel need not be a kernel.)
+    """
+    zero_from = np.inf
+
     def objective(sigma: float) -> float:
+        nonlocal zero_from
+        if sigma >= zero_from:
+            return -np.inf
         quadratic, log_det = _parts(problem, sigma)
         # numpy.linalg.det is exp(log|A|), which is 0.0 below exp(-745): the log is then -inf.
-        return quadratic + float(np.log(np.exp(log_det)))
+        value = quadratic + float(np.log(np.exp(log_det)))
+        if value == -np.inf and problem.metric == "euclidean":
+            zero_from = sigma
+        return value
 
     return objective
 
