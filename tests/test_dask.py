@@ -258,3 +258,18 @@ def test_a_fit_outlives_a_worker_that_is_killed(cluster):
     timer.join()
     assert all(worker.pid != victim for worker in local.workers.values())
     np.testing.assert_allclose(ours.predict(X[:99]), known.predict(X[:99]), rtol=1e-8)
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_gone_is_named():
+    distributed = pytest.importorskip("distributed")
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
+        local = distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None)
+        client = distributed.Client(local.scheduler_address)
+        address = local.scheduler_address
+        local.close()
+        try:
+            with pytest.raises(ConnectionError, match=address):
+                nystrom().fit(made_on_workers(2, 500), np.zeros(1000))
+        finally:
+            client.close()

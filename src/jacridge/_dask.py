@@ -199,17 +199,18 @@ def _computed(tasks: Sequence[Any]) -> Any:
 @contextmanager
 def _clear_errors() -> Iterator[None]:
     """What goes wrong with the cluster, not with the rows, in words."""
+    client = _client()
+    address = client.scheduler.address if client is not None and client.scheduler else client
     try:
         yield
-    except Exception as error:
+    except BaseException as error:  # tasks that are cancelled raise no Exception
         if type(error).__name__ == "KilledWorker":
             raise MemoryError(
                 f"A task was given up, as each worker that took it died: {error} Most likely the "
                 "workers have too little memory. Use smaller chunks (X.rechunk), fewer landmarks, "
                 "or workers with more memory."
             ) from error
-        address = _lost_scheduler()
-        if address is not None:
+        if client is not None and client.status != "running":
             raise ConnectionError(
                 f"The Dask scheduler at {address} must answer, got no connection. "
                 "Start it again, connect a new Client to it, and call this again."
@@ -217,16 +218,13 @@ def _clear_errors() -> Iterator[None]:
         raise
 
 
-def _lost_scheduler() -> str | None:
-    """Address of the scheduler of the current client, if the connection to it is lost."""
+def _client() -> Any:
+    """The current client of a cluster, or None; one that has given up is current no more."""
     distributed = sys.modules.get("distributed")
     try:
-        client = distributed.default_client() if distributed else None
+        return distributed.default_client() if distributed else None
     except ValueError:
         return None
-    if client is None or client.status == "running":
-        return None
-    return str(client.scheduler.address if client.scheduler else client)
 
 
 def _checked(X: Any, y: Any, w: Any, start: int, shape: tuple[int, int, int], metric: str) -> Block:
