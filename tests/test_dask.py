@@ -1,6 +1,8 @@
 """Dask arrays give what NumPy arrays give, whatever the chunks, on threads and on a cluster."""
 
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -273,3 +275,17 @@ def test_a_scheduler_that_is_gone_is_named():
                 nystrom().fit(made_on_workers(2, 500), np.zeros(1000))
         finally:
             client.close()
+
+
+@pytest.mark.slow
+def test_a_fresh_process_without_a_client_fits_and_keeps_dask_s_settings():
+    """The first pass imports `distributed`; its defaults must outlive that pass."""
+    code = (
+        "import dask, dask.array as da; from jacridge import JacobianKernelRidge;"
+        "X = da.random.default_rng(0).normal(size=(300, 2), chunks=100);"
+        "est = JacobianKernelRidge('scale', n_landmarks=20).fit(X, X[:, 0]);"
+        "print(est.predict(X).compute().shape);"
+        "import distributed; dask.config.get('distributed.comm.timeouts.connect')"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (run.returncode, run.stdout) == (0, "(300,)\n"), run.stderr

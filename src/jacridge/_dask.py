@@ -189,8 +189,10 @@ def _shared(work: Any) -> Any:
 
 def _computed(tasks: Sequence[Any]) -> Any:
     dask = require("dask", extra="dask")
-    # Dask warns of large graphs: ours hold the work, which has to be sent, and once.
-    quiet = dask.config.set({"distributed.admin.large-graph-warning-threshold": 1e12})
+    # Dask warns of large graphs: ours hold the work, which has to be sent, and once. A setting
+    # made before `distributed` is imported would take that package's defaults away on leaving.
+    settings = {"distributed.admin.large-graph-warning-threshold": 1e12}
+    quiet = dask.config.set(settings if "distributed" in sys.modules else {})
     # One BLAS thread in each thread of Dask's.
     with one_blas_thread(), quiet, _clear_errors():
         return dask.compute(*tasks)
