@@ -14,8 +14,8 @@ from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler
 
 import jacridge
-from jacridge._options import SOLVERS
 from jacridge.cli import main
+from jacridge.cli._options import SOLVERS
 
 HEADER = "height,width,colour,weight"
 
@@ -441,6 +441,7 @@ def test_wrong_use_ends_with_code_2(run, boxes, model, tmp_path, args, message):
         ),
         (("fit", "{boxes}", "-t", "weight", "-o", "{folder}"), "Is a directory"),
         (("fit", "{boxes}", "-t", "weight", "-o", "m", "-r", "-1"), "`bandwidth` must be"),
+        (("predict", "{model}", "{holes}"), "must hold a row without missing values, got none"),
         (("predict", "{boxes}", "{boxes}"), "must be a whole file written by `jacridge fit`"),
         (("predict", "{model}", "{words}"), "`height` must hold numbers, got 'tall' in row 1"),
     ],
@@ -449,7 +450,8 @@ def test_a_failure_ends_with_code_1(run, boxes, model, tmp_path, args, message):
     (tmp_path / "two.csv").write_text("x,y\n1,2\n3,4\n")
     (tmp_path / "equal.csv").write_text("x,y\n" + "1,2\n" * 9)
     (tmp_path / "words.csv").write_text("height,width,colour\ntall,1,red\n")
-    names = {name: tmp_path / f"{name}.csv" for name in ("two", "equal", "words")}
+    (tmp_path / "holes.csv").write_text("height,width,colour\n,1,red\n2,,red\n")
+    names = {name: tmp_path / f"{name}.csv" for name in ("two", "equal", "words", "holes")}
     names |= {"boxes": boxes, "model": model, "folder": tmp_path}
     code, out, err = run(*(arg.format(**names) for arg in args))
     assert (code, out) == (1, "")
@@ -465,14 +467,14 @@ def test_a_fit_that_fails_leaves_no_model(run, tmp_path):
 
 
 def test_an_unforeseen_error_is_one_line_and_the_way_to_see_more(run, boxes, monkeypatch):
-    monkeypatch.setattr("jacridge.cli.select_bandwidth", lambda *_, **__: {}["lost"])
+    monkeypatch.setattr("jacridge.cli._rules.select_bandwidth", lambda *_, **__: {}["lost"])
     code, _, err = run("select", boxes, "-t", "weight", "--drop", "colour")
     assert code == 1
     assert err == "Error: KeyError: 'lost'. Set JACRIDGE_DEBUG=1 to see where.\n"
 
 
 def test_debugging_shows_the_error_itself(boxes, monkeypatch):
-    monkeypatch.setattr("jacridge.cli.select_bandwidth", lambda *_, **__: {}["lost"])
+    monkeypatch.setattr("jacridge.cli._rules.select_bandwidth", lambda *_, **__: {}["lost"])
     monkeypatch.setenv("JACRIDGE_DEBUG", "1")
     with pytest.raises(KeyError, match="lost"):
         main(["select", str(boxes), "-t", "weight", "--drop", "colour"])

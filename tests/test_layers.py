@@ -15,17 +15,6 @@ SCALE = {"_landmarks", "_streams", "_nystrom", "_pcg", "_survey", "_dask", "parq
 CORE = SOLVERS | {"theory", "_geometry", "_problem", "_search", "_auto", "_selectors", "_dask"}
 # The public names of `jacridge` itself, and what stands beside them.
 DOORS = {"jacridge", "theory", "plots", "datasets", "diagnostics"}
-# What only the command needs.
-COMMAND = {
-    "_files",
-    "_tables",
-    "_columns",
-    "_model_file",
-    "_compare",
-    "_options",
-    "_terminal",
-    "_cli_paper",
-}
 
 # Room -> rooms it may import from; `_checks` is open to all.
 MAY_IMPORT = {
@@ -56,17 +45,10 @@ MAY_IMPORT = {
     "datasets": set(),
     "diagnostics": {"theory", "_geometry", "_problem", "_search"},
     "_files": set(),
-    "_tables": {"_files"},
-    "_columns": {"_tables"},
-    "_model_file": {"jacridge", "_files"},
-    "_compare": {"jacridge", "plots", "_files"},
-    "_terminal": set(),
     "report": DOORS | {"_curves", "_files"},
     "onnx": {"jacridge"},
     "experiments": DOORS | {"_files"},
-    "_options": {"jacridge"},
-    "_cli_paper": {"datasets", "experiments", "_options", "_terminal"},
-    "cli": DOORS | COMMAND | {"report", "experiments"},
+    "cli": DOORS | {"report", "experiments", "_files"},
 }
 
 

@@ -13,9 +13,9 @@ from threadpoolctl import threadpool_limits
 
 from jacridge import JacobianKernelRidge, select_bandwidth
 
-from ._checks import require
-from ._files import replaced
-from .plots import plot_rules
+from .._checks import require
+from .._files import replaced
+from ..plots import plot_rules
 
 TEST_SHARE = 0.35  # as in the paper
 FEW_ROWS = 2000

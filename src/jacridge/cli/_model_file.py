@@ -12,8 +12,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import jacridge
 
-from ._checks import require
-from ._files import replaced
+from .._checks import require
+from .._files import replaced
 
 FORMAT = "jacridge model 1"
 TRUSTED = frozenset(

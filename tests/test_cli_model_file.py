@@ -12,7 +12,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline
 
 from jacridge import JacobianKernelRidge
-from jacridge._model_file import (
+from jacridge.cli._model_file import (
     ModelFileError,
     SavedModel,
     columns_prepared,

@@ -5,8 +5,8 @@ import datetime
 import polars as pl
 import pytest
 
-from jacridge._columns import UnknownColumn, column_named, in_place, read_columns, read_rows
-from jacridge._tables import TableError
+from jacridge.cli._columns import UnknownColumn, column_named, in_place, read_columns, read_rows
+from jacridge.cli._tables import TableError
 
 CSV = """age,colour,height,weight
 1,red,10,100

@@ -51,11 +51,14 @@ def read_rows(
     """Features and target of the complete rows of a table."""
     frame = read_frame(source, header=header)
     name = column_named(frame.columns, target)
-    chosen = _chosen(frame.columns, name, features, drop)
+    chosen = feature_columns(frame.columns, name, features, drop)
     frame = frame.select(_typed(frame[column]) for column in [*chosen, name])
     if frame.schema[name] != pl.Float64:
         text = _short(frame[name].drop_nulls()[0])
         raise TableError(f"The target `{name}` must hold numbers, got texts such as {text}.")
+    empty = [column.name for column in frame if column.null_count() == len(column)]
+    if empty:
+        raise TableError(f"A column must hold values, got none in {listed(empty)}.")
     complete = complete_rows(frame, strict=strict)
     if complete.is_empty():
         raise TableError(f"`{source}` must hold a row without missing values, got none.")
@@ -84,9 +87,6 @@ def read_columns(
 
 def complete_rows(frame: pl.DataFrame, *, strict: bool) -> pl.DataFrame:
     """Rows without a missing value; a refusal where there are others and `strict` is set."""
-    empty = [column.name for column in frame if column.null_count() == len(column)]
-    if empty:
-        raise TableError(f"A column must hold values, got none in {listed(empty)}.")
     complete = frame.drop_nulls()
     n_missing = len(frame) - len(complete)
     if strict and n_missing:
@@ -117,7 +117,7 @@ def column_named(names: Sequence[str], wanted: str) -> str:
     raise UnknownColumn(f"`{wanted}` must be a column's name or position, got neither. {hint}")
 
 
-def _chosen(
+def feature_columns(
     names: Sequence[str], target: str, features: Sequence[str], drop: Sequence[str]
 ) -> list[str]:
     """The features: those asked for, or all but the target; without the dropped ones."""

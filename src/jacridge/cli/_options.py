@@ -1,4 +1,4 @@
-"""Options that several commands share, and what their values may be."""
+"""Options that several commands share, and what their values stand for."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -7,7 +7,11 @@ import typer
 
 from jacridge import RULES
 
+from ._columns import Rows, read_rows
+from ._terminal import note
+
 ALPHAS = ("loo", "gcv", "mml", "auto")
+ENGINES = ("memory", "dask")
 SOLVERS = ("auto", "exact", "nystrom", "pcg")
 
 FILE = "CSV, TSV, Parquet or Feather file, gzip too; a quoted pattern for several; - for stdin"
@@ -59,6 +63,15 @@ Landmarks = Annotated[
         show_default="grows with the rows",
     ),
 ]
+Engine = Annotated[str, typer.Option(metavar="ENGINE", help=f"{' or '.join(ENGINES)}.")]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Scheduler of a Dask cluster, such as tcp://host:8786.",
+        show_default="none: this process",
+    ),
+]
 Features = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMNS", help="Columns to use, joined by commas; if none, all others."),
@@ -108,8 +121,36 @@ def solver_of(text: str) -> str:
     return _one_of(text, SOLVERS, "--solver")
 
 
+def engine_of(text: str, scheduler: str | None) -> str:
+    """The name of an engine, if there is such an engine; only Dask has a scheduler."""
+    engine = _one_of(text, ENGINES, "--engine")
+    if scheduler is not None and engine != "dask":
+        raise typer.BadParameter("needs --engine dask.", param_hint="--scheduler")
+    return engine
+
+
 def _one_of(text: str, words: Sequence[str], option: str) -> str:
     if text not in words:
         known = ", ".join(words)
         raise typer.BadParameter(f"must be one of {known}, got '{text}'.", param_hint=option)
     return text
+
+
+def rows_of(
+    file: str,
+    target: str,
+    features: list[str] | None,
+    drop: list[str] | None,
+    strict: bool,
+    no_header: bool,
+) -> Rows:
+    """The complete rows of a table, with notes on what was done to it."""
+    rows = read_rows(
+        file, target, features=features or (), drop=drop or (), strict=strict, header=not no_header
+    )
+    if rows.n_dropped:
+        total = rows.n_dropped + len(rows.y)
+        note(f"{rows.n_dropped} of {total} rows have missing values and are left out.")
+    for name in rows.texts:
+        note(f"`{name}` holds {rows.X[name].n_unique()} categories and is one-hot encoded.")
+    return rows

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ._files import replaced
+from .._files import replaced
 
 SEPARATORS = ",;\t|"
 BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
