@@ -122,3 +122,9 @@ def test_a_coverage_must_lie_between_0_and_1(rng, coverage):
     est = JacobianKernelRidge().fit(*noisy(rng, 20))
     with pytest.raises(ValueError, match="`coverage` must be a finite number > 0 and < 1"):
         est.predict_interval(np.zeros((1, 3)), coverage=coverage)
+
+
+def test_a_penalty_of_zero_that_leaves_nothing_to_solve_is_an_error(rng):
+    X = np.repeat(rng.standard_normal((10, 2)), 3, axis=0)
+    with pytest.raises(np.linalg.LinAlgError, match="Give a larger `alpha`"):
+        select_bandwidth(X, rng.standard_normal(30), "auto", alpha=0)

@@ -190,3 +190,10 @@ def test_only_evenly_chosen_rows_of_a_large_matrix_are_looked_at(rng):
 
 def test_equal_rows_span_one_dimension():
     assert embedding_dimension(np.zeros((5, 5))) == 1
+
+
+@pytest.mark.parametrize("offset", [0.0, 3e3, 1e4])
+def test_rows_on_a_circle_anywhere_have_a_diameter(rng, offset):
+    angle = rng.uniform(0, 2 * np.pi, 800)
+    X = np.column_stack([np.cos(angle), np.sin(angle)]) + offset
+    assert diameter(X) == pytest.approx(pdist(X).max(), rel=1e-12)

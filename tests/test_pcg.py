@@ -92,6 +92,13 @@ def test_a_penalty_of_zero_is_refused(rng):
         JacobianKernelRidge(1.0, 0.0, solver="pcg").fit(*smooth(rng))
 
 
+def test_a_kernel_that_is_not_positive_definite_is_refused(rng):
+    X = np.column_stack([rng.uniform(-90, 90, 200), rng.uniform(-180, 180, 200)])
+    est = JacobianKernelRidge(8e6, metric="geodesic", solver="pcg", n_landmarks=10, random_state=0)
+    with pytest.raises(np.linalg.LinAlgError, match="must be positive definite for solver='pcg'"):
+        est.fit(X, rng.standard_normal(200))
+
+
 @parametrize_with_checks([JacobianKernelRidge(solver="pcg")])
 def test_scikit_learn_takes_it_for_an_estimator(estimator, check):
     check(estimator)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -120,9 +121,30 @@ def for_blocks(work: Callable[[slice], None], n: int, size: int) -> None:
             pass
 
 
-def one_blas_thread() -> Any:
-    """Context in which each of our threads has one BLAS thread, its own."""
-    return _blas().limit(limits=1, user_api="blas")
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Context in which each of our threads has one BLAS thread, its own.
+
+    The first that enters sets the limit and the last that leaves lifts it, so that contexts of
+    several threads may overlap.
+    """
+    global _users, _limit
+    with _lock:
+        if _users == 0:
+            _limit = _blas().limit(limits=1, user_api="blas")
+            _limit.__enter__()
+        _users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                _limit.__exit__(None, None, None)
+
+
+_lock, _users = Lock(), 0
+_limit: Any = None
 
 
 def blas_for(n: int) -> Any:

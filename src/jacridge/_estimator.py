@@ -97,6 +97,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """
 
     _nystrom: Any = None
+    _state: Any = None
 
     def __init__(
         self,
@@ -148,6 +149,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_range("y", y)
         w = check_weights(sample_weight, X)
         targets = y[:, None] if y.ndim == 1 else y
+        self._nystrom = self._state = None  # of an earlier fit
         self.solver_ = self._solver(len(X))
         if self.solver_ != "exact":
             rows = ArrayRows(X, targets, None if sample_weight is None else w)
@@ -283,7 +285,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "Parquet files are fitted by the Nystrom solver on features, got "
                 f'solver="{self.solver}", metric="{self.metric}".'
             )
-        rows = files.rows(y, weight)
+        rows = files.rows(y, weight, check_choice("metric", self.metric, METRICS))
         self.solver_, self.n_features_in_ = "nystrom", len(rows.features)
         self.feature_names_in_ = np.array(rows.features, dtype=object)
         return self._fit_rows(rows, one_target=isinstance(y, str))

@@ -85,6 +85,7 @@ def _outside_in(X: Array, r: Array, best: float) -> float:
     while start + 1 < len(X) and (r[start] + r[start + 1]) * margin > best:
         # Rows after `stop` cannot beat `best` even with the outermost row of the block.
         stop = int(np.searchsorted(-r, -(best - r[start]) * (1 - 1e-12), side="right"))
+        stop = max(stop, start + 2)  # on a sphere rounding alone decides
         block = slice(start, min(start + _block_rows(stop - start), stop))
         D2 = cdist(X[block], X[start:stop], "sqeuclidean")
         i, j = np.unravel_index(D2.argmax(), D2.shape)

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import LinAlgError
 
 from ._checks import Array
 from ._distances import one_blas_thread, processors, row_blocks, rows_per_block
@@ -65,7 +66,7 @@ def solve_pcg(
     Z, iterations, residual = conjugate_gradients(
         product, preconditioner(F, lam), root * (rows.y - mean)
     )
-    if residual > TOLERANCE:
+    if not residual <= TOLERANCE:
         warnings.warn(
             f"Conjugate gradients stopped after {iterations} iterations at a relative residual of "
             f"{residual:.2g}, tolerance {TOLERANCE:g}. Give more `n_landmarks` than "
@@ -92,7 +93,13 @@ def conjugate_gradients(
     done, residual = 0, 1.0 if B.any() else 0.0
     while residual > TOLERANCE and done < ITERATIONS:
         AP = product(P)
-        step = slope / np.maximum(np.einsum("ij,ij->j", P, AP), np.finfo(float).tiny)
+        curvature = np.einsum("ij,ij->j", P, AP)
+        if (curvature < 0).any():
+            raise LinAlgError(
+                "K + lambda I must be positive definite for solver='pcg', and is not. "
+                "Give a larger `alpha`, or solver='exact'."
+            )
+        step = slope / np.maximum(curvature, np.finfo(float).tiny)
         Z, R = Z + step * P, R - step * AP
         Q = precondition(R)
         last, slope = slope, np.einsum("ij,ij->j", R, Q)

@@ -159,6 +159,11 @@ class Surface:
         """One sigma for all targets, one lambda for each, between the grid's points."""
         curve = self.values.min(axis=1).mean(axis=1)
         i = int(np.argmin(curve))
+        if not np.isfinite(curve[i]):
+            raise LinAlgError(
+                "K + lambda I could not be solved with for any bandwidth from "
+                f"{self.sigmas.min():.3g} to {self.sigmas.max():.3g}. Give a larger `alpha`."
+            )
         return vertex(self.sigmas, curve, i), best_lambdas(self.lams, self.values[i])
 
 
@@ -193,5 +198,6 @@ def surface(
     Targets of different scale count alike: `loo` and `gcv` are divided by the mean square of
     each target.
     """
-    values = [_alike(getattr(spectra(sigma), name)(lams), scale, name) for sigma in sigmas]
-    return Surface(sigmas, lams, np.array(values))
+    with np.errstate(divide="ignore", invalid="ignore"):  # a penalty of zero may divide by zero
+        values = [_alike(getattr(spectra(sigma), name)(lams), scale, name) for sigma in sigmas]
+    return Surface(sigmas, lams, np.where(np.isfinite(values), values, np.inf))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ._checks import Array, check_range, require
+from ._checks import Array, check_metric_rows, check_range, require
 from ._distances import one_blas_thread, processors, row_blocks
 from ._streams import Block, Indices, T, Work, in_order
 
@@ -63,7 +63,9 @@ class ParquetFiles:
             raise FileNotFoundError(2, "No Parquet file matches this pattern", self.source)
         return paths
 
-    def rows(self, y: str | Sequence[str], weight: str | None = None) -> ParquetRows:
+    def rows(
+        self, y: str | Sequence[str], weight: str | None = None, metric: str = "euclidean"
+    ) -> ParquetRows:
         """The rows of all files, with the columns y as targets."""
         targets = [y] if isinstance(y, str) else list(y)
         used = {*targets, *([weight] if weight else [])}
@@ -72,7 +74,7 @@ class ParquetFiles:
         features = list(self.features or [name for name in known if name not in used])
         names = [*features, *targets, *([weight] if weight else [])]
         sizes = [_checked_size(path, names, paths[0]) for path in paths]
-        return ParquetRows(paths, sizes, features, targets, weight)
+        return ParquetRows(paths, sizes, features, targets, weight, metric)
 
     def features_rows(self, features: Sequence[str]) -> ParquetRows:
         """The rows of all files, without targets."""
@@ -90,6 +92,7 @@ class ParquetRows:
     features: list[str]
     targets: list[str]
     weight: str | None
+    metric: str = "euclidean"
 
     @property
     def n(self) -> int:
@@ -148,6 +151,11 @@ class ParquetRows:
             raise OSError(f"`{path}` has changed since the fit began. Nothing was fitted.")
         table = np.column_stack([_numbers(frame[name], name, path) for name in names])
         p, k = len(self.features), len(self.targets)
+        check_metric_rows(table[:, :p], self.metric)
+        if self.weight and table[:, -1].min(initial=0) < 0:
+            raise ValueError(
+                f"`{self.weight}` must hold weights >= 0, got {table[:, -1].min():g} in `{path}`."
+            )
         return table[:, :p], table[:, p : p + k], table[:, -1] if self.weight else None
 
 

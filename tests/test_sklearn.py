@@ -1,0 +1,62 @@
+"""scikit-learn takes the estimator for its own, whatever rule and metric it has."""
+
+import pickle
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from jacridge import JacobianKernelRidge
+
+
+@parametrize_with_checks(
+    [
+        JacobianKernelRidge(),
+        JacobianKernelRidge(solver="exact", alpha=0.1),
+        JacobianKernelRidge("scale", alpha="gcv"),
+        JacobianKernelRidge(metric="precomputed"),
+    ]
+)
+def test_scikit_learn_takes_it_for_an_estimator(estimator, check):
+    check(estimator)
+
+
+def smooth(rng, n=90):
+    X = rng.standard_normal((n, 2))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1]
+
+
+def test_it_works_inside_pipelines_and_searches(rng):
+    X, y = smooth(rng)
+    model = make_pipeline(StandardScaler(), JacobianKernelRidge())
+    name = "jacobiankernelridge__bandwidth"
+    search = GridSearchCV(model, {name: ["jacobian", "loo", 1.0]}, cv=3).fit(X, y)
+    assert search.best_score_ == max(search.cv_results_["mean_test_score"]) > 0.5
+
+
+def test_it_works_with_a_transformed_target_and_in_cross_validation(rng):
+    X, y = smooth(rng)
+    model = TransformedTargetRegressor(JacobianKernelRidge("loo"), func=np.exp, inverse_func=np.log)
+    assert cross_val_score(model, X, y, cv=3).mean() > 0.5
+
+
+def test_a_pickled_model_predicts_the_same_with_its_deviations(rng):
+    X, y = smooth(rng)
+    est = JacobianKernelRidge().fit(X, y)
+    back = pickle.loads(pickle.dumps(est))
+    for ours, theirs in zip(est.predict(X, return_std=True), back.predict(X, True), strict=True):
+        np.testing.assert_allclose(theirs, ours, rtol=1e-10)
+    np.testing.assert_allclose(back.loo_residuals_, est.loo_residuals_, rtol=1e-10)
+
+
+def test_a_fit_keeps_nothing_of_the_one_before(rng):
+    X, y = smooth(rng)
+    est = JacobianKernelRidge(solver="nystrom", n_landmarks=20).fit(X, y)
+    est.set_params(solver="exact").fit(X, y)
+    fresh = clone(est).fit(X, y)
+    assert est._nystrom is None
+    assert len(pickle.dumps(est)) == len(pickle.dumps(fresh))
