@@ -99,15 +99,25 @@ def minimise(objective: Callable[[float], float], low: float, high: float, point
     several.
     """
     grid = np.geomspace(low, high, points)
+    i, value = _lowest(objective, grid)
+    ends = grid[max(i - 1, 0)], grid[min(i + 1, points - 1)]
+    return _refined(objective, ends, float(grid[i]), value)
+
+
+def best_of(objective: Callable[[float], float], grid: Array) -> float:
+    """The bandwidth of a grid with the lowest value, the first of them if there are several."""
+    return float(grid[_lowest(objective, grid)[0]])
+
+
+def _lowest(objective: Callable[[float], float], grid: Array) -> tuple[int, float]:
     values = [objective(sigma) for sigma in grid]
-    best = int(np.argmin(values))
-    if not np.isfinite(values[best]):
+    i = int(np.argmin(values))
+    if not np.isfinite(values[i]):
         raise LinAlgError(
-            f"K + lambda I could not be factored for any bandwidth from {low:.3g} to {high:.3g}. "
-            "Give a larger `alpha`."
+            f"K + lambda I could not be factored for any bandwidth from {grid.min():.3g} to "
+            f"{grid.max():.3g}. Give a larger `alpha`."
         )
-    ends = grid[max(best - 1, 0)], grid[min(best + 1, points - 1)]
-    return _refined(objective, ends, float(grid[best]), values[best])
+    return i, values[i]
 
 
 def minimise_near(objective: Callable[[float], float], start: float) -> float:

@@ -26,7 +26,15 @@ from ._checks import (
 from ._dask import dask_problem, is_dask
 from ._distances import METRICS
 from ._problem import Problem, mean_of
-from ._search import CRITERIA, best_lambdas, criterion_curve, minimise, minimise_near, surface
+from ._search import (
+    CRITERIA,
+    best_lambdas,
+    best_of,
+    criterion_curve,
+    minimise,
+    minimise_near,
+    surface,
+)
 
 
 @dataclass(frozen=True)
@@ -166,8 +174,7 @@ def _search(criterion: str, ends: Callable[[Problem], tuple[float, float]], poin
             return _joint(problem, criterion, *ends(problem), points)
         objective = _objective(problem, criterion)
         if problem.grid is not None:
-            values = [objective(sigma) for sigma in problem.grid]
-            return Found(float(problem.grid[np.argmin(values)]), problem.lam)
+            return Found(best_of(objective, problem.grid), problem.lam)
         part = problem.thinned(COARSE_ROWS)
         sigma = minimise(_objective(part, criterion), *ends(part), points)
         if part is not problem:
@@ -191,7 +198,7 @@ def _objective(problem: Problem, criterion: str) -> Callable[[float], float]:
 
 def _joint(problem: Problem, criterion: str, low: float, high: float, points: int) -> Found:
     """Sigma and lambda together on a grid, one eigendecomposition for each sigma."""
-    sigmas = np.geomspace(low, high, points) if problem.grid is None else problem.grid
+    sigmas = np.geomspace(low, high, points) if problem.grid is None else np.unique(problem.grid)
     scale = (problem.targets**2).mean(axis=0)
     name = _criterion_of(problem, default=criterion)
     found = surface(problem.spectrum, scale, sigmas, problem.lams, name)
