@@ -57,12 +57,14 @@ def vincenty(x, z):
         cos_2m = cos_s - 2 * np.sin(u1) * np.sin(u2) / cos2_alpha if cos2_alpha > 1e-15 else 0.0
         c = f / 16 * cos2_alpha * (4 + f * (4 - 3 * cos2_alpha))
         inner = cos_2m + c * cos_s * (2 * cos_2m**2 - 1)
-        lam = turn + (1 - c) * f * sin_alpha * (s + c * sin_s * inner)
+        last, lam = lam, turn + (1 - c) * f * sin_alpha * (s + c * sin_s * inner)
+        if abs(lam - last) < 1e-15:
+            break
     u = cos2_alpha * (a**2 - b**2) / b**2
     big_a = 1 + u / 16384 * (4096 + u * (-768 + u * (320 - 175 * u)))
     big_b = u / 1024 * (256 + u * (-128 + u * (74 - 47 * u)))
-    last = big_b / 6 * cos_2m * (4 * sin_s**2 - 3) * (4 * cos_2m**2 - 3)
-    delta = big_b * sin_s * (cos_2m + big_b / 4 * (cos_s * (2 * cos_2m**2 - 1) - last))
+    third = big_b / 6 * cos_2m * (4 * sin_s**2 - 3) * (4 * cos_2m**2 - 3)
+    delta = big_b * sin_s * (cos_2m + big_b / 4 * (cos_s * (2 * cos_2m**2 - 1) - third))
     return b * big_a * (s - delta)
 
 
@@ -124,10 +126,13 @@ def gcv(K, y, lam):
 
 
 def mml(K, y, lam):
-    """Minus twice the log marginal likelihood at the best signal variance, no constants.
+    """Minus twice the log marginal likelihood at the best signal variance, no constants."""
+    A = K + lam * np.eye(len(K))
+    return len(y) * np.log(y @ np.linalg.inv(A) @ y / len(y)) + np.linalg.slogdet(A)[1]
 
-    By the inverse and the determinant at 50 digits, where neither underflows.
-    """
+
+def exact_mml(K, y, lam):
+    """The same by the solution and the determinant at 50 digits, where none underflows."""
     n = len(y)
     with mpmath.workdps(50):
         A = mpmath.matrix(K.tolist()) + mpmath.mpf(lam) * mpmath.eye(n)

@@ -42,6 +42,16 @@ def test_criteria_agree_with_loops(points, name, lam):
     np.testing.assert_allclose(found, expected, rtol=1e-8)
 
 
+def test_the_likelihood_is_right_where_the_determinant_underflows():
+    """With the published formula, log(det(A)), it is minus infinity here."""
+    X, y = np.linspace(0, 1, 40)[:, None], np.sin(np.arange(40.0))
+    K = naive.kernel(naive.distances(X, X), 0.5)
+    assert np.linalg.det(K + 1e-10 * np.eye(40)) == 0
+    found = criterion_curve("mml", Pairs(X), y[:, None], 1e-10, np.array([0.5]))[0]
+    # With a condition number of 1e11 five digits are left of the quadratic form.
+    assert found == pytest.approx(naive.exact_mml(K, y, 1e-10), rel=1e-5)
+
+
 def test_the_profiled_likelihood_is_scikit_learns_at_the_best_signal_variance(points):
     X, D, y = points
     A = naive.kernel(D, 0.3) + 0.01 * np.eye(12)

@@ -310,8 +310,8 @@ def select_bandwidth(
     grid : array of bandwidths, optional
         Where ``loo``, ``gcv`` and ``mml`` look; they search by themselves if it is not given.
     random_state : int, optional
-        Only ``median``, ``maxvar`` (above 2000 rows) and ``jacobian_median`` (above 50,000)
-        look at random samples.
+        Only ``auto`` (above 500 rows), the other rules that solve (above 1000), ``median`` and
+        ``maxvar`` (above 2000) and ``jacobian_median`` (above 50,000) look at random samples.
 
     Returns
     -------
