@@ -354,10 +354,10 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Prediction intervals for new observations, by the jackknife+.
 
         The interval at x goes from a low quantile of the predictions at x less the size of the
-        residual, over all models that leave one row out, to a high quantile of their sum. Its
-        coverage is proven to be at least 2 coverage - 1 whatever the noise, and is close to
-        `coverage` in practice. All leave-one-out models come from one factorisation; bandwidth
-        and penalty are held fixed.
+        residual, over all models that leave one row out, to a high quantile of their sum. For a
+        bandwidth and penalty fixed beforehand its coverage is proven to be at least
+        2 coverage - 1 whatever the noise. All leave-one-out models come from one factorisation;
+        bandwidth and penalty are held fixed, also where the same rows chose them.
 
         Parameters
         ----------
