@@ -297,10 +297,10 @@ def select_bandwidth(
         n x n matrix of distances (not a kernel). Rows of a Dask array stay where they are: sizes,
         variances and the largest distance are those of all rows; above 10,000 rows the pairs of
         ``median`` and ``maxvar`` come from a sample of 10,000, the neighbours of
-        ``jacobian_median`` are those of sampled rows among all, and rules that solve use 2000
+        ``jacobian_median`` are those of sampled rows among all, and rules that solve use
         landmarks.
     y : array of shape (n_samples,) or (n_samples, n_targets), optional
-        Only the rules that solve look at it: ``loo``, ``gcv``, ``mml`` and the seeded ones.
+        Only the rules that solve look at it: ``loo``, ``gcv``, ``mml``, the seeded ones, ``auto``.
     rule : str or function of a Problem that returns sigma
         One of ``jacridge.RULES``.
     alpha : float or {"loo", "gcv", "mml", "auto"}
@@ -308,9 +308,10 @@ def select_bandwidth(
         bandwidth, which needs y.
     metric : {"euclidean", "geodesic", "precomputed"}
     grid : array of bandwidths, optional
-        Where ``loo``, ``gcv`` and ``mml`` look; they search by themselves if it is not given.
+        Where ``loo``, ``gcv``, ``mml`` and the seeded rules look; they search by themselves if it
+        is not given. Other rules do not look at it.
     random_state : int, optional
-        Only ``auto`` (above 500 rows), the other rules that solve (above 1000), ``median`` and
+        Only ``auto`` (above 400 rows), the other rules that solve (above 1000), ``median`` and
         ``maxvar`` (above 2000) and ``jacobian_median`` (above 50,000) look at random samples.
 
     Returns

@@ -139,7 +139,7 @@ def _ridge_findings(
     above = largest > threshold
     sentence = (
         "The penalty is above 2 n exp(-3/2): the approximate Jacobian norm has no minimum, "
-        "the bandwidth is that at the threshold."
+        "a Jacobian bandwidth is that at the threshold."
         if above
         else "The approximate Jacobian norm has a minimum at this penalty."
     )

@@ -120,7 +120,9 @@ def predict(
         str | None,
         typer.Option("--output", "-o", metavar="FILE", help="File to write; else CSV on stdout."),
     ] = None,
-    std: Annotated[bool, typer.Option("--std", help="Add the standard deviation of the function, without the noise: see --interval.")] = False,
+    std: Annotated[
+        bool, typer.Option("--std", help="Add the standard deviation, noise left out.")
+    ] = False,
     interval: Annotated[
         float | None,
         typer.Option(metavar="COVERAGE", help="Add an interval with this coverage, such as 0.9."),
