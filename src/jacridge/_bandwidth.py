@@ -8,6 +8,9 @@ from scipy.optimize import minimize_scalar
 from ._checks import Array
 from .theory import sigma_0
 
+# Squared distances below are those of equal rows.
+TINY = 1e-300
+
 
 def jacobian_bandwidth(n: float, spacing: float, lam: float) -> float:
     """sigma_0 of Proposition 1; for lam above the threshold the value at the threshold."""
@@ -39,13 +42,14 @@ def maxvar_bandwidth(pair_D2: Array, weights: Array | None = None) -> float:
 
     It is zero where all rows are equal. Weights say how often each pair occurs.
     """
-    positive = pair_D2[pair_D2 > 0]
+    positive = pair_D2[pair_D2 > TINY]
     if not positive.size:
         return 0.0
     low, high = 0.5 * np.log(positive.min()) - 1, 0.5 * np.log(positive.max()) + 1
 
     def variance(log_sigma: float) -> float:
-        k = np.exp(pair_D2 * (-0.5 * np.exp(-2 * log_sigma)))
+        with np.errstate(over="ignore"):  # pairs very far apart: the kernel is 0
+            k = np.exp(pair_D2 * (-0.5 * np.exp(-2 * log_sigma)))
         return float(k.var() if weights is None else np.cov(k, aweights=weights, ddof=0))
 
     grid = np.linspace(low, high, 25)

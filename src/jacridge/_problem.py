@@ -124,19 +124,21 @@ class Problem:
             )
         return l_max
 
-    def check_size(self) -> None:
-        """Refuse fewer rows than a rule can say anything of."""
+    def check_rows(self) -> None:
+        """Refuse rows that no rule can say anything of: fewer than three, or all equal."""
         if self.n <= 2:
             raise ValueError(
                 f"The spacing of points needs n_samples >= 3, got n_samples={self.n:g}"
                 f"{'' if len(self.w) == self.n else ' as the sum of the weights'}. "
                 "Pass a number as `bandwidth` instead."
             )
+        if (self.X[-1] == self.X[0]).all() and (self.X[0] == self.X).all():
+            _ = self.l_max  # which says so
 
     @cached_property
     def even_spacing(self) -> float:
         """Distance of neighbours if the rows were spread evenly."""
-        self.check_size()
+        self.check_rows()
         return theory.even_spacing(self.n, self.p, self.l_max)
 
     @cached_property

@@ -243,7 +243,7 @@ def find(bandwidth: Any, problem: Problem, name: str = "bandwidth") -> Found:
     """What a number, a rule's name or a function of the problem stands for."""
     if isinstance(bandwidth, str):
         check_choice(name, bandwidth, RULES)
-        problem.check_size()
+        problem.check_rows()
     if problem.y is not None and len(problem.y) > 1 and not problem.y.any():
         return _find_without_y(bandwidth, problem)
     if isinstance(bandwidth, str):
