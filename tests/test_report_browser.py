@@ -194,7 +194,7 @@ def test_texts_can_be_read_in_light_and_in_dark(visit, scheme, selector):
 def test_the_charts_are_drawn_anew_when_the_window_changes(visit):
     page = visit("curve.html")
     page.set_viewport_size({"width": 360, "height": 800})
-    page.wait_for_function("document.querySelector('#loo svg').viewBox.baseVal.width < 340")
+    page.wait_for_function("document.querySelector('#loo svg')?.viewBox.baseVal.width < 340")
 
 
 def test_code_can_be_copied(visit):
