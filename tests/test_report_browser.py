@@ -194,7 +194,8 @@ def test_texts_can_be_read_in_light_and_in_dark(visit, scheme, selector):
 def test_the_charts_are_drawn_anew_when_the_window_changes(visit):
     page = visit("curve.html")
     page.set_viewport_size({"width": 360, "height": 800})
-    page.wait_for_function("document.querySelector('#loo svg')?.viewBox.baseVal.width < 340")
+    drawn_narrow = page.locator("#loo svg[viewBox^='0 0 3'], #loo svg[viewBox^='0 0 2']")
+    drawn_narrow.wait_for()
 
 
 def test_code_can_be_copied(visit):
@@ -202,7 +203,7 @@ def test_code_can_be_copied(visit):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     block = page.locator(".code").first
     block.locator("button").click()
-    page.wait_for_function("document.querySelector('.code button').textContent === 'Copied'")
+    block.get_by_role("button", name="Copied", exact=True).wait_for()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == block.locator("pre").inner_text()
     assert "JacobianKernelRidge" in copied
