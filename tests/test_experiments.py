@@ -8,6 +8,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from jacridge import datasets, select_bandwidth
+from jacridge._distances import geodesic_distances, metres_per_degree
 from jacridge.datasets import Split
 from jacridge.experiments import (
     EXPERIMENTS,
@@ -96,8 +97,10 @@ def test_unit_mml_is_a_minimum_of_its_objective(split):
 @pytest.mark.parametrize("rule", ["loo", "gcv"])
 def test_the_survey_chooses_what_the_package_chooses(split, rule):
     grid = _rules.authors_grid(select_bandwidth(split.X).l_max, 10)
-    rows = {row["rule"]: row for row in _survey.survey(split.X, split.y, 1e-3, grid)}
-    assert rows[rule]["sigma"] == select_bandwidth(split.X, split.y, rule, grid=grid).sigma
+    rows = {row["rule"]: row for row in _survey.survey(split, 1e-3, grid)}
+    sigma = select_bandwidth(split.X, split.y, rule, grid=grid).sigma
+    assert rows[rule]["sigma"] == sigma
+    assert rows[rule]["r2"] == pytest.approx(_rules.r2_on_test(split, sigma, 1e-3), rel=1e-9)
 
 
 @pytest.mark.parametrize("sigma", [0.7, 0.02])
@@ -122,7 +125,7 @@ def test_the_survey_has_the_values_of_the_formulas(split, sigma):
 
 def test_the_survey_refines_the_profiled_likelihood(split):
     grid = _rules.authors_grid(select_bandwidth(split.X).l_max, 10)
-    rows = {row["rule"]: row for row in _survey.survey(split.X, split.y, 1e-3, grid)}
+    rows = {row["rule"]: row for row in _survey.survey(split, 1e-3, grid)}
     best = select_bandwidth(split.X, split.y, "mml").sigma
     assert rows["mml"]["sigma"] == pytest.approx(best, rel=0.05)  # both stop early
 
@@ -145,9 +148,9 @@ def test_the_jackknife_deviation_is_that_of_the_reference():
 def test_a_degree_is_as_long_as_pyproj_says():
     pytest.importorskip("pyproj")
     X = np.array([[46.0, 2.0], [46.0001, 2.0], [46.0, 2.0001]])
-    north, east = temperature.geodesic_metres(X[:1], X[1:])[0] / 1e-4
+    north, east = geodesic_distances(X[:1], X[1:])[0] / 1e-4
     # A chord of 1e-4 degrees stands for the derivative.
-    np.testing.assert_allclose(demo.metres_per_degree(X[:1, 0])[0], [north, east], rtol=1e-6)
+    np.testing.assert_allclose(metres_per_degree(X[:1, 0])[0], [north, east], rtol=1e-6)
 
 
 def test_coasts_and_borders_come_from_a_package():

@@ -47,7 +47,7 @@ MAY_IMPORT = {
     "_files": set(),
     "report": DOORS | {"_curves", "_files"},
     "onnx": {"jacridge"},
-    "experiments": DOORS | {"_files"},
+    "experiments": DOORS | {"_files", "_distances", "_geometry", "_kernels", "_search"},
     "cli": DOORS | {"report", "experiments", "_files"},
 }
 

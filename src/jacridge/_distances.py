@@ -87,16 +87,21 @@ def weighted_slopes(W: Array, X: Array, Z: Array, metric: str = "euclidean") -> 
 
 
 def _geodesic_slopes(W: Array, X: Array, Z: Array) -> Array:
-    """The same on WGS84: a geodesic of azimuth a grows by -M cos a per radian of latitude."""
+    """The same on WGS84: a geodesic of azimuth a grows by -cos a per metre to the north."""
     azimuth, _, metres = _geodesics(X, Z)
-    azimuth, latitude = np.radians(azimuth), np.radians(X[:, 0])
-    ellipsoid = require("pyproj", extra="geo").Geod(ellps="WGS84")
+    azimuth = np.radians(azimuth)
+    S = 2.0 * W * metres
+    to_north, to_east = (S * np.cos(azimuth)).sum(axis=1), (S * np.sin(azimuth)).sum(axis=1)
+    return -metres_per_degree(X[:, 0]) * np.column_stack([to_north, to_east])
+
+
+def metres_per_degree(latitude: Array) -> Array:
+    """Lengths of a degree of latitude and of longitude on WGS84, of shape (n, 2)."""
+    ellipsoid, latitude = require("pyproj", extra="geo").Geod(ellps="WGS84"), np.radians(latitude)
     bulge = 1.0 - ellipsoid.es * np.sin(latitude) ** 2
     north = ellipsoid.a * (1.0 - ellipsoid.es) / bulge**1.5
     east = ellipsoid.a / np.sqrt(bulge) * np.cos(latitude)
-    S = 2.0 * W * metres
-    to_north, to_east = (S * np.cos(azimuth)).sum(axis=1), (S * np.sin(azimuth)).sum(axis=1)
-    return -np.radians(np.column_stack([north * to_north, east * to_east]))
+    return np.asarray(np.radians(np.column_stack([north, east])))
 
 
 def row_blocks(n: int, size: int) -> Iterator[slice]:

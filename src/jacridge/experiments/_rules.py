@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError
 from scipy.optimize import minimize, minimize_scalar
 
 from jacridge import Choice, JacobianKernelRidge, select_bandwidth, theory
+from jacridge._search import minimise, system
 from jacridge.datasets import Split
 
 from ._table import Row
@@ -64,16 +65,8 @@ def jacobian_mml_published(problem: Any) -> float:
 
 
 def mml_unit(problem: Any) -> float:
-    """The marginal likelihood with unit signal variance, as published but with log|A| done right.
-
-    Minimises y'A^-1 y + log|A| over log sigma: the best of a grid, refined between neighbours.
-    """
-
-    def objective(sigma: float) -> float:
-        quadratic, log_det = _parts(problem, sigma)
-        return quadratic + log_det
-
-    return _minimise(objective, 1e-3 * problem.l_max, problem.l_max)
+    """The marginal likelihood with unit signal variance, with log|A| done right."""
+    return minimise(lambda s: sum(_parts(problem, s)), 1e-3 * problem.l_max, problem.l_max, 12)
 
 
 OURS: dict[str, Callable[[Any], float]] = {
@@ -186,28 +179,9 @@ def _published_objective(problem: Any) -> Criterion:
 
 
 def _parts(problem: Any, sigma: float) -> tuple[float, float]:
-    """y'A^-1 y and log|A| for A = K + lambda I."""
-    K = problem.pairs.kernel(sigma)  # in the lower triangle, diagonal included
-    K.flat[:: len(K) + 1] += problem.lam
+    """y'A^-1 y and log|A| for A = K + lambda I; infinite where A is not positive definite."""
     try:
-        # The lower triangle of K is the upper one of K.T, which LAPACK factors in place.
-        L = cho_factor(K.T, lower=False, overwrite_a=True, check_finite=False)
+        A = system(problem.pairs, sigma, problem.lam / problem.w)
     except LinAlgError:
-        return np.inf, np.nan
-    quadratic = np.vdot(problem.y, cho_solve(L, problem.y, check_finite=False))
-    return float(quadratic), float(2 * np.log(np.diagonal(L[0])).sum())
-
-
-def _minimise(objective: Criterion, low: float, high: float, points: int = 12) -> float:
-    """Minimum over log sigma: the best of a grid, refined between its neighbours."""
-    grid = np.linspace(np.log(low), np.log(high), points)
-    values = [objective(float(np.exp(s))) for s in grid]
-    best = int(np.nanargmin(values))
-    around = grid[max(best - 1, 0)], grid[min(best + 1, points - 1)]
-    found = minimize_scalar(
-        lambda s: objective(float(np.exp(s))),
-        bounds=around,
-        method="bounded",
-        options={"xatol": 0.01},
-    )
-    return float(np.exp(found.x if found.fun < values[best] else grid[best]))
+        return np.inf, 0.0
+    return float(np.vdot(problem.y, A.solve(problem.y))), A.log_determinant()

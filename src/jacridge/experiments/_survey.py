@@ -1,24 +1,26 @@
-"""All criteria of one large split from one Cholesky factor at each bandwidth.
+"""All criteria of one large split from one factor at each bandwidth.
 
 The rules `loo`, `gcv` and `mml` of the package factor K + lambda I for each rule and bandwidth.
 On the tables of the paper that is most of the time, so here they share factors: a factor is made
-once, and its seconds are counted for every rule that looks at it.
+once, and its seconds are counted for every rule that looks at it. The test rows are predicted
+with the dual coefficients that the search has found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_factor, cho_solve
-from scipy.linalg.lapack import dtrtri
 from scipy.optimize import minimize_scalar
+from sklearn.metrics import r2_score
 
 from jacridge import select_bandwidth
+from jacridge._kernels import kernel_product
+from jacridge._search import system
+from jacridge.datasets import Split
 
 from ._table import Row
 
@@ -29,18 +31,20 @@ RULES = ("loo", "gcv", "mml_unit", "mml")
 
 @dataclass(frozen=True)
 class Criteria:
-    """Values at one bandwidth, and the seconds of factor and inverse."""
+    """Values at one bandwidth, the solution there, and the seconds of factor and inverse."""
 
+    sigma: float
+    dual_coef: Array
+    loo: float
+    gcv: float
     mml_unit: float
     mml: float
     factor_seconds: float
-    loo: float = np.nan
-    gcv: float = np.nan
-    inverse_seconds: float = 0.0
+    inverse_seconds: float
 
 
-def survey(X: Array, y: Array, lam: float, grid: Array) -> list[Row]:
-    """Rows of rule, bandwidth and seconds: LOO and GCV on the grid, MML refined from it."""
+def survey(split: Split, lam: float, grid: Array) -> list[Row]:
+    """Rows of rule, bandwidth, seconds, test R2: LOO and GCV on the grid, MML refined from it."""
     rows: list[Row] = []
     start = perf_counter()
 
@@ -49,74 +53,56 @@ def survey(X: Array, y: Array, lam: float, grid: Array) -> list[Row]:
         setup = perf_counter() - start
         curve = [criteria(problem, sigma, inverse=True) for sigma in grid]
         for name in RULES:
-            sigma, seconds = _best(name, problem, grid, curve)
-            rows.append({"rule": name, "sigma": sigma, "seconds": setup + seconds})
+            best, seconds = _best(name, problem, curve)
+            found = {"sigma": best.sigma, "seconds": setup + seconds}
+            rows.append({"rule": name, **found, "r2": _r2(split, best)})
         return float(rows[0]["sigma"])
 
-    select_bandwidth(X, y, rule, alpha=lam)
+    select_bandwidth(split.X, split.y, rule, alpha=lam)
     return rows
 
 
 def criteria(problem: Any, sigma: float, *, inverse: bool) -> Criteria:
     """The criteria at one bandwidth; those that need the diagonal of A^-1 only if asked for."""
-    start, inverse_seconds, log_det = perf_counter(), 0.0, 0.0
+    start = perf_counter()
     y, n = problem.y[:, 0], len(problem.y)
-    dual_coef, diagonal = np.empty(n), np.empty(n)
-    for rows, A in _blocks(problem.pairs, sigma):
-        A.flat[:: len(A) + 1] += problem.lam
-        # The kernel is in the lower triangle, which is the upper one of A.T: factored in place.
-        U, _ = cho_factor(A.T, lower=False, overwrite_a=True, check_finite=False)
-        dual_coef[rows] = cho_solve((U, False), y[rows], check_finite=False)
-        log_det += float(2 * np.log(np.diagonal(U)).sum())
-        if inverse:
-            factored = perf_counter()
-            diagonal[rows] = _inverse_diagonal(U)
-            inverse_seconds += perf_counter() - factored
-    quadratic = float(y @ dual_coef)
-    likelihoods = quadratic + log_det, n * np.log(quadratic / n) + log_det
-    seconds = perf_counter() - start - inverse_seconds
-    if not inverse:
-        return Criteria(*likelihoods, seconds)
-    loo = float(np.mean((dual_coef / diagonal) ** 2))
-    gcv = float(n * (dual_coef @ dual_coef) / diagonal.sum() ** 2)
-    return Criteria(*likelihoods, seconds, loo, gcv, inverse_seconds)
+    A = system(problem.pairs, sigma, problem.lam / problem.w)
+    dual_coef = A.solve(y)
+    quadratic, log_det = float(y @ dual_coef), A.log_determinant()
+    factored = perf_counter()
+    diagonal = A.inverse_diagonal() if inverse else np.full(n, np.nan)
+    return Criteria(
+        sigma=float(sigma),
+        dual_coef=dual_coef,
+        loo=float(np.mean((dual_coef / diagonal) ** 2)),
+        gcv=float(n * (dual_coef @ dual_coef) / diagonal.sum() ** 2),
+        mml_unit=quadratic + log_det,
+        mml=float(n * np.log(quadratic / n) + log_det),
+        factor_seconds=factored - start,
+        inverse_seconds=perf_counter() - factored,
+    )
 
 
-def _blocks(pairs: Any, sigma: float) -> Iterator[tuple[Any, Array]]:
-    """Rows and their kernel in the lower triangle; narrow kernels fall apart into many of them."""
-    groups = pairs.clusters(sigma)
-    if groups is None:
-        yield slice(None), pairs.kernel(sigma)
-    else:
-        yield from ((rows, pairs.block(rows, sigma)) for rows in groups)
-
-
-def _inverse_diagonal(U: Array) -> Array:
-    """Diagonal of (U'U)^-1: row sums of squares of U^-1, which overwrites U."""
-    T, _ = dtrtri(U, lower=0, overwrite_c=1)
-    n, size = len(T), 256
-    diagonal = np.empty(n)
-    for start in range(0, n, size):
-        rows = T[start : start + size, start:]
-        corner = np.triu(rows[:, : len(rows)])
-        rest = rows[:, len(rows) :]
-        diagonal[start : start + size] = (corner**2).sum(axis=1) + (rest**2).sum(axis=1)
-    return diagonal
-
-
-def _best(name: str, problem: Any, grid: Array, curve: list[Criteria]) -> tuple[float, float]:
-    """The bandwidth of a rule, and the seconds of all that it looked at."""
+def _best(name: str, problem: Any, curve: list[Criteria]) -> tuple[Criteria, float]:
+    """The point that a rule chooses, and the seconds of all that it looked at."""
     values = [getattr(at, name) for at in curve]
     best = int(np.argmin(values))
     seconds = sum(at.factor_seconds for at in curve)
     if name in ("loo", "gcv"):
-        return float(grid[best]), seconds + sum(at.inverse_seconds for at in curve)
+        return curve[best], seconds + sum(at.inverse_seconds for at in curve)
+    seen = [curve[best]]
 
     def objective(log_sigma: float) -> float:
-        return float(getattr(criteria(problem, float(np.exp(log_sigma)), inverse=False), name))
+        seen.append(criteria(problem, float(np.exp(log_sigma)), inverse=False))
+        return float(getattr(seen[-1], name))
 
     start = perf_counter()
-    around = np.log([grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]])
-    found = minimize_scalar(objective, bounds=around, method="bounded", options={"xatol": 0.03})
-    sigma = np.exp(found.x) if found.fun < values[best] else grid[best]
-    return float(sigma), seconds + perf_counter() - start
+    ends = curve[max(best - 1, 0)].sigma, curve[min(best + 1, len(curve) - 1)].sigma
+    minimize_scalar(objective, bounds=np.log(ends), method="bounded", options={"xatol": 0.03})
+    return min(seen, key=lambda at: getattr(at, name)), seconds + perf_counter() - start
+
+
+def _r2(split: Split, at: Criteria) -> float:
+    """R2 on the test rows of the fit at one bandwidth."""
+    predicted = kernel_product(split.X_test, split.X, at.dual_coef, at.sigma)
+    return float(r2_score(split.y_test, predicted + split.y.mean()))

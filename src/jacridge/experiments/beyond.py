@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jacridge import RULES, JacobianKernelRidge, select_bandwidth, theory
+from jacridge._geometry import trimmed_diameter
 from jacridge.datasets import Split
 
 from ._draw import column, figure, legend_below, line_style, values, where
@@ -105,10 +106,8 @@ def _other_model(method: str) -> Any:
 
 def trimmed_jacobian(X: Array, share: float) -> float:
     """Jacobian bandwidth with l_max taken without the rows farthest from the centre."""
-    distance = np.linalg.norm(X - np.median(X, axis=0), axis=1)
-    kept = np.argsort(distance, kind="stable")[: len(X) - int(share * len(X))]
-    l_max = select_bandwidth(X[kept], alpha=ALPHA).l_max
-    return theory.sigma_0(len(X), theory.even_spacing(len(X), X.shape[1], l_max), ALPHA)
+    n, p = X.shape
+    return theory.sigma_0(n, theory.even_spacing(n, p, trimmed_diameter(X, share)), ALPHA)
 
 
 def draw_rules(tables: Tables) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jacridge import JacobianKernelRidge, datasets, select_bandwidth, theory
+from jacridge._distances import metres_per_degree
 
 from ._draw import column, figure, legend_below, log_scale, values, where
 from ._table import Harness, Job, Row, Tables
@@ -168,15 +169,6 @@ def largest_slope(fitted: JacobianKernelRidge, points: Array) -> float:
         slopes = fitted.jacobian(points) / metres_per_degree(points[:, 0])
         return float(np.linalg.norm(slopes, axis=1).max())
     return float(theory.true_jacobian_norm(fitted, points).max())
-
-
-def metres_per_degree(latitude: Array) -> Array:
-    """Lengths of a degree of latitude and of longitude on the WGS84 ellipsoid, shape (n, 2)."""
-    a, e2 = 6378137.0, 0.00669437999014
-    bulge = 1 - e2 * np.sin(np.radians(latitude)) ** 2
-    north = a * (1 - e2) / bulge**1.5
-    east = a / np.sqrt(bulge) * np.cos(np.radians(latitude))
-    return np.radians(np.column_stack([north, east]))
 
 
 def _fit(X: Array, y: Array, sigma: float, lam: float, **options: Any) -> JacobianKernelRidge:

@@ -13,7 +13,7 @@ from jacridge import datasets, select_bandwidth
 from jacridge.datasets import Split
 
 from ._draw import STYLES, column, figure, legend_below, values, where
-from ._rules import LABELS, authors_grid, bandwidths, r2_on_test
+from ._rules import LABELS, authors_grid, measured
 from ._survey import survey
 from ._table import Harness, Job, Row, Tables, as_text
 
@@ -51,27 +51,23 @@ def run_table2(harness: Harness) -> Tables:
 def _by_package(name: str, seed: int, n_used: int) -> list[Row]:
     """Rows of the closed forms, of LOO and GCV on the authors' grid, and of MML done right."""
     split = standardised_split(name, seed, n_used)
-    rows = _closed_or_authors(split, CLOSED)
+    rows = measured(CLOSED, split, ALPHA, metric="euclidean", points=10)
     l_max = select_bandwidth(split.X, alpha=ALPHA).l_max
-    rows += survey(split.X, split.y, ALPHA, authors_grid(l_max, 10))
-    return _scored(split, rows)
+    rows += survey(split, ALPHA, authors_grid(l_max, 10))
+    return _of_size(split, rows)
 
 
 def _by_authors(name: str, seed: int, n_used: int) -> list[Row]:
     """The row of MML as published."""
     split = standardised_split(name, seed, n_used)
-    return _scored(split, _closed_or_authors(split, ["mml_published"]))
+    rows = measured(["mml_published"], split, ALPHA, metric="euclidean", points=10)
+    return _of_size(split, rows)
 
 
-def _closed_or_authors(split: Split, rules: Sequence[str]) -> list[Row]:
-    return bandwidths(rules, split.X, split.y, ALPHA, metric="euclidean", points=10)
-
-
-def _scored(split: Split, rows: Sequence[Row]) -> list[Row]:
-    """The rows with test R2; two rules that look at the same grid often choose alike."""
-    scores = {s: r2_on_test(split, s, ALPHA) for s in dict.fromkeys(row["sigma"] for row in rows)}
+def _of_size(split: Split, rows: Sequence[Row]) -> list[Row]:
+    """The rows with the size of the problem, and columns in one order."""
     sizes = {"n": len(split.y), "p": split.X.shape[1]}
-    return [{**sizes, "seconds_formula": "", **row, "r2": scores[row["sigma"]]} for row in rows]
+    return [{**sizes, "seconds_formula": "", **row} for row in rows]
 
 
 @lru_cache(maxsize=1)

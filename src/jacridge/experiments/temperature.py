@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from jacridge import JacobianKernelRidge, datasets
 from jacridge._checks import require
+from jacridge._distances import geodesic_distances
 from jacridge.datasets import Split
 
 from ._draw import column, figure, line_style, where
@@ -69,7 +70,7 @@ def _map(sigmas: dict[int, float]) -> list[Row]:
     data = datasets.load("french_2d")
     lat, lon = np.meshgrid(*map_axes(), indexing="ij")
     points = np.column_stack([lat.ravel(), lon.ravel()])
-    D, D_new = geodesic_metres(data.X, data.X), geodesic_metres(points, data.X)
+    D, D_new = geodesic_distances(data.X, data.X), geodesic_distances(points, data.X)
     predictions = []
     for i, sigma in sigmas.items():
         keep = np.arange(len(data.y)) != i
@@ -82,14 +83,6 @@ def _map(sigmas: dict[int, float]) -> list[Row]:
 def map_axes() -> tuple[Array, Array]:
     """Latitudes and longitudes of the map."""
     return np.linspace(SOUTH, NORTH, N_MAP), np.linspace(WEST, EAST, N_MAP)
-
-
-def geodesic_metres(X: Array, Z: Array) -> Array:
-    """Distances in metres on the WGS84 ellipsoid between rows of latitude and longitude."""
-    geod = require("pyproj", extra="geo").Geod(ellps="WGS84")
-    lat, lon, lat_z, lon_z = np.broadcast_arrays(X[:, :1], X[:, 1:], Z[:, 0], Z[:, 1])
-    metres = geod.inv(lon.ravel(), lat.ravel(), lon_z.ravel(), lat_z.ravel())[2]
-    return np.asarray(metres).reshape(lat.shape)
 
 
 def _moments(predictions: list[Array], where_: dict[str, Array]) -> list[Row]:
