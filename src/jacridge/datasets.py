@@ -7,9 +7,7 @@ No data set is part of this package; `list_datasets` says who made each and unde
 """
 
 import csv
-import errno
 import gzip
-import os
 import tarfile
 import tomllib
 from dataclasses import dataclass
@@ -20,7 +18,7 @@ from typing import TextIO
 import numpy as np
 import numpy.typing as npt
 
-from jacridge._checks import require
+from jacridge._downloads import cache_folder, download, own_folder
 
 Array = npt.NDArray[np.float64]
 
@@ -153,16 +151,16 @@ def fetch(name: str) -> Path:
     pathlib.Path
     """
     s = _known(name)
-    if (folder := _own_folder()) is not None:
+    if (folder := own_folder()) is not None:
         for file in (f"{name}.csv", f"{name}.csv.gz", s.file):
             if (folder / file).is_file():
                 return folder / file
-    return _download(s)
+    return download(name, s.file, s.url, s.sha256)
 
 
 def folder() -> Path:
     """The folder that is looked in first: ``JACRIDGE_DATA`` if it is set, else the cache."""
-    return _own_folder() or _cache_folder()
+    return own_folder() or cache_folder()
 
 
 def cauchy(n: int, seed: int = 0, *, n_test: int = 1001) -> Split:
@@ -202,66 +200,6 @@ def _known(name: str) -> _Source:
     if name not in _SOURCES:
         raise ValueError(f"`name` must be one of {', '.join(_SOURCES)}, got {name!r}.")
     return _SOURCES[name]
-
-
-def _own_folder() -> Path | None:
-    """The folder that JACRIDGE_DATA names, if any."""
-    named = os.environ.get("JACRIDGE_DATA")
-    if not named:
-        return None
-    if not Path(named).is_dir():
-        raise FileNotFoundError(
-            f"`JACRIDGE_DATA` must name a folder that exists, got {named!r}. "
-            "Unset it to use downloads."
-        )
-    return Path(named)
-
-
-def _cache_folder() -> Path:
-    """The folder that downloads are kept in."""
-    named = os.environ.get("JACRIDGE_CACHE")
-    return Path(named) if named else Path(require("pooch", extra="data").os_cache("jacridge"))
-
-
-def _download(s: _Source) -> Path:
-    """The checked file in the cache; on any failure an OSError, and no file."""
-    pooch = require("pooch", extra="data")
-    mirror = os.environ.get("JACRIDGE_MIRROR")
-    url = f"{mirror.rstrip('/')}/{s.file}" if mirror else s.url
-    cache = _cache_folder()
-    pooch.get_logger().setLevel("WARNING")
-    try:
-        # pooch writes beside the goal, compares the checksum, then renames.
-        found = pooch.retrieve(
-            url,
-            known_hash=f"sha256:{s.sha256}",
-            fname=s.file,
-            path=cache,
-            downloader=pooch.HTTPDownloader(timeout=30),
-        )
-    except (OSError, ValueError) as problem:
-        raise OSError(_what_to_do(s, url, cache, problem)) from problem
-    return Path(found)
-
-
-def _what_to_do(s: _Source, url: str, cache: Path, problem: Exception) -> str:
-    """What went wrong with a download, in words, and the way out."""
-    if isinstance(problem, ValueError):
-        what = f"the file at {url} has another sha256 than {s.sha256}"
-        way = "Try again; if it stays so, the file there has changed: please report it"
-    elif getattr(problem, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        what = f"there is no room in {cache} ({problem})"
-        way = "Make room, or set JACRIDGE_CACHE to another folder"
-    elif isinstance(problem, PermissionError):
-        what = f"{cache} cannot be written ({problem})"
-        way = "Set JACRIDGE_CACHE to a folder that can"
-    else:
-        what = f"{url} did not answer with a whole file ({problem})"
-        way = (
-            "Check the connection; or bring the file from elsewhere, as "
-            f"{s.file} or {s.name}.csv, into a folder and set JACRIDGE_DATA to that folder"
-        )
-    return f"`{s.name}` could not be downloaded: {what}. {way}."
 
 
 def _open(path: Path) -> TextIO:
