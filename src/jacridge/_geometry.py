@@ -54,7 +54,8 @@ def _pruned_diameter(X: Array) -> float:
     the farthest row give a lower bound; rows that cannot beat it together with the outermost
     row are dropped, and the rest is compared in order of r until no pair left can beat it.
     """
-    X = X - X.mean(axis=0)
+    # Any centre will do; a product with ones is the fastest mean.
+    X = X - np.full(len(X), 1 / len(X)) @ X
     r2 = np.einsum("ij,ij->i", X, X)
     best = _sweep(X, r2)
     r_max = np.sqrt(r2.max())
@@ -81,22 +82,18 @@ def _sweep(X: Array, r2: Array) -> float:
 def _outside_in(X: Array, r: Array, best: float) -> float:
     """Largest distance between rows sorted by falling r, if it beats `best`."""
     margin = 1 + 1e-12
-    start = 0
+    start, size = 0, 4
     while start + 1 < len(X) and (r[start] + r[start + 1]) * margin > best:
         # Rows after `stop` cannot beat `best` even with the outermost row of the block.
         stop = int(np.searchsorted(-r, -(best - r[start]) * (1 - 1e-12), side="right"))
         stop = max(stop, start + 2)  # on a sphere rounding alone decides
-        block = slice(start, min(start + _block_rows(stop - start), stop))
+        block = slice(start, min(start + min(size, rows_per_block(stop - start)), stop))
         D2 = cdist(X[block], X[start:stop], "sqeuclidean")
         i, j = np.unravel_index(D2.argmax(), D2.shape)
         best = max(best, float(np.linalg.norm(X[start + i] - X[start + j])))
-        start = block.stop
+        # Any block may end the search, so that the first ones are small.
+        start, size = block.stop, min(2 * size, 32)
     return best
-
-
-def _block_rows(width: int) -> int:
-    """Few rows while few are left (each block may end the search), more in bad cases."""
-    return 32 if width < 20_000 else rows_per_block(width)
 
 
 def _largest_geodesic(X: Array) -> float:
