@@ -8,7 +8,7 @@ from scipy.linalg import LinAlgError
 
 import naive
 from jacridge import _solvers
-from jacridge._solvers import factor, solve_each, solve_exact
+from jacridge._solvers import LastFactor, factor, solve_each, solve_exact
 
 
 @pytest.fixture
@@ -154,3 +154,12 @@ def test_the_warning_tells_the_smallest_eigenvalue():
     with pytest.warns(UserWarning, match="smallest eigenvalue is -0.9; "):
         model = solve_exact(K.copy, np.ones((2, 1)), np.ones(2), 0.1, centred=False)
     np.testing.assert_allclose(model.dual_coef, np.full((2, 1), 1 / 3.1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [5, 400, 1000])
+def test_a_last_factor_has_the_inverse_diagonal_of_the_matrix(rng, n):
+    """400 and 1000 are more than one panel; what is above the diagonal must not count."""
+    A = np.cov(rng.standard_normal((n, 2 * n)))
+    L = factor(A.copy(), 0.0).L
+    diagonal = LastFactor(np.tril(L) + np.triu(np.full((n, n), 7.0), 1)).inverse_diagonal()
+    assert diagonal == pytest.approx(np.diagonal(np.linalg.inv(A)), rel=1e-9)

@@ -13,7 +13,7 @@ from scipy.optimize import minimize_scalar
 from ._checks import Array
 from ._distances import blas_for
 from ._kernels import Pairs
-from ._solvers import BlockFactor, Solvable, factor
+from ._solvers import BlockFactor, LastFactor, Solvable, factor
 
 # A row of weight two is two rows in all criteria: one of the two is left out, both are counted.
 # Of a weight below one all is left out, and the row counts as one.
@@ -87,7 +87,7 @@ def system(pairs: Pairs, sigma: float, ridge: Array) -> Solvable:
     """K + diag(ridge), factored: by clusters of rows where the kernel is that narrow."""
     clusters = pairs.clusters(sigma)
     if clusters is None:
-        return factor(pairs.kernel(sigma), ridge)
+        return LastFactor(factor(pairs.kernel(sigma), ridge).L)
     blocks = [(rows, pairs.block(rows, sigma)) for rows in clusters if len(rows) > 1]
     return BlockFactor(1.0 + ridge, [(rows, factor(K, ridge[rows])) for rows, K in blocks])
 
@@ -165,9 +165,13 @@ class Surface:
     lams: Array
     values: Array
 
+    def curve(self) -> Array:
+        """The mean over targets at the best lambda of each, for every sigma."""
+        return np.asarray(self.values.min(axis=1).mean(axis=1))
+
     def best(self) -> tuple[float, Array]:
         """One sigma for all targets, one lambda for each, between the grid's points."""
-        curve = self.values.min(axis=1).mean(axis=1)
+        curve = self.curve()
         i = int(np.argmin(curve))
         if not np.isfinite(curve[i]):
             raise LinAlgError(

@@ -66,6 +66,26 @@ class Factor:
 
 
 @dataclass(frozen=True)
+class LastFactor(Factor):
+    """A factor whose inverse diagonal is the last thing asked of it: L becomes L^-1 in place."""
+
+    def inverse_diagonal(self) -> Array:
+        """Diagonal of A^-1."""
+        n = len(self.L)
+        if n > LAPACK_ORDER:
+            return super().inverse_diagonal()
+        lapack.dtrtri(self.L.T, lower=0, overwrite_c=1)
+        diagonal = np.zeros(n)
+        for start in range(0, n, INVERSE_PANEL):
+            stop = min(start + INVERSE_PANEL, n)
+            corner = np.tril(self.L[start:stop, start:stop])
+            diagonal[start:stop] += np.einsum("ij,ij->j", corner, corner)
+            T = self.L[start:stop, :start]
+            diagonal[:start] += np.einsum("ij,ij->j", T, T)
+        return diagonal
+
+
+@dataclass(frozen=True)
 class BlockFactor:
     """The same for a matrix that falls apart: rows of each block, in rising order, and its factor.
 
