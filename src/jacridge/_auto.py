@@ -1,7 +1,7 @@
 """The joint search over sigma and lambda made cheap: few rows first, all rows for the last steps.
 
-A grid on few rows shows the course of the criterion's valley, a few factorisations on all rows
-where its bottom lies.
+A grid on few rows drops the bandwidths that are clearly worse, more rows drop more, and a few
+factorisations on all rows tell where between the last ones the bottom lies.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from scipy.linalg import LinAlgError
 from ._checks import Array
 from ._distances import blas_for
 from ._problem import Problem
-from ._search import CRITERIA, Surface, best_lambdas, surface, vertex
-from ._solvers import factor
+from ._search import CRITERIA, Surface, best_lambdas, surface, system, vertex
 
-FIRST_ROWS = 400
 FIRST_SIGMAS = 10
+# Rows on which whole lines of penalties are looked at, from one eigendecomposition a bandwidth.
+FIRST_ROWS = 400
+MORE_ROWS = 800
 # The bottom is looked for on all rows up to this number, then on as many of them.
 LAST_ROWS = 3000
-LAST_SIGMAS = np.array([1 / 3, 0.6, 1.0, 1.6])
 LAST_STEP = np.log(2.5)
+TINY = np.finfo(float).tiny
 
 
 def auto(problem: Problem, criterion: str) -> tuple[float, float | Array]:
@@ -30,30 +31,47 @@ def auto(problem: Problem, criterion: str) -> tuple[float, float | Array]:
     rng = np.random.default_rng() if problem.rng is None else problem.rng
     order = rng.permutation(len(problem.w))
     part = problem.part(order[:FIRST_ROWS])
-    found = _on_a_grid(part, criterion)
+    found = _on_a_grid(part, _first_sigmas(part), criterion)
+    if len(order) > FIRST_ROWS:
+        first, part = part, problem.part(order[:MORE_ROWS])
+        sigmas = _not_clearly_worse(found, criterion, first) * part.carried_from(first)
+        found = _on_a_grid(part, sigmas, criterion)
     sigma, lams = found.best()
-    if len(order) > FIRST_ROWS and len(lams) == 1:
-        first, part = part, problem.part(order[:LAST_ROWS])
-        sigma, lams = _along_valley(part, criterion, found, part.carried_from(first))
+    if len(order) > MORE_ROWS and len(lams) == 1:
+        more, part = part, problem.part(order[:LAST_ROWS])
+        sigma, lams = _along_valley(part, criterion, found, part.carried_from(more))
     sigma *= problem.carried_from(part)
     if problem.spectra is not None and isinstance(problem.alpha, str):
         lams = best_lambdas(problem.lams, getattr(problem.spectrum(sigma), criterion)(problem.lams))
     return sigma, lams if isinstance(problem.alpha, str) else problem.lam
 
 
-def _lambdas(problem: Problem) -> Array:
-    return problem.lams if isinstance(problem.alpha, str) else np.array([problem.lam])
-
-
-def _on_a_grid(part: Problem, criterion: str) -> Surface:
-    """All bandwidths and penalties, from half the neighbour distance to l_max or sigma_0."""
+def _first_sigmas(part: Problem) -> Array:
+    """From half the neighbour distance to l_max or sigma_0."""
     high = max(part.even_spacing, part.l_max)
-    sigmas = np.geomspace(part.neighbour_spacing / 2, high, FIRST_SIGMAS)
-    return surface(part.spectrum, _scale(part), sigmas, _lambdas(part), criterion)
+    return np.geomspace(part.neighbour_spacing / 2, high, FIRST_SIGMAS)
 
 
-def _scale(part: Problem) -> Array:
-    return np.asarray((part.targets**2).mean(axis=0))
+def _on_a_grid(part: Problem, sigmas: Array, criterion: str) -> Surface:
+    lams = part.lams if isinstance(part.alpha, str) else np.array([part.lam])
+    scale = np.asarray((part.targets**2).mean(axis=0))
+    return surface(part.spectrum, scale, sigmas, lams, criterion)
+
+
+def _not_clearly_worse(found: Surface, criterion: str, part: Problem) -> Array:
+    """Bandwidths that more rows may turn out to prefer, and the neighbours of the best one.
+
+    A mean square over n rows is known to about sqrt(2 / n) of itself; twice that is allowed for
+    two of them that differ.
+    """
+    curve = found.curve()
+    best = int(np.argmin(curve))
+    if criterion == "mml":  # n times the logarithm of a mean square
+        above = (curve - curve[best]) / part.n
+    else:
+        above = np.log(np.maximum(curve, TINY) / max(curve[best], TINY))
+    near = np.abs(np.arange(len(curve)) - best) <= 1
+    return found.sigmas[near | (above < np.sqrt(4 / part.n))]
 
 
 def _along_valley(
@@ -72,20 +90,18 @@ def _along_valley(
     def lam_at(sigma: float) -> float:
         return float(np.exp(np.interp(np.log(sigma), known, course)))
 
-    sigmas = found.best()[0] * carried * LAST_SIGMAS
-    values = np.array([objective(sigma, lam_at(sigma)) for sigma in sigmas])
-    best = int(np.argmin(values))
-    sigma = vertex(sigmas, values, best)
+    step = float(np.diff(known).min())
+    sigma, tried, value = downhill(
+        lambda s: objective(s, lam_at(s)), found.best()[0] * carried, step
+    )
     if not isinstance(part.alpha, str):
         return sigma, np.array([part.lam])
-    # The penalty is looked for at the best bandwidth known, where one value is there already.
+    # The penalty is looked for where one value is there already, and goes along to the bottom.
     low, high = part.lams[[0, -1]]
-    beside = lam_at(sigmas[best])
-    lam = line_minimum(
-        lambda v: objective(sigmas[best], min(max(v, low), high)), beside, LAST_STEP, values[best]
+    lam, _, _ = downhill(
+        lambda v: objective(tried, float(np.clip(v, low, high))), lam_at(tried), LAST_STEP, value
     )
-    lam = lam / beside * lam_at(sigma)
-    return sigma, np.array([min(max(lam, low), high)])
+    return sigma, np.clip([lam / lam_at(tried) * lam_at(sigma)], low, high)
 
 
 def _objective(part: Problem, criterion: str) -> Callable[[float, float], float]:
@@ -94,7 +110,7 @@ def _objective(part: Problem, criterion: str) -> Callable[[float, float], float]
     def objective(sigma: float, lam: float) -> float:
         with blas_for(len(w)):
             try:
-                A = factor(part.pairs.kernel(sigma), lam / w)
+                A = system(part.pairs, sigma, lam / w)
             except LinAlgError:
                 return np.inf
             return float(CRITERIA[criterion](A, y, w, lam)[0])
@@ -102,14 +118,14 @@ def _objective(part: Problem, criterion: str) -> Callable[[float, float], float]
     return objective
 
 
-def line_minimum(
-    f: Callable[[float], float], x: float, step: float, value: float, moves: int = 5
-) -> float:
-    """Minimum of f along log x: downhill by steps, then the parabola of the last three points.
+def downhill(
+    f: Callable[[float], float], x: float, step: float, value: float | None = None, moves: int = 3
+) -> tuple[float, float, float]:
+    """Minimum of f along log x, and the best point tried with its value.
 
-    `value` is f(x).
+    Downhill by steps, then the parabola of the last three points; `value` is f(x), if known.
     """
-    values = {0: value}
+    values = {} if value is None else {0: value}
 
     def at(i: int) -> float:
         if i not in values:
@@ -123,4 +139,5 @@ def line_minimum(
             break
         i = lower
     grid = x * np.exp(step * np.arange(i - 1, i + 2))
-    return vertex(grid, np.array([values.get(j, np.inf) for j in range(i - 1, i + 2)]), 1)
+    bottom = vertex(grid, np.array([values.get(j, np.inf) for j in range(i - 1, i + 2)]), 1)
+    return bottom, float(grid[1]), values[i]
