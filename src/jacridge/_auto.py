@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import LinAlgError
 
 from ._checks import Array
@@ -19,9 +20,10 @@ from ._search import CRITERIA, Surface, best_lambdas, surface, system, vertex
 FIRST_SIGMAS = 10
 # Rows on which whole lines of penalties are looked at, from one eigendecomposition a bandwidth.
 FIRST_ROWS = 400
-MORE_ROWS = 800
-# The bottom is looked for on all rows up to this number, then on as many of them.
+# Rows on which the bandwidths left are compared, from one Cholesky factorisation each.
+MORE_ROWS = 1000
 LAST_ROWS = 3000
+LAST_SIGMAS = 4
 LAST_STEP = np.log(2.5)
 TINY = np.finfo(float).tiny
 
@@ -30,78 +32,75 @@ def auto(problem: Problem, criterion: str) -> tuple[float, float | Array]:
     """Bandwidth and penalty (one for each target) at the minimum of a criterion."""
     rng = np.random.default_rng() if problem.rng is None else problem.rng
     order = rng.permutation(len(problem.w))
-    part = problem.part(order[:FIRST_ROWS])
-    found = _on_a_grid(part, _first_sigmas(part), criterion)
-    if len(order) > FIRST_ROWS:
-        first, part = part, problem.part(order[:MORE_ROWS])
-        sigmas = _not_clearly_worse(found, criterion, first) * part.carried_from(first)
-        found = _on_a_grid(part, sigmas, criterion)
-    sigma, lams = found.best()
-    if len(order) > MORE_ROWS and len(lams) == 1:
-        more, part = part, problem.part(order[:LAST_ROWS])
-        sigma, lams = _along_valley(part, criterion, found, part.carried_from(more))
+    several = problem.targets.shape[1] > 1
+    part = problem.part(order[: MORE_ROWS if several else FIRST_ROWS])
+    found = _on_a_grid(part, criterion)
+    if several or len(order) <= FIRST_ROWS:
+        sigma, lams = found.best()
+    else:
+        sigma, lams, part = _on_more_rows(problem, order, part, found, criterion)
     sigma *= problem.carried_from(part)
     if problem.spectra is not None and isinstance(problem.alpha, str):
         lams = best_lambdas(problem.lams, getattr(problem.spectrum(sigma), criterion)(problem.lams))
     return sigma, lams if isinstance(problem.alpha, str) else problem.lam
 
 
-def _first_sigmas(part: Problem) -> Array:
-    """From half the neighbour distance to l_max or sigma_0."""
+def _on_a_grid(part: Problem, criterion: str) -> Surface:
+    """All bandwidths and penalties, from half the neighbour distance to l_max or sigma_0."""
     high = max(part.even_spacing, part.l_max)
-    return np.geomspace(part.neighbour_spacing / 2, high, FIRST_SIGMAS)
-
-
-def _on_a_grid(part: Problem, sigmas: Array, criterion: str) -> Surface:
+    sigmas = np.geomspace(part.neighbour_spacing / 2, high, FIRST_SIGMAS)
     lams = part.lams if isinstance(part.alpha, str) else np.array([part.lam])
     scale = np.asarray((part.targets**2).mean(axis=0))
     return surface(part.spectrum, scale, sigmas, lams, criterion)
 
 
-def _not_clearly_worse(found: Surface, criterion: str, part: Problem) -> Array:
-    """Bandwidths that more rows may turn out to prefer, and the neighbours of the best one.
-
-    A mean square over n rows is known to about sqrt(2 / n) of itself; twice that is allowed for
-    two of them that differ.
-    """
-    curve = found.curve()
-    best = int(np.argmin(curve))
-    if criterion == "mml":  # n times the logarithm of a mean square
-        above = (curve - curve[best]) / part.n
-    else:
-        above = np.log(np.maximum(curve, TINY) / max(curve[best], TINY))
-    near = np.abs(np.arange(len(curve)) - best) <= 1
-    return found.sigmas[near | (above < np.sqrt(4 / part.n))]
-
-
-def _along_valley(
-    part: Problem, criterion: str, found: Surface, carried: float
-) -> tuple[float, Array]:
+def _on_more_rows(
+    problem: Problem, order: npt.NDArray[np.intp], part: Problem, found: Surface, criterion: str
+) -> tuple[float, Array, Problem]:
     """The bottom of the valley on more rows, whose course is known from fewer.
 
     Good penalties fall as bandwidths grow, so that a search along one of them alone would go
-    wrong: the penalty goes along with the bandwidth as it did on fewer rows. Each point costs a
-    Cholesky factorisation, where a whole row of penalties would cost an eigendecomposition.
+    wrong: each bandwidth keeps the penalty that it had on fewer rows. A point costs a Cholesky
+    factorisation, where a whole line of penalties would cost an eigendecomposition.
     """
-    objective = _objective(part, criterion)
-    known = np.log(found.sigmas * carried)
-    course = np.log([best_lambdas(found.lams, values)[0] for values in found.values])
+    sigmas, curve = found.sigmas, found.curve()
+    lams = np.array([best_lambdas(found.lams, values)[0] for values in found.values])
+    for rows, most in ((MORE_ROWS, FIRST_SIGMAS), (LAST_ROWS, LAST_SIGMAS)):
+        if len(order) > len(part.w):
+            kept = _not_clearly_worse(curve, criterion, part.n, most)
+            fewer, part = part, problem.part(order[:rows])
+            sigmas, lams = sigmas[kept] * part.carried_from(fewer), lams[kept]
+            objective = _objective(part, criterion)
+            curve = np.array(list(map(objective, sigmas, lams)))
+    best = int(np.argmin(curve))
+    sigma, lam = vertex(sigmas, curve, best), lams[best]
+    if isinstance(problem.alpha, str):
+        lam = _bottom(lambda v: objective(sigmas[best], v), lam, curve[best], part.lams)
+        # The penalty was looked for at a bandwidth tried, and goes along to the bottom.
+        lam *= np.exp(np.interp(np.log(sigma), np.log(sigmas), np.log(lams / lams[best])))
+    return sigma, np.array([lam]), part
 
-    def lam_at(sigma: float) -> float:
-        return float(np.exp(np.interp(np.log(sigma), known, course)))
 
-    step = float(np.diff(known).min())
-    sigma, tried, value = downhill(
-        lambda s: objective(s, lam_at(s)), found.best()[0] * carried, step
-    )
-    if not isinstance(part.alpha, str):
-        return sigma, np.array([part.lam])
-    # The penalty is looked for where one value is there already, and goes along to the bottom.
-    low, high = part.lams[[0, -1]]
-    lam, _, _ = downhill(
-        lambda v: objective(tried, float(np.clip(v, low, high))), lam_at(tried), LAST_STEP, value
-    )
-    return sigma, np.clip([lam / lam_at(tried) * lam_at(sigma)], low, high)
+def _not_clearly_worse(curve: Array, criterion: str, n: float, most: int) -> Array:
+    """Which bandwidths more rows may prefer: the best one, its neighbours, others near to it.
+
+    A mean square over n rows is known to about sqrt(2 / n) of itself; the difference of two of
+    them, to twice the variance.
+    """
+    best = int(np.argmin(curve))
+    if criterion == "mml":  # n times the logarithm of a mean square
+        above = (curve - curve[best]) / n
+    else:
+        above = np.log(np.maximum(curve, TINY) / max(curve[best], TINY))
+    allowed = min(np.sqrt(4 / n), np.sort(above)[min(most, len(above)) - 1])
+    return (above <= allowed) | (np.abs(np.arange(len(curve)) - best) <= 1)
+
+
+def _bottom(f: Callable[[float], float], lam: float, value: float, lams: Array) -> float:
+    """Penalty at the minimum of f, inside the range of `lams`; `value` is f(lam)."""
+    low, high = lams[[0, -1]]
+    found = downhill(lambda v: f(min(max(v, low), high)), lam, LAST_STEP, value)
+    return min(max(found, low), high)
 
 
 def _objective(part: Problem, criterion: str) -> Callable[[float, float], float]:
@@ -119,13 +118,13 @@ def _objective(part: Problem, criterion: str) -> Callable[[float, float], float]
 
 
 def downhill(
-    f: Callable[[float], float], x: float, step: float, value: float | None = None, moves: int = 3
-) -> tuple[float, float, float]:
-    """Minimum of f along log x, and the best point tried with its value.
+    f: Callable[[float], float], x: float, step: float, value: float, moves: int = 3
+) -> float:
+    """Minimum of f along log x: downhill by steps, then the parabola of the last three points.
 
-    Downhill by steps, then the parabola of the last three points; `value` is f(x), if known.
+    `value` is f(x).
     """
-    values = {} if value is None else {0: value}
+    values = {0: value}
 
     def at(i: int) -> float:
         if i not in values:
@@ -139,5 +138,4 @@ def downhill(
             break
         i = lower
     grid = x * np.exp(step * np.arange(i - 1, i + 2))
-    bottom = vertex(grid, np.array([values.get(j, np.inf) for j in range(i - 1, i + 2)]), 1)
-    return bottom, float(grid[1]), values[i]
+    return vertex(grid, np.array([values.get(j, np.inf) for j in range(i - 1, i + 2)]), 1)

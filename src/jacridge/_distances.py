@@ -21,7 +21,7 @@ METRICS = ("euclidean", "geodesic", "precomputed")
 # Entries of a block of distances: 8 MB of doubles, small enough to stay near the processor.
 BLOCK_ENTRIES = 1 << 20
 
-# LAPACK on matrices up to this order takes one thread.
+# Matrices up to this order are made, and handed to LAPACK, in one thread.
 SMALL_ORDER = 1000
 
 # Up to this many columns differences are as fast as a matrix product, and lose no digits.
@@ -116,10 +116,14 @@ def rows_per_block(n_columns: int) -> int:
 
 
 def for_blocks(work: Callable[[slice], None], n: int, size: int) -> None:
-    """Call `work` on the slices of n rows, in as many threads as there are processors."""
+    """Call `work` on the slices of n rows, in as many threads as there are processors.
+
+    Of few rows in one thread: starting others would take longer than the work.
+    """
     blocks = list(row_blocks(n, size))
-    if len(blocks) == 1:
-        work(blocks[0])
+    if len(blocks) == 1 or n <= SMALL_ORDER:
+        for block in blocks:
+            work(block)
         return
     with ThreadPoolExecutor(min(len(blocks), processors())) as pool:
         for _ in pool.map(work, blocks):
