@@ -30,8 +30,7 @@ TINY = np.finfo(float).tiny
 
 def auto(problem: Problem, criterion: str) -> tuple[float, float | Array]:
     """Bandwidth and penalty (one for each target) at the minimum of a criterion."""
-    rng = np.random.default_rng() if problem.rng is None else problem.rng
-    order = rng.permutation(len(problem.w))
+    order = problem.rng.permutation(len(problem.w))
     several = problem.targets.shape[1] > 1
     part = problem.part(order[: MORE_ROWS if several else FIRST_ROWS])
     found = _on_a_grid(part, criterion)

@@ -135,7 +135,7 @@ def _given_spacing(D: Array) -> tuple[float, int]:
 def _euclidean_neighbours(X: Array, rng: np.random.Generator | None) -> Array:
     asked = np.arange(len(X))
     if len(X) > NEIGHBOUR_ROWS:
-        rng = np.random.default_rng() if rng is None else rng
+        rng = np.random.default_rng(0) if rng is None else rng
         asked = rng.choice(len(X), NEIGHBOUR_SAMPLE, replace=False)
     # With many columns scikit-learn expands |x - z|^2, which loses digits far from the origin.
     centred = X - np.median(X, axis=0)

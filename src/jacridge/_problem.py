@@ -45,7 +45,7 @@ class Problem:
     w: Array
     metric: str = "euclidean"
     grid: Array | None = None
-    rng: np.random.Generator | None = None
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     spectra: Callable[[float], Any] | None = None
     lam: float = 1e-3
     lams: Array = field(default_factory=LAMBDAS.copy)
@@ -73,8 +73,7 @@ class Problem:
         """The problem of at most `size` of its rows, taken at random."""
         if len(self.w) <= size:
             return self
-        rng = np.random.default_rng(0) if self.rng is None else self.rng
-        return self.part(np.sort(rng.choice(len(self.w), size, replace=False)))
+        return self.part(np.sort(self.rng.choice(len(self.w), size, replace=False)))
 
     def carried_from(self, part: Problem) -> float:
         """Factor that carries a bandwidth found on fewer rows to all rows.
@@ -190,8 +189,7 @@ class Problem:
         return np.append(self.w[i] * self.w[j], np.maximum(self.w * (self.w - 1) / 2, 0.0))
 
     def _sampled_D2(self) -> Array:
-        rng = np.random.default_rng() if self.rng is None else self.rng
-        i, j = self._sampled_pairs(rng)
+        i, j = self._sampled_pairs(self.rng)
         if self.metric == "precomputed":
             return np.square(self.X[i, j])
         if self.metric == "geodesic":
