@@ -110,3 +110,23 @@ def test_several_targets_are_diagnosed_together(rng):
     X, y = smooth(rng)
     est = JacobianKernelRidge("loo", "loo").fit(X, np.column_stack([y, X[:, 1] ** 2]))
     assert set(est.diagnose().dict()) >= {"leave-one-out R2", "gain of a search", "condition"}
+
+
+def test_the_leave_one_out_r2_of_targets_is_their_mean_whatever_their_units(rng):
+    X, y = smooth(rng, n=80)
+    Y = np.column_stack([y, 1000 * rng.standard_normal(80)])
+
+    def r2(y):
+        est = JacobianKernelRidge(0.3, 0.1).fit(X, y)
+        return est.diagnose().dict()["leave-one-out R2"]["value"]
+
+    assert r2(Y) == pytest.approx((r2(Y[:, 0]) + r2(Y[:, 1])) / 2)
+
+
+def test_rows_of_weight_zero_do_not_count_in_the_leave_one_out_r2(rng):
+    X, y = smooth(rng, n=80)
+    w = np.r_[np.ones(70), np.zeros(10)]
+    weighted = JacobianKernelRidge(0.3, 0.1).fit(X, y, sample_weight=w)
+    without = JacobianKernelRidge(0.3, 0.1).fit(X[:70], y[:70])
+    found = [est.diagnose().dict()["leave-one-out R2"]["value"] for est in (weighted, without)]
+    assert found[0] == pytest.approx(found[1])

@@ -144,7 +144,7 @@ def _refined(
         lambda s: objective(float(np.exp(s))),
         bounds=(np.log(ends[0]), np.log(ends[1])),
         method="bounded",
-        options={"xatol": 1e-4},
+        options={"xatol": 1e-5},
     )
     return float(np.exp(found.x)) if found.fun < value else best
 

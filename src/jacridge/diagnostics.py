@@ -74,7 +74,7 @@ def diagnose(
     problem: Problem, sigma: float, lam: Array, loo_residuals: Array, degrees_of_freedom: Array
 ) -> Diagnosis:
     """Look at a fitted model from all sides; `problem` holds its training rows or a sample."""
-    r2 = 1.0 - (loo_residuals**2).mean() / max((problem.targets**2).mean(), np.finfo(float).tiny)
+    r2 = _loo_r2(problem, loo_residuals)
     gain = _loo_gain(problem, sigma, lam)
     return Diagnosis(
         (
@@ -84,6 +84,14 @@ def diagnose(
             *_geometry_findings(problem, gain),
         )
     )
+
+
+def _loo_r2(problem: Problem, loo_residuals: Array) -> float:
+    """Mean over the targets of their leave-one-out R2, rows counted by their weights."""
+    w = problem.w if len(problem.w) == len(loo_residuals) else None  # else the rows are a sample
+    errors = np.average(loo_residuals**2, axis=0, weights=w)
+    scale = np.average(problem.targets**2, axis=0, weights=problem.w)
+    return float(np.mean(1.0 - errors / np.maximum(scale, np.finfo(float).tiny)))
 
 
 def _loo_gain(problem: Problem, sigma: float, lam: Array) -> float:
@@ -152,7 +160,7 @@ def _ridge_findings(
     sentence = (
         "K + lambda I is close to singular: give a larger `alpha`."
         if ill
-        else "K + lambda I is well enough conditioned."
+        else f"K + lambda I of {len(part.w)} rows is well enough conditioned."
     )
     yield Finding("condition", float(condition), ill, sentence)
     dof = float(np.max(degrees_of_freedom))
