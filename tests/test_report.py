@@ -158,6 +158,15 @@ def test_the_page_gives_one_leave_one_out_r2(rng, monkeypatch):
     assert verdict == diagnosis
 
 
+def test_the_verdict_points_to_what_speaks_against_the_choice(wave):
+    """A bandwidth far below the distance of neighbours follows the noise."""
+    lead = {"class": "lead"}
+    narrow = Page(report_page(*wave, bandwidth=0.01)).all("p", **lead)[0]["text"]
+    assert re.search(r"\d findings? speaks? against this choice", narrow)
+    fine = Page(report_page(*wave, bandwidth="loo", alpha="loo")).all("p", **lead)[0]["text"]
+    assert "against" not in fine
+
+
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)>&amp;\"'"
 
 
@@ -186,12 +195,12 @@ def blocks(page):
 
 @pytest.mark.parametrize("standardize", [True, False])
 def test_both_blocks_of_code_run_and_predict_the_same(tmp_path, monkeypatch, table, standardize):
-    pd = pytest.importorskip("pandas")
+    pl = pytest.importorskip("polars")
     X, y = table
-    frame = pd.DataFrame(np.column_stack([X, y]), columns=["a", 'b "quoted"', "c's", "y"])
-    frame.to_csv(tmp_path / "my data.csv", index=False)
+    frame = pl.DataFrame(np.column_stack([X, y]), schema=["a", "b (in cm)", "c's", "y"])
+    frame.write_csv(tmp_path / "my data.csv")
     monkeypatch.chdir(tmp_path)
-    names = list(frame.columns[:3])
+    names = frame.columns[:3]
     options = {"features": names, "source": "my data.csv", "standardize": standardize}
     code = blocks(report_page(X, y, alpha=0.01, **options))
 
@@ -204,13 +213,12 @@ def test_both_blocks_of_code_run_and_predict_the_same(tmp_path, monkeypatch, tab
 
 
 def test_many_rows_are_landmarks_in_scikit_learn_s_code_too(tmp_path, monkeypatch, rng):
-    pd = pytest.importorskip("pandas")
+    pl = pytest.importorskip("polars")
     monkeypatch.setattr("jacridge._estimator.EXACT_ROWS", 100)
     monkeypatch.chdir(tmp_path)
     X = rng.uniform(-1, 1, (300, 2))
     y = np.sin(3 * X[:, 0]) + X[:, 1]
-    frame = pd.DataFrame(np.column_stack([X, y]), columns=["a", "b", "y"])
-    frame.to_csv("data.csv", index=False)
+    pl.DataFrame(np.column_stack([X, y]), schema=["a", "b", "y"]).write_csv("data.csv")
     code = blocks(report_page(X, y, features=["a", "b"], bandwidth=1.0))["scikit-learn only"]
     assert "Nystroem(" in code
     names = {}
@@ -223,7 +231,7 @@ def test_many_rows_are_landmarks_in_scikit_learn_s_code_too(tmp_path, monkeypatc
 @pytest.mark.parametrize("standardize", [True, False])
 def test_texts_in_a_data_frame_are_one_hot(tmp_path, monkeypatch, rng, kind, standardize):
     frames = pytest.importorskip(kind)
-    pytest.importorskip("pandas")
+    pytest.importorskip("polars")
     columns = {"kind": ["a", "b'c", "<d>"] * 10, "size": rng.normal(size=30)}
     y = columns["size"] + np.tile([0.0, 1.0, 0.0], 10)
     text = "\n".join(f"{k},{s},{t}" for k, s, t in zip(*columns.values(), y, strict=True))
@@ -243,6 +251,52 @@ def test_texts_in_a_data_frame_are_one_hot(tmp_path, monkeypatch, rng, kind, sta
         exec(blocks(page)[title], names)
         predicted = names["model"].predict(names["X"])
         np.testing.assert_allclose(predicted, est.predict(est.X_fit_), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "alpha", "words"),
+    [
+        ("jacobian", 1e-3, ""),
+        ("jacobian", np.float64(0.5), "--alpha 0.5"),
+        ("loo", 1e-3, "--rule loo"),
+        ("auto", "auto", "--rule auto"),
+        ("auto", 1e-3, "--rule auto --alpha 0.001"),
+        (np.float64(0.25), "loo", "--rule 0.25 --alpha loo"),
+        (lambda problem: 0.25, 1e-3, "--rule 0.25"),
+        (0.25, [0.1], "--rule 0.25 --alpha 0.1"),
+    ],
+)
+def test_the_command_asks_for_what_was_asked_for(wave, bandwidth, alpha, words):
+    page = report_page(*wave, bandwidth=bandwidth, alpha=alpha, source="a.csv")
+    command = blocks(page)["On the command line"].splitlines()[0]
+    assert command == f"jacridge fit a.csv --target y {words} -o model.skops".replace("  ", " ")
+
+
+def test_the_command_reads_the_file_as_the_report_did(wave):
+    options = ("--drop", "my id", "--no-header")
+    code = blocks(report_page(*wave, source="a.csv", options=options))
+    fit, predict = code["On the command line"].splitlines()
+    assert "a.csv --target y --drop 'my id' --no-header -o" in fit
+    assert "new.csv --no-header -o" in predict
+    assert "has_header=False" in code["Python"]
+
+
+def test_a_function_as_bandwidth_is_a_number_in_the_code(wave):
+    page = report_page(*wave, bandwidth=lambda problem: 0.5)
+    assert "A function gives the bandwidth <b>σ = 0.5</b>" in page
+    assert "JacobianKernelRidge(bandwidth=0.5, alpha=0.001" in blocks(page)["Python"]
+
+
+def test_rows_that_were_left_out_are_counted(wave):
+    page = report_page(*wave, left_out=3)
+    assert "3 of 63 rows in the file lack a value and are left out." in page
+    assert "left out" not in Page(report_page(*wave)).all("p", **{"class": "lead"})[0]["text"]
+
+
+def test_a_report_of_standard_input_reads_some_file_in_its_code(wave):
+    page = report_page(*wave, source="-")
+    assert "in standard input" in Page(page).all("h1")[0]["text"]
+    assert "pl.read_csv('data.csv'" in blocks(page)["Python"]
 
 
 def test_many_rows_are_sampled_and_the_page_says_so(rng, monkeypatch):

@@ -207,3 +207,12 @@ def test_code_can_be_copied(visit):
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == block.locator("pre").inner_text()
     assert "JacobianKernelRidge" in copied
+
+
+@pytest.mark.parametrize("name", ["curve.html", "surface.html", "table.html"])
+def test_the_table_of_rules_fits_a_narrow_screen(visit, name):
+    page = visit(name, 360)
+    widths = page.evaluate(
+        "(e => [e.scrollWidth, e.clientWidth])(document.querySelector('.rules'))"
+    )
+    assert widths[0] <= widths[1]

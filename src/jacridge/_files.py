@@ -1,11 +1,20 @@
-"""Files that are written whole or not at all."""
+"""Files: written whole or not at all; what parts the cells of a text table."""
 
 import errno
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+SEPARATORS = ",;\t|"
+
+
+def separator_of(line: str) -> str:
+    """The character that parts the cells of a table's first line; those in quotes do not count."""
+    bare = re.sub('"[^"]*"', "", line)
+    return max(SEPARATORS, key=bare.count)
 
 
 def check_place(path: str) -> None:

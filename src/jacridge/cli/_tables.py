@@ -4,7 +4,6 @@ import csv
 import glob
 import gzip
 import io
-import re
 import sys
 import zlib
 from collections.abc import Sequence
@@ -12,9 +11,8 @@ from pathlib import Path
 
 import polars as pl
 
-from .._files import replaced
+from .._files import replaced, separator_of
 
-SEPARATORS = ",;\t|"
 BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
@@ -116,8 +114,7 @@ def _utf8(data: bytes, path: str) -> str:
 
 def _text_rows(text: str, path: str) -> pl.DataFrame:
     """The cells of a text file as they are written, blank lines left out."""
-    first = re.sub('"[^"]*"', "", text.split("\n", 1)[0])
-    separator = max(SEPARATORS, key=first.count)
+    separator = separator_of(text.split("\n", 1)[0])
     try:
         rows = pl.read_csv(
             io.BytesIO(text.encode()), has_header=False, infer_schema=False, separator=separator

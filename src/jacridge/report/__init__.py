@@ -18,7 +18,7 @@ from .._checks import check_targets
 from .._files import replaced
 from . import _words
 from ._case import Case, table_of
-from ._code import code_blocks
+from ._code import Source, code_blocks
 from ._data import page_data
 
 __all__ = ["report_page", "write_report"]
@@ -34,6 +34,8 @@ def report_page(
     alpha: Any = 1e-3,
     standardize: bool = True,
     source: str = "data.csv",
+    options: Sequence[str] = (),
+    left_out: int = 0,
     random_state: int | None = 0,
 ) -> str:
     """The report as one HTML page that asks no other host for anything.
@@ -48,6 +50,8 @@ def report_page(
     bandwidth, alpha : as for JacobianKernelRidge
     standardize : whether columns of numbers are standardised
     source : file that the code on the page reads
+    options : further options of the command that the page shows, such as ("--drop", "id")
+    left_out : number of rows of the file that lack a value and are not in X
     random_state : int, optional
         Above 600 rows the curves are those of a random sample.
 
@@ -69,8 +73,7 @@ def report_page(
     if targets.shape[1] != 1:
         raise ValueError(f"A report has one target, got {targets.shape[1]} columns in `y`.")
     case = Case(table, targets[:, 0], target, bandwidth, alpha, standardize, random_state)
-    code = code_blocks(case, source)
-    return _filled(case, source, code, start)
+    return _filled(case, Source(source, tuple(options), left_out), start)
 
 
 def write_report(path: str | Path, X: npt.ArrayLike, y: npt.ArrayLike, **options: Any) -> Path:
@@ -90,20 +93,20 @@ def write_report(path: str | Path, X: npt.ArrayLike, y: npt.ArrayLike, **options
     return Path(path)
 
 
-def _filled(case: Case, source: str, code: str, start: float) -> str:
+def _filled(case: Case, source: Source, start: float) -> str:
     """The page with every part in its place."""
     values = {
         "title": escape(f"{case.target} by jacridge"),
-        "heading": f"{escape(case.target)} <small>in {escape(Path(source).name)}</small>",
+        "heading": f"{escape(case.target)} <small>in {escape(_shown(source))}</small>",
         "target": escape(case.target),
-        "verdict": _words.verdict(case),
+        "verdict": _words.verdict(case, source.left_out),
         "geometry": _words.geometry(case),
         "columns": _words.columns(case),
         "sample": _words.sample(case),
         "fit_figure": _words.fit_figure(case),
         "rules_text": _words.rules_text(case),
         "importances": _words.importances(case),
-        "code": code,
+        "code": code_blocks(case, source),
         "style": _part("style.css"),
         "script": _part("script.js"),
         "version": __version__,
@@ -117,6 +120,11 @@ def _filled(case: Case, source: str, code: str, start: float) -> str:
         }
     seconds = f"{perf_counter() - start:.1f}"
     return Template(_part("page.html")).substitute(values, seconds=seconds)
+
+
+def _shown(source: Source) -> str:
+    """The name of the file as the heading has it."""
+    return "standard input" if source.name == "-" else Path(source.name).name
 
 
 def _part(name: str) -> str:

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+import glob
+import gzip
 import shlex
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from .._files import separator_of
 from ._case import Case
 
 ENCODER = 'OneHotEncoder(handle_unknown="ignore", sparse_output=False)'
+MISSING = ["NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
 
 
-def code_blocks(case: Case, source: str) -> str:
+@dataclass(frozen=True)
+class Source:
+    """Where the rows came from: a file, the options that read it, and how many it has more."""
+
+    name: str
+    options: tuple[str, ...] = ()
+    left_out: int = 0
+
+    @property
+    def file(self) -> str:
+        """The file that code can read; standard input is gone, so some name stands for it."""
+        return "data.csv" if self.name == "-" else self.name
+
+
+def code_blocks(case: Case, source: Source) -> str:
     """HTML of the blocks, each with a title."""
     blocks = {
         "Python": python_code(case, source),
@@ -26,9 +48,9 @@ def code_blocks(case: Case, source: str) -> str:
     )
 
 
-def python_code(case: Case, source: str) -> str:
+def python_code(case: Case, source: Source) -> str:
     """A model that chooses its bandwidth again when it is fitted."""
-    imports = {"import pandas as pd", *_imports(case)}
+    imports = {"import polars as pl", *_imports(case)}
     return (
         f"{_lines(imports)}\nfrom jacridge import JacobianKernelRidge\n\n{_reading(case, source)}"
         f"model = make_pipeline(\n{_preparing(case)}    JacobianKernelRidge({_options(case)}),\n"
@@ -36,11 +58,11 @@ def python_code(case: Case, source: str) -> str:
     )
 
 
-def sklearn_code(case: Case, source: str) -> str:
+def sklearn_code(case: Case, source: Source) -> str:
     """The same model without jacridge, the bandwidth written out as gamma."""
     gamma, lam = float(0.5 / case.estimator.bandwidth_**2), case.lam
     imports = {
-        "import pandas as pd",
+        "import polars as pl",
         "from sklearn.compose import TransformedTargetRegressor",
         "from sklearn.preprocessing import StandardScaler",
         *_imports(case),
@@ -68,15 +90,19 @@ def sklearn_code(case: Case, source: str) -> str:
     )
 
 
-def command(case: Case, source: str) -> str:
+def command(case: Case, source: Source) -> str:
     """The same with the command."""
-    rule = [] if case.bandwidth == "jacobian" else ["--rule", str(case.bandwidth)]
-    alpha = [] if case.alpha == 1e-3 else ["--alpha", str(case.alpha)]
+    bandwidth, alpha = _given(case)
+    rule = [] if bandwidth == "jacobian" else ["--rule", str(bandwidth)]
+    default = "auto" if bandwidth == "auto" else 1e-3
+    chosen = case.lam if isinstance(alpha, list) else alpha  # the command takes no list
+    penalty = [] if chosen == default else ["--alpha", str(chosen)]
     scale = [] if case.standardize else ["--no-standardize"]
-    options = [*rule, *alpha, *scale]
-    fit = shlex.join(["jacridge", "fit", source, "--target", case.target, *options])
+    options = [*source.options, *rule, *penalty, *scale]
+    fit = shlex.join(["jacridge", "fit", source.file, "--target", case.target, *options])
+    header = " --no-header" if "--no-header" in source.options else ""
     return (
-        f"{fit} -o model.skops\njacridge predict model.skops new.csv -o predictions.csv "
+        f"{fit} -o model.skops\njacridge predict model.skops new.csv{header} -o predictions.csv "
         "--interval 0.9\n"
     )
 
@@ -121,22 +147,61 @@ def _preparing(case: Case) -> str:
     )
 
 
+def _given(case: Case) -> tuple[Any, Any]:
+    """Bandwidth and penalty as asked for, as words, numbers or lists; a function's value."""
+    bandwidth = case.estimator.bandwidth_ if callable(case.bandwidth) else case.bandwidth
+    return np.asarray(bandwidth).tolist(), np.asarray(case.alpha).tolist()
+
+
 def _options(case: Case) -> str:
-    """Arguments that differ from the defaults."""
-    bandwidth = case.bandwidth
-    if callable(bandwidth):
-        bandwidth = float(case.estimator.bandwidth_)
+    """Arguments of the estimator; a default that all readers know is left out."""
+    bandwidth, alpha = _given(case)
     parts = [] if bandwidth == "jacobian" else [f"bandwidth={bandwidth!r}"]
-    return ", ".join([*parts, f"alpha={case.alpha!r}"])
+    return ", ".join([*parts, f"alpha={alpha!r}", f"random_state={case.random_state!r}"])
 
 
-def _reading(case: Case, source: str) -> str:
-    """Lines that read the table."""
-    kinds = {".parquet": "parquet", ".feather": "feather", ".arrow": "feather"}
-    kind = kinds.get(Path(source).suffix, "csv")
-    tabs = ', sep="\\t"' if ".tsv" in Path(source).suffixes else ""
-    columns = case.table.numbers + case.table.texts
+def _reading(case: Case, source: Source) -> str:
+    """Lines that read the table, and leave out the rows that the report left out."""
+    kinds = {".parquet": "parquet", ".feather": "ipc", ".arrow": "ipc", ".ipc": "ipc"}
+    kind = kinds.get(Path(source.file).suffix.lower(), "csv")
+    arguments = [repr(source.file), *(_csv_options(source) if kind == "csv" else [])]
+    complete = ".fill_nan(None).drop_nulls()" if source.left_out else ""
+    numbered = 'table.columns = [f"column_{i + 1}" for i in range(table.width)]\n'
     return (
-        f"table = pd.read_{kind}({source!r}{tabs}).dropna()\n"
-        f"X, y = table[{columns!r}], table[{case.target!r}]\n"
+        f"columns = {case.table.numbers + case.table.texts!r}\n"
+        f"table = {_call(f'pl.read_{kind}', arguments)}\n"
+        f"{numbered if '--no-header' in source.options else ''}"
+        f"table = table.select([*columns, {case.target!r}]){complete}\n"
+        f"X, y = table[columns], table[{case.target!r}].to_numpy()\n"
     )
+
+
+def _call(function: str, arguments: list[str]) -> str:
+    """A call in one line, or with one argument a line if that is long."""
+    short = f"{function}({', '.join(arguments)})"
+    if len(short) < 80:
+        return short
+    return f"{function}(\n" + "".join(f"    {argument},\n" for argument in arguments) + ")"
+
+
+def _csv_options(source: Source) -> list[str]:
+    """What has to be said of a text file; types are found by looking at all of it."""
+    separator = _separator(source.file)
+    options = {
+        f"separator={separator!r}": separator != ",",
+        "has_header=False": "--no-header" in source.options,
+        f"null_values={MISSING!r}": source.left_out > 0,
+        "infer_schema_length=None": True,
+    }
+    return [option for option, wanted in options.items() if wanted]
+
+
+def _separator(file: str) -> str:
+    """The separator of a file, by its first line, or by its name where it cannot be read."""
+    path = next(iter(sorted(glob.glob(file))), file)
+    opened = gzip.open if path.endswith(".gz") else open
+    try:
+        with opened(path, "rt", encoding="utf-8", errors="replace") as lines:
+            return separator_of(next(iter(lines), ","))
+    except OSError:
+        return "\t" if ".tsv" in Path(file).suffixes else ","

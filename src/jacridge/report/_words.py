@@ -37,8 +37,8 @@ def r2(residuals: Array, y: Array) -> float:
     return float(1 - (residuals**2).mean() / variance) if variance > 0 else np.nan
 
 
-def verdict(case: Case) -> str:
-    """What came out, in two sentences."""
+def verdict(case: Case, left_out: int) -> str:
+    """What came out, in two sentences, and a third on rows that are not in it."""
     sigma, n, p = case.estimator.bandwidth_, *case.X.shape
     score = _loo_r2(case)
     origin = f"The rule <code>{escape(case.rule)}</code>" if case.rule in RULES else case.rule
@@ -47,11 +47,21 @@ def verdict(case: Case) -> str:
         f"{number(0.5 / sigma**2)}) for {n} rows and {p} {'columns' if p > 1 else 'column'}, at "
         f"the ridge penalty λ = {number(case.lam)}. "
     )
+    if left_out:
+        words += f"{left_out} of {n + left_out} rows in the file lack a value and are left out. "
     if np.isnan(score):
         return words + "The target is constant, so R² is not defined."
     return (
-        words + f"Predicting rows from all the others, the fit reaches <b>R² = {number(score)}</b>."
+        f"{words}Predicting rows from all the others, the fit reaches <b>R² = {number(score)}</b>."
+        f"{_doubts(case)}"
     )
+
+
+def _doubts(case: Case) -> str:
+    """A pointer to the diagnosis, if something in it speaks against the choice."""
+    count = len(case.diagnosis.warnings) if case.diagnosis else 0
+    speak = "finding speaks" if count == 1 else "findings speak"
+    return f' <a href="#diagnosis">{count} {speak}</a> against this choice.' if count else ""
 
 
 def _loo_r2(case: Case) -> float:
@@ -87,7 +97,7 @@ def geometry(case: Case) -> str:
         (f"ridge penalty λ: {regime}", number(case.lam)),
         ("largest λ for which there is a minimum", number(theory.lambda_threshold(choice.n))),
     ]
-    return f'<div class="scroll">{table(("what", "value"), rows)}</div>'
+    return f'<div class="scroll" tabindex="0">{table(("what", "value"), rows)}</div>'
 
 
 def columns(case: Case) -> str:
@@ -96,7 +106,7 @@ def columns(case: Case) -> str:
         (escape(name), *(number(v) for v in (x.min(), x.mean(), x.max(), x.std())))
         for name, x in zip([*case.names, case.target], [*case.X.T, case.y], strict=True)
     ]
-    return table(("column", "lowest", "mean", "highest", "standard deviation"), rows)
+    return table(("column", "lowest", "mean", "highest", "deviation"), rows)
 
 
 def sample(case: Case) -> str:
@@ -164,11 +174,17 @@ def diagnosis(case: Case) -> str:
         for f in found.findings
     )
     doubts = len(found.warnings)
-    words = f"{doubts} of {len(found.findings)} findings speak" if doubts else "No finding speaks"
+    some = f"{doubts} of {len(found.findings)} findings speak{'s' if doubts == 1 else ''}"
+    words = some if doubts else "No finding speaks"
     head = '<tr><th>what</th><th class="number">value</th><th>what it means</th></tr>'
+    note = (
+        '<p class="small">What is <code>bandwidth</code> in Python is <code>--rule</code> in the '
+        "command; <code>--rule auto</code> chooses the penalty, too.</p>"
+    )
     return (
-        f'<p>{words} against this choice.</p><div class="scroll">'
+        f'<p>{words} against this choice.</p><div class="scroll" tabindex="0">'
         f'<table class="wide"><thead>{head}</thead><tbody>{lines}</tbody></table></div>'
+        f"{note if 'bandwidth=' in lines else ''}"
     )
 
 
