@@ -1,9 +1,13 @@
 """The command: what it prints where, its exit codes, and its messages."""
 
+import gzip
 import io
 import json
+import re
+import shlex
 import subprocess
 import sys
+from html import unescape
 
 import numpy as np
 import polars as pl
@@ -98,6 +102,30 @@ def test_select_prints_names_and_values(run, boxes):
     assert words["rule"] == "jacobian"
     assert float(words["sigma"]) > 0
     assert err == "Note: `colour` holds 2 categories and is one-hot encoded.\n"
+
+
+def test_select_needs_no_target_for_a_closed_form(run, boxes, tmp_path):
+    pl.read_csv(boxes).drop("weight").write_csv(tmp_path / "bare.csv")
+    outcome = run("select", tmp_path / "bare.csv", "--json")
+    assert "Note: All columns count as features." in outcome[2]
+    with_target = as_json(run("select", boxes, "-t", "weight", "--json"))
+    assert as_json(outcome)["sigma"] == with_target["sigma"]
+    assert as_json(outcome)["target"] is None
+
+
+def test_select_of_one_or_two_features_is_told_to_be_narrow(run, boxes):
+    args = ("select", boxes, "-t", "weight", "--features", "height,width")
+    doubt = "Note: With one or two features this bandwidth is often too narrow. --rule auto "
+    assert doubt in run(*args)[2]
+    assert doubt not in run(*args, "--rule", "loo")[2]
+
+
+def test_select_of_many_features_is_told_to_be_wide(run, tmp_path, rng):
+    pl.DataFrame(rng.normal(size=(50, 31))).write_csv(tmp_path / "t.csv")
+    args = ("select", tmp_path / "t.csv", "-t", "1")
+    doubt = "Note: The bandwidth exceeds the largest distance of two rows. --rule auto "
+    assert doubt in run(*args)[2]
+    assert doubt not in run(*args, "--rule", "median")[2]
 
 
 def test_a_smaller_alpha_is_passed_on(run, boxes):
@@ -207,6 +235,13 @@ def test_fit_notes_what_speaks_against_it(run, boxes, tmp_path):
     assert code == 0
     assert "diagnosis" not in out
     assert "Note: Leave-one-out would gain" in err
+    assert ": use --rule auto.\n" in err
+
+
+def test_a_column_named_like_a_parameter_keeps_its_name(run, boxes):
+    boxes.write_text(boxes.read_text().replace("colour", "alpha"))
+    err = run("select", boxes, "-t", "alpha")[2]
+    assert "Error: The target `alpha` must hold numbers" in err
 
 
 def test_two_rows_and_a_bandwidth_are_enough_for_a_model(run, tmp_path):
@@ -299,7 +334,7 @@ def test_predict_as_json_has_the_predictions(run, model, boxes):
     assert len(result["predictions"]["prediction"]) == 40
 
 
-# the paper's data
+# report
 
 
 def test_report_writes_a_page_with_the_bandwidth_that_fit_takes(run, boxes, tmp_path):
@@ -310,6 +345,86 @@ def test_report_writes_a_page_with_the_bandwidth_that_fit_takes(run, boxes, tmp_
     page = path.read_text(encoding="utf-8")
     assert f"σ = {fitted['sigma']:.4g}" in page
     assert "colour = red" in page
+
+
+def page_code(path):
+    """The code blocks of a report, by title."""
+    found = re.findall(r"<h3>(.*?)</h3><pre[^>]*><code>(.*?)</code>", path.read_text("utf-8"), re.S)
+    return {title: unescape(code) for title, code in found}
+
+
+def holes(boxes):
+    """The boxes with an identity column, as text, and two rows that lack a value."""
+    rows = boxes.read_text().splitlines()
+    body = [f"n{i},{row}" for i, row in enumerate(rows[1:])]
+    return ["id," + rows[0], "n40,1,NA,red,3", *body, "n41,1,2,blue,"]
+
+
+def write_semicolons(boxes, path):
+    path.write_text("\n".join(holes(boxes)).replace(",", ";"))
+    return "weight", ["--drop", "id"]
+
+
+def write_tabs(boxes, path):
+    path.write_bytes(gzip.compress("\n".join(holes(boxes)).replace(",", "\t").encode()))
+    return "weight", ["--features", "width,height", "--features", "colour"]
+
+
+def write_headless(boxes, path):
+    path.write_text("\n".join(holes(boxes)[1:]))
+    return "column_5", ["--drop", "1", "--no-header"]
+
+
+def write_parquet(boxes, path):
+    pl.read_csv(boxes).with_columns(id=pl.col("colour") + "?").write_parquet(path)
+    return "weight", ["--drop", "id", "--rule", "auto", "--alpha", "0.01"]
+
+
+def write_feather(boxes, path):
+    pl.read_csv(boxes).write_ipc(path)
+    return "weight", ["--rule", "scale", "--no-standardize"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("write", "name"),
+    [
+        (write_semicolons, "my boxes.csv"),
+        (write_tabs, "boxes.tsv.gz"),
+        (write_headless, "boxes.csv"),
+        (write_parquet, "boxes.parquet"),
+        (write_feather, "boxes.feather"),
+    ],
+)
+def test_the_code_of_a_report_gives_the_model_of_the_report(
+    run, boxes, tmp_path, monkeypatch, write, name
+):
+    """Both blocks of Python and the commands of the page, run as they stand there."""
+    monkeypatch.chdir(tmp_path)
+    target, options = write(boxes, tmp_path / ("t-" + name))
+    args = ["t-" + name, "--target", target, *options]
+    assert run("report", *args, "-o", "page.html")[0] == 0
+    code = page_code(tmp_path / "page.html")
+
+    fit = shlex.split(code["On the command line"].splitlines()[0])
+    assert run(*fit[1:])[0] == 0
+    header = ["--no-header"] if "--no-header" in options else []
+    kept = as_json(run("predict", "model.skops", "t-" + name, *header, "--json"))
+    expected = [v for v in kept["predictions"]["prediction"] if v is not None]
+    for title in ("Python", "scikit-learn only"):
+        names = {}
+        exec(code[title], names)
+        predicted = names["model"].predict(names["X"])
+        # The row that lacks only its target is predicted, but not fitted.
+        np.testing.assert_allclose(predicted, expected[: len(predicted)], rtol=1e-6)
+
+
+def test_a_report_tells_how_many_rows_it_left_out(run, boxes, tmp_path):
+    boxes.write_text(boxes.read_text() + "1,2,red,\n1,NA,red,3\n")
+    path = tmp_path / "report.html"
+    summary = as_json(run("report", boxes, "-t", "weight", "-o", path, "--json"))
+    assert (summary["n_samples"], summary["rows_left_out"]) == (40, 2)
+    assert "2 of 42 rows in the file lack a value" in path.read_text("utf-8")
 
 
 def test_a_report_that_fails_leaves_no_page(run, boxes, tmp_path):
@@ -325,6 +440,9 @@ def test_a_report_of_three_rows_is_a_page_too(run, tmp_path):
     code, out, _ = run("report", tmp_path / "three.csv", "-t", "b", "-o", path)
     assert (code, out) == (0, f"The report is in {path}.\n")
     assert path.exists()
+
+
+# the paper's data
 
 
 def test_data_list_shows_licences_and_citations(run):
@@ -371,7 +489,10 @@ def test_drawing_again_what_was_never_run_is_refused(run, tmp_path):
     [
         (("nonsense",), "No such command"),
         (("select",), "Missing argument"),
-        (("select", "{boxes}"), "Missing option '--target'"),
+        (("select", "{boxes}", "--rule", "loo"), "as the rule loo looks at it"),
+        (("select", "{boxes}", "--alpha", "gcv"), "as --alpha gcv looks at it"),
+        (("report", "{boxes}"), "Missing option '--target'"),
+        (("fit", "{boxes}", "-o", "m"), "Missing option '--target'"),
         (("select", "{boxes}", "-t", "wieght"), "Did you mean `weight`?"),
         (("select", "{boxes}", "-t", "weight", "--rule", "magic"), "must be one of jacobian, "),
         (("select", "{boxes}", "-t", "weight", "--alpha", "-1"), "must be at least 0, got -1"),
@@ -437,10 +558,10 @@ def test_wrong_use_ends_with_code_2(run, boxes, model, tmp_path, args, message):
                 "--n-landmarks",
                 "99",
             ),
-            "`n_landmarks` must be",
+            "`--n-landmarks` must be",
         ),
         (("fit", "{boxes}", "-t", "weight", "-o", "{folder}"), "Is a directory"),
-        (("fit", "{boxes}", "-t", "weight", "-o", "m", "-r", "-1"), "`bandwidth` must be"),
+        (("fit", "{boxes}", "-t", "weight", "-o", "m", "-r", "-1"), "`--rule` must be"),
         (("predict", "{model}", "{holes}"), "must hold a row without missing values, got none"),
         (("predict", "{boxes}", "{boxes}"), "must be a whole file written by `jacridge fit`"),
         (("predict", "{model}", "{words}"), "`height` must hold numbers, got 'tall' in row 1"),
@@ -540,22 +661,30 @@ def test_a_malformed_file_gives_an_answer_or_one_clear_error(run, tmp_path, cont
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_a_progress_bar_is_drawn_on_a_terminal_and_only_there():
+@pytest.mark.parametrize(
+    ("args", "sign"),
+    [
+        (["compare", "--rules", "jacobian,loo", "--splits", "3"], b"/6"),
+        (["select", "{boxes}", "-t", "weight", "--rule", "loo"], b"looking for the bandwidth"),
+        (["fit", "{boxes}", "-t", "weight", "-o", "{model}"], b"fitting"),
+    ],
+)
+def test_a_terminal_is_told_that_work_goes_on(boxes, tmp_path, args, sign):
     import os
 
     leader, follower = os.openpty()
-    command = [sys.executable, "-c", "from jacridge.cli import main; main()", "compare"]
-    args = ["--rules", "jacobian,loo", "--splits", "3", "--json"]
+    command = [sys.executable, "-c", "from jacridge.cli import main; main()"]
+    words = [word.format(boxes=boxes, model=tmp_path / "m.skops") for word in args]
     done = subprocess.run(
-        [*command, *args],
+        [*command, *words, "--json"],
         stdout=subprocess.PIPE,
         stderr=follower,
         check=True,
         env={**os.environ, "TERM": "xterm"},
     )
     os.close(follower)
-    assert b"/6" in os.read(leader, 100_000)
-    assert len(json.loads(done.stdout)["rules"]) == 2
+    assert sign in os.read(leader, 100_000)
+    json.loads(done.stdout)
 
 
 @pytest.mark.slow
@@ -564,6 +693,30 @@ def test_the_command_runs_in_its_own_process(boxes):
     args = ["select", str(boxes), "-t", "weight", "--json"]
     done = subprocess.run([*command, *args], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["n_samples"] == 40
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("sel", {"select"}),
+        ("select t.csv --rule jac", {r for r in jacridge.RULES if r.startswith("jac")}),
+        ("fit t.csv --alpha ", {"loo", "gcv", "mml", "auto"}),
+        ("fit t.csv --solver n", {"nystrom"}),
+        ("paper fig1", {"fig1"}),
+    ],
+)
+def test_the_shell_can_complete_commands_and_words(run, monkeypatch, typed, offered):
+    monkeypatch.setenv("_JACRIDGE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"jacridge {typed}")
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split(" "))))
+    code, out, _ = run()
+    assert code == 0
+    assert offered <= set(out.split())
+    assert "compare" not in out
+
+
+def test_completion_can_be_shown_for_the_shell(run):
+    assert "--install-completion" in run("--help")[1]
 
 
 @pytest.mark.parametrize(
@@ -579,6 +732,7 @@ def test_the_command_runs_in_its_own_process(boxes):
         "data",
         "data list",
         "data fetch",
+        "data path",
     ],
 )
 def test_help_has_an_example(run, command):

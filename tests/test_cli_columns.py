@@ -35,6 +35,12 @@ def test_all_columns_but_the_target_are_features(people):
     assert rows.n_dropped == 0
 
 
+def test_without_a_target_all_columns_are_features(people):
+    rows = read_rows(people, None, drop=["colour"])
+    assert rows.X.columns == ["age", "height", "weight"]
+    assert (rows.y, rows.target) == (None, None)
+
+
 @pytest.mark.parametrize(("wanted", "name"), [("1", "age"), ("4", "weight"), ("-1", "weight")])
 def test_a_column_may_be_given_by_its_position(wanted, name):
     assert column_named(["age", "colour", "height", "weight"], wanted) == name

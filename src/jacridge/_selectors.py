@@ -181,6 +181,8 @@ SELECTORS: dict[str, Rule] = {
 RULES = tuple(SELECTORS)
 # The rules that solve, and so look at y.
 SEARCHES = ("loo", "gcv", "mml", "jacobian_loo", "jacobian_mml", "auto")
+# The words that say how to choose the penalty.
+ALPHAS = (*CRITERIA, "auto")
 
 
 def find(bandwidth: Any, problem: Problem, name: str = "bandwidth") -> Found:
@@ -213,7 +215,7 @@ def _find_without_y(bandwidth: Any, problem: Problem) -> Found:
 def check_alpha(alpha: Any) -> float | str | Array:
     """The penalty as a number, the word that says how to choose it, or those to choose from."""
     if isinstance(alpha, str):
-        return check_choice("alpha", alpha, (*CRITERIA, "auto"))
+        return check_choice("alpha", alpha, ALPHAS)
     if np.ndim(alpha) == 0:
         return check_number("alpha", alpha, at_least=0, at_most=LARGEST)
     return np.unique(check_positive("alpha", alpha))

@@ -13,7 +13,7 @@ try:
 
     from . import _model, _paper, _rules
     from ._columns import UnknownColumn
-    from ._terminal import fail, note
+    from ._terminal import as_options, fail, note
 except ImportError as error:
     sys.exit(f"The command needs `{error.name}`. Install it with: pip install 'jacridge[cli]'")
 
@@ -44,7 +44,7 @@ app.add_typer(_paper.data_app, name="data")
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command; what goes wrong becomes one line on stderr and an exit code."""
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_, **__: note(str(message))
+        warnings.showwarning = lambda message, *_, **__: note(as_options(str(message)))
         try:
             app(args, prog_name="jacridge")
         except Exception as error:

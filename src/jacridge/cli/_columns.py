@@ -4,8 +4,8 @@ import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 import polars as pl
 
 from ._tables import TableError, listed, read_frame
@@ -21,11 +21,11 @@ class UnknownColumn(ValueError):
 
 @dataclass(frozen=True)
 class Rows:
-    """The complete rows of a table: features as numbers or texts, and the target."""
+    """The complete rows of a table: features as numbers or texts, and the target if asked for."""
 
     X: pl.DataFrame
-    y: np.ndarray
-    target: str
+    y: Any  # an array, or None if no target was asked for
+    target: str | None
     n_dropped: int
 
     @property
@@ -41,7 +41,7 @@ class Rows:
 
 def read_rows(
     source: str,
-    target: str,
+    target: str | None,
     *,
     features: Sequence[str] = (),
     drop: Sequence[str] = (),
@@ -50,10 +50,11 @@ def read_rows(
 ) -> Rows:
     """Features and target of the complete rows of a table."""
     frame = read_frame(source, header=header)
-    name = column_named(frame.columns, target)
+    name = None if target is None else column_named(frame.columns, target)
     chosen = feature_columns(frame.columns, name, features, drop)
-    frame = frame.select(_typed(frame[column]) for column in [*chosen, name])
-    if frame.schema[name] != pl.Float64:
+    wanted = chosen if name is None else [*chosen, name]
+    frame = frame.select(_typed(frame[column]) for column in wanted)
+    if name is not None and frame.schema[name] != pl.Float64:
         text = _short(frame[name].drop_nulls()[0])
         raise TableError(f"The target `{name}` must hold numbers, got texts such as {text}.")
     empty = [column.name for column in frame if column.null_count() == len(column)]
@@ -64,8 +65,8 @@ def read_rows(
         raise TableError(f"`{source}` must hold a row without missing values, got none.")
     for column in chosen:
         _check_categories(complete[column])
-    n_dropped = len(frame) - len(complete)
-    return Rows(complete.select(chosen), complete[name].to_numpy(), name, n_dropped)
+    y = None if name is None else complete[name].to_numpy()
+    return Rows(complete.select(chosen), y, name, len(frame) - len(complete))
 
 
 def read_columns(
@@ -118,9 +119,9 @@ def column_named(names: Sequence[str], wanted: str) -> str:
 
 
 def feature_columns(
-    names: Sequence[str], target: str, features: Sequence[str], drop: Sequence[str]
+    names: Sequence[str], target: str | None, features: Sequence[str], drop: Sequence[str]
 ) -> list[str]:
-    """The features: those asked for, or all but the target; without the dropped ones."""
+    """The features: those asked for, or all but the target if any; without the dropped ones."""
     keep = _columns_named(names, features) if features else [n for n in names if n != target]
     out = _columns_named(names, drop)
     if target in out:
@@ -129,7 +130,7 @@ def feature_columns(
         raise UnknownColumn(f"`{target}` must not be a feature, it is the target.")
     chosen = [name for name in keep if name not in out]
     if not chosen:
-        raise UnknownColumn("At least one feature must be left beside the target, got none.")
+        raise UnknownColumn("At least one feature must be left, got none.")
     return chosen
 
 

@@ -35,7 +35,7 @@ from ._options import (
 )
 from ._parts import Counts, fit_parts, scheduler_at
 from ._tables import TableError, write_table
-from ._terminal import note, show
+from ._terminal import as_options, busy, note, show
 
 
 def fit(
@@ -73,13 +73,14 @@ def fit(
     start = perf_counter()
     if engine_of(engine, scheduler) == "dask":
         columns = {"features": features or (), "drop": drop or ()}
-        with scheduler_at(scheduler):
+        with scheduler_at(scheduler), busy("fitting"):
             model, counts = fit_parts(
                 file, target, estimator, **columns, strict=strict, standardize=standardize
             )
     else:
         rows = rows_of(file, target, features, drop, strict, no_header)
-        model, counts = _fitted(rows, estimator, standardize=standardize)
+        with busy("fitting"):
+            model, counts = _fitted(rows, estimator, standardize=standardize)
     seconds = perf_counter() - start
     save_model(output, model)
     diagnosis = {} if engine == "dask" else _diagnosis(estimator)
@@ -99,7 +100,7 @@ def fit(
     show({**result, "diagnosis": diagnosis} if as_json else result, as_json=as_json)
     for finding in diagnosis.values():
         if finding["warning"]:
-            note(finding["sentence"])
+            note(as_options(finding["sentence"]))
 
 
 def _fitted(
@@ -110,7 +111,7 @@ def _fitted(
     pipeline = Pipeline([("columns", prepare), ("model", estimator)])
     pipeline.fit(rows.X.select(rows.numbers + rows.texts), rows.y)
     counts = Counts(len(rows.y), len(rows.y) + rows.n_dropped)
-    return SavedModel(pipeline, rows.target, rows.numbers, rows.texts), counts
+    return SavedModel(pipeline, str(rows.target), rows.numbers, rows.texts), counts
 
 
 def predict(

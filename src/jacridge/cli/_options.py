@@ -7,12 +7,12 @@ import typer
 
 from jacridge import RULES
 
+from .._estimator import SOLVERS
+from .._selectors import ALPHAS, SEARCHES
 from ._columns import Rows, read_rows
 from ._terminal import note
 
-ALPHAS = ("loo", "gcv", "mml", "auto")
 ENGINES = ("memory", "dask")
-SOLVERS = ("auto", "exact", "nystrom", "pcg")
 
 FILE = "CSV, TSV, Parquet or Feather file, gzip too; a quoted pattern for several; - for stdin"
 Data = Annotated[str, typer.Argument(metavar="FILE", help=FILE, show_default=False)]
@@ -23,6 +23,15 @@ Target = Annotated[
         "-t",
         metavar="COLUMN",
         help="Column to predict: its name, or its position (1 is the first, -1 the last).",
+    ),
+]
+TargetIfAny = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="COLUMN",
+        help="Column to predict, by name or position; only rules that look at it need it.",
     ),
 ]
 RuleName = Annotated[
@@ -51,9 +60,15 @@ Alpha = Annotated[
         metavar="PENALTY",
         help=f"Ridge penalty: a number, or {', '.join(ALPHAS)}.",
         show_default="1e-3; auto with the rule auto",
+        autocompletion=lambda: list(ALPHAS),
     ),
 ]
-Solver = Annotated[str, typer.Option(metavar="SOLVER", help=f"{', '.join(SOLVERS)}.")]
+Solver = Annotated[
+    str,
+    typer.Option(
+        metavar="SOLVER", help=f"{', '.join(SOLVERS)}.", autocompletion=lambda: list(SOLVERS)
+    ),
+]
 Landmarks = Annotated[
     int | None,
     typer.Option(
@@ -116,6 +131,19 @@ def rule_of(text: str) -> str:
     return _one_of(text, RULES, "--rule")
 
 
+def target_of(text: str | None, rule: str, alpha: float | str) -> str | None:
+    """The target; without one, a refusal of what looks at it and a note for the rest."""
+    if text is not None:
+        return text
+    looks = f"the rule {rule}" if rule in SEARCHES else f"--alpha {alpha}"
+    if rule in SEARCHES or isinstance(alpha, str):
+        raise typer.BadParameter(
+            f"must name the column to predict, as {looks} looks at it.", param_hint="--target"
+        )
+    note("All columns count as features. If one is to be predicted, name it with --target.")
+    return None
+
+
 def solver_of(text: str) -> str:
     """The name of a solver, if there is such a solver."""
     return _one_of(text, SOLVERS, "--solver")
@@ -138,7 +166,7 @@ def _one_of(text: str, words: Sequence[str], option: str) -> str:
 
 def rows_of(
     file: str,
-    target: str,
+    target: str | None,
     features: list[str] | None,
     drop: list[str] | None,
     strict: bool,
@@ -149,7 +177,7 @@ def rows_of(
         file, target, features=features or (), drop=drop or (), strict=strict, header=not no_header
     )
     if rows.n_dropped:
-        total = rows.n_dropped + len(rows.y)
+        total = rows.n_dropped + len(rows.X)
         note(f"{rows.n_dropped} of {total} rows have missing values and are left out.")
     for name in rows.texts:
         note(f"`{name}` holds {rows.X[name].n_unique()} categories and is one-hot encoded.")

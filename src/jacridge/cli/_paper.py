@@ -56,7 +56,9 @@ def paper(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="NAME...", help=f"{', '.join(EXPERIMENTS)}, or {' or '.join(GROUPS)}."
+            metavar="NAME...",
+            help=f"{', '.join(EXPERIMENTS)}, or {' or '.join(GROUPS)}.",
+            autocompletion=lambda: [*EXPERIMENTS, *GROUPS],
         ),
     ],
     output: Annotated[

@@ -8,10 +8,11 @@ import polars as pl
 import typer
 from sklearn.datasets import load_diabetes
 
-from jacridge import RULES, select_bandwidth
+from jacridge import RULES, Choice, select_bandwidth
 from jacridge.report import write_report
 
 from .._files import check_place
+from .._selectors import SEARCHES
 from ._columns import Rows
 from ._compare import compare_rules, save_picture
 from ._model_file import columns_prepared
@@ -28,17 +29,19 @@ from ._options import (
     Standardize,
     Strict,
     Target,
+    TargetIfAny,
     number_or,
     penalty_of,
     rows_of,
     rule_of,
+    target_of,
 )
-from ._terminal import grid, note, progress, show
+from ._terminal import as_options, busy, grid, note, progress, show
 
 
 def select(
     file: Data,
-    target: Target,
+    target: TargetIfAny = None,
     rule: RuleName = "jacobian",
     alpha: Alpha = None,
     features: Features = None,
@@ -48,17 +51,22 @@ def select(
     no_header: NoHeader = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the bandwidth for a table."""
+    """Print the bandwidth for a table.
+
+    Without --target all columns are features. Rules that look at the target need one.
+    """
     name, penalty = rule_of(rule), penalty_of(alpha, rule)
-    rows = rows_of(file, target, features, drop, strict, no_header)
+    wanted = target_of(target, name, penalty)
+    rows = rows_of(file, wanted, features, drop, strict, no_header)
     X = columns_prepared(rows.numbers, rows.texts, standardize=standardize).fit_transform(rows.X)
-    choice = select_bandwidth(X, rows.y, name, alpha=penalty, random_state=0)
+    with busy(f"looking for the bandwidth by {name}"):
+        choice = select_bandwidth(X, rows.y, name, alpha=penalty, random_state=0)
     result = {
         "rule": choice.rule,
         "sigma": choice.sigma,
         "gamma": choice.gamma,
         "alpha": float(np.squeeze(choice.alpha)),
-        "n_samples": len(rows.y),
+        "n_samples": len(X),
         "n_features": X.shape[1],
         "l_max": choice.l_max,
         "spacing": choice.spacing,
@@ -68,6 +76,8 @@ def select(
         "rows_left_out": rows.n_dropped,
     }
     show(result, as_json=as_json)
+    for doubt in _doubts(choice):
+        note(f"{doubt} --rule auto looks at the target and often does better.")
 
 
 def compare(
@@ -117,7 +127,7 @@ def compare(
         raise ValueError(table[0]["error"])
     for row in table:
         for text in [row["error"]] if "error" in row else row["notes"]:
-            note(f"{row['rule']}: {text}")
+            note(as_options(f"{row['rule']}: {text}"))
     if plot:
         save_picture(table, plot)
         note(f"the picture is in {plot}.")
@@ -145,23 +155,48 @@ def report(
     bandwidth, penalty = number_or(rule, RULES, "--rule"), penalty_of(alpha, rule)
     rows = rows_of(file, target, features, drop, strict, no_header)
     start = perf_counter()
-    write_report(
-        output,
-        rows.X,
-        rows.y,
-        target=rows.target,
-        bandwidth=bandwidth,
-        alpha=penalty,
-        standardize=standardize,
-        source=file,
-    )
+    with busy("fitting, and drawing the page"):
+        write_report(
+            output,
+            rows.X,
+            rows.y,
+            target=str(rows.target),
+            bandwidth=bandwidth,
+            alpha=penalty,
+            standardize=standardize,
+            source=file,
+            options=_reading_options(features, drop, no_header=no_header),
+            left_out=rows.n_dropped,
+        )
     result = {
         "report": output,
         "target": rows.target,
         "n_samples": len(rows.y),
+        "rows_left_out": rows.n_dropped,
         "seconds": perf_counter() - start,
     }
     show(result, as_json=as_json, text=f"The report is in {output}.")
+
+
+def _doubts(choice: Choice) -> list[str]:
+    """What is known to go wrong with closed forms, as far as the features alone can tell."""
+    if choice.rule in SEARCHES:
+        return []
+    few = choice.p <= 2 and choice.sigma < choice.spacing
+    wide = choice.sigma > choice.l_max
+    return [
+        *(["With one or two features this bandwidth is often too narrow."] if few else []),
+        *(["The bandwidth exceeds the largest distance of two rows."] if wide else []),
+    ]
+
+
+def _reading_options(
+    features: list[str] | None, drop: list[str] | None, *, no_header: bool
+) -> list[str]:
+    """The options that chose the columns, for the commands that the report shows."""
+    chosen = [word for text in features or () for word in ("--features", text)]
+    dropped = [word for text in drop or () for word in ("--drop", text)]
+    return [*chosen, *dropped, *(["--no-header"] if no_header else [])]
 
 
 def _rows_or_diabetes(file: str | None, target: str | None, *options: Any) -> Rows:

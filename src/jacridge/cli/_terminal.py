@@ -1,9 +1,10 @@
 """The voice of the command: results on stdout, the rest on stderr."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,13 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+OPTIONS = {
+    "bandwidth": "--rule",
+    "alpha": "--alpha",
+    "solver": "--solver",
+    "n_landmarks": "--n-landmarks",
+}
 
 
 def note(text: str) -> None:
@@ -20,8 +28,25 @@ def note(text: str) -> None:
 
 def fail(error: Exception, *, wrong_use: bool) -> None:
     """Say in one line what went wrong and end with exit code 2 for wrong use, 1 for the rest."""
-    typer.echo(f"Error: {_sentence(error)}", err=True)
+    ours = type(error).__module__.startswith(__package__)  # these may name a column like an option
+    text = _sentence(error)
+    typer.echo(f"Error: {text if ours else as_options(text)}", err=True)
     sys.exit(2 if wrong_use else 1)
+
+
+def as_options(text: str) -> str:
+    """A message of the library in the words of the command: `bandwidth` is `--rule` here."""
+    names = {
+        "bandwidth": "rule",
+        "n_landmarks": "n-landmarks",
+        "alpha": "alpha",
+        "solver": "solver",
+    }
+    text = text.replace("bandwidth='auto', alpha='auto'", "bandwidth='auto'")  # implied there
+    for name, option in names.items():
+        text = re.sub(rf"\b{name}=['\"]?([\w.]+\b)['\"]?", rf"--{option} \1", text)
+        text = text.replace(f"`{name}`", f"`--{option}`")
+    return text
 
 
 def _sentence(error: Exception) -> str:
@@ -67,6 +92,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """A sign on stderr that work goes on, if that is a terminal."""
+    console = Console(stderr=True)
+    with console.status(escape(what)) if console.is_terminal else nullcontext():
+        yield
 
 
 @contextmanager
