@@ -99,7 +99,8 @@ def test_equal_rows_are_one_landmark(rng):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_components": 0}, "`n_components` must be a finite number >= 1, got 0"),
+        ({"n_components": 0}, "`n_components` must be a whole number >= 1, got 0"),
+        ({"n_components": -3}, "`n_components` must be a whole number >= 1, got -3"),
         ({"landmarks": "best"}, "`landmarks` must be one of .* got 'best'"),
         ({"bandwidth": -1.0}, "`bandwidth` must be a finite number > 0, got -1.0"),
     ],
@@ -107,3 +108,9 @@ def test_equal_rows_are_one_landmark(rng):
 def test_bad_parameters_are_named(table, options, message):
     with pytest.raises(ValueError, match=message):
         JacobianNystroem(**options).fit(table[0])
+
+
+@pytest.mark.parametrize("wrong", [2.7, 2.0, True, "many", None])
+def test_a_number_of_components_that_is_not_whole_is_refused(table, wrong):
+    with pytest.raises(TypeError, match=f"must be a whole number >= 1, got {wrong!r}"):
+        JacobianNystroem(n_components=wrong).fit(table[0])

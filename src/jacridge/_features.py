@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+from typing import Any
+
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -81,7 +84,7 @@ class JacobianNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         X = validate_data(self, X, dtype=np.float64)
         check_range("X", X)
-        most = int(check_number("n_components", self.n_components, at_least=1))
+        most = _whole_number("n_components", self.n_components)
         choose = LANDMARKS[check_choice("landmarks", self.landmarks, LANDMARKS)]
         # Labels of classes are no targets; a rule that needs targets then says so.
         numeric = y is not None and np.asarray(y).dtype.kind in "fiu"
@@ -121,3 +124,12 @@ class JacobianNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     @property
     def _n_features_out(self):
         return len(self.components_)
+
+
+def _whole_number(name: str, value: Any) -> int:
+    """Return `value` as an int >= 1, or say what it must be."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < 1:
+        kind = ValueError if whole else TypeError
+        raise kind(f"`{name}` must be a whole number >= 1, got {value!r}.")
+    return int(value)
