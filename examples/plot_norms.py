@@ -32,9 +32,9 @@ plt.show()
 # The largest slope of the model itself, refitted for each bandwidth. The approximate norm is
 # known up to a constant; it is drawn to meet the true one at the chosen bandwidth.
 
-figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
-for ax, lam in zip(axes, (1e-8, 1e-2), strict=True):
-    est = JacobianKernelRidge(alpha=lam).fit(X, y)
+figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), sharey=True, layout="constrained")
+for ax, power in zip(axes, (-8, -2), strict=True):
+    est = JacobianKernelRidge(alpha=10.0**power).fit(X, y)
     plots.JacobianNormDisplay.from_estimator(est, X, y, ax=ax)
-    ax.set_title(rf"$\lambda = {lam:g}$")
+    ax.set(title=rf"$\lambda = 10^{{{power}}}$", ylim=(1, 100))
 plt.show()

@@ -247,3 +247,19 @@ def test_a_display_can_be_drawn_again(name, surface):
     assert display.plot(ax=ax) is display
     assert display.ax_ is ax is not first
     assert display.figure_ is ax.figure
+    assert display.artists_
+    assert all(artist.axes is ax for artist in display.artists_)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: plots.plot_norm(SIGMAS, 1 / SIGMAS, j_a=SIGMAS, j_b=2 * SIGMAS),
+        lambda: plots.plot_norms(SIGMAS, 1 / SIGMAS, SIGMAS),
+        lambda: plots.plot_criteria(SIGMAS, {k: [3, 1, 2, 4] for k in ("loo", "gcv", "mml")}),
+    ],
+)
+def test_curves_of_one_picture_differ_in_their_dashes_too(draw):
+    """So that they are told apart without colours."""
+    dashes = [line.get_linestyle() for line in draw().lines if line.get_linestyle() != "None"]
+    assert len(set(dashes)) == len(dashes) > 1

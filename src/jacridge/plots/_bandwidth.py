@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._look import BLUE, DASHES, GREEN, ORANGE, PURPLE, SIGMA, Axes, axes, mark
+from ._look import BLUE, DASHES, GREEN, ORANGE, PURPLE, SIGMA, Axes, axes, legend, mark
 
 
 def plot_norm(
@@ -55,7 +55,7 @@ def plot_norm(
         ax.plot(sigma, j_b, color=GREEN, linestyle="-.", linewidth=1, label=r"$j_b$, conditioning")
     mark(ax, chosen, r"$\sigma_0$")
     ax.set(xlabel=SIGMA, ylabel="approximate Jacobian norm", xscale="log", yscale="log")
-    ax.legend(frameon=False)
+    legend(ax)
     return ax
 
 
@@ -100,7 +100,7 @@ def plot_norms(
     finite = true[np.isfinite(true) & (true > 0)]
     if finite.size:
         ax.set_ylim(finite.min() / 3, finite.max() * 3)
-    ax.legend(frameon=False)
+    legend(ax)
     return ax
 
 
@@ -145,7 +145,7 @@ def plot_criteria(
     mark(ax, chosen)
     label = "criterion, from its minimum to its maximum" if len(criteria) > 1 else "".join(criteria)
     ax.set(xlabel=SIGMA, ylabel=label, xscale="log")
-    ax.legend(frameon=False)
+    legend(ax)
     return ax
 
 

@@ -28,9 +28,20 @@ def mark(ax: Axes, chosen: float | None, label: str = "chosen") -> None:
         ax.axvline(chosen, color=GREY, linestyle=(0, (4, 3)), linewidth=1, zorder=0, label=label)
 
 
-class Display:
-    """What all displays share: they remember where they were drawn."""
+def legend(ax: Axes) -> None:
+    """A legend without a frame that can still be read where it covers a line."""
+    ax.legend(framealpha=0.85, edgecolor="none")
 
-    def _drawn(self, ax: Axes) -> Any:
+
+class Display:
+    """What all displays share: they remember where they were drawn, and as what.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+    artists_ : list of the lines, areas, bars and maps on the axes
+    """
+
+    def _drawn(self, ax: Axes) -> None:
         self.ax_, self.figure_ = ax, ax.figure
-        return self
+        self.artists_ = [*ax.lines, *ax.collections, *ax.patches]

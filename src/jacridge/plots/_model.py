@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._look import BLUE, GREY, ORANGE, Axes, axes
+from ._look import BLUE, GREY, ORANGE, Axes, axes, legend
 
 
 def plot_curve(
@@ -48,7 +48,7 @@ def plot_curve(
         ax.fill_between(x[order], *ends, color=BLUE, alpha=0.2, linewidth=0, label="interval")
     ax.plot(x[order], prediction[order], **{"color": BLUE, "label": "prediction"} | style)
     ax.set(xlabel="x", ylabel="y")
-    ax.legend(frameon=False)
+    legend(ax)
     return ax
 
 
@@ -178,5 +178,5 @@ def plot_slopes(
     mean = float(slopes.mean())
     ax.axhline(mean, color=ORANGE, linestyle="--", linewidth=1, label=f"mean {mean:.3g}")
     ax.set(xlabel=name, ylabel=f"slope along {name}")
-    ax.legend(frameon=False)
+    legend(ax)
     return ax
