@@ -37,3 +37,20 @@ def test_the_guide_s_shares_of_l_max_are_those_of_the_formula():
         d = 2 / np.pi / (6499 ** (1 / p) - 1)
         assert share in text
         assert f"{d * np.sqrt(0.5):.{len(share) - 2}f}" == share
+
+
+@pytest.fixture
+def results(monkeypatch):
+    """The extension that shows the benchmarks' CSV files."""
+    pytest.importorskip("docutils")
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
+    import results
+
+    return results
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"), [("6500", "6500"), ("0.123456", "0.123"), ("inf", "inf"), ("auto", "auto")]
+)
+def test_numbers_are_shown_with_three_digits(results, cell, shown):
+    assert results.readable(cell) == shown
