@@ -695,6 +695,16 @@ def test_the_command_runs_in_its_own_process(boxes):
     assert json.loads(done.stdout)["n_samples"] == 40
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("missing", ["typer", "polars", "rich"])
+def test_without_its_extra_the_command_says_how_to_get_it(missing):
+    code = f"import sys; sys.modules['{missing}'] = None; import jacridge.cli"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"The command needs `{missing}")
+    assert done.stderr.endswith("Install it with: pip install 'jacridge[cli]'\n")
+
+
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [

@@ -76,6 +76,12 @@ def test_rows_with_missing_values_are_left_out_part_by_part(parts, tmp_path):
         fit_parts(parts[0], "y", estimator(), strict=True)
 
 
+def test_parts_without_a_complete_row_are_refused(tmp_path):
+    pl.DataFrame({"a": [1.0, None], "y": [None, 1.0]}).write_parquet(tmp_path / "part-1.parquet")
+    with pytest.raises(TableError, match="must hold a row without missing values, got none"):
+        fit_parts(str(tmp_path / "part-*.parquet"), "y", estimator())
+
+
 def test_a_part_with_other_columns_is_named(parts, tmp_path):
     pl.DataFrame({"a": [1.0], "b": [1.0], "y": [1.0]}).write_parquet(tmp_path / "part-9.parquet")
     with pytest.raises(UnknownColumn, match=r"part-9.parquet` must have .*, got no `c`"):
