@@ -17,9 +17,9 @@ STYLES: dict[str, dict[str, Any]] = {
     "jacobian_median": {"color": "#0072B2", "linestyle": "--", "marker": "o"},
     "jacobian_trimmed": {"color": "#0072B2", "linestyle": ":", "marker": "o"},
     "loo": {"color": "#E69F00", "linestyle": "--", "marker": "s"},
-    "gcv": {"color": "#A07000", "linestyle": ":", "marker": "s"},
+    "gcv": {"color": "#A07000", "linestyle": ":", "marker": "x"},
     "mml_published": {"color": "#D55E00", "linestyle": ":", "marker": "^"},
-    "mml_unit": {"color": "#56B4E9", "linestyle": "-.", "marker": "v"},
+    "mml_unit": {"color": "#56B4E9", "linestyle": "-.", "marker": "<"},
     "mml": {"color": "#009E73", "linestyle": "-.", "marker": "v"},
     "silverman": {"color": "#CC79A7", "linestyle": (0, (5, 1, 1, 1, 1, 1)), "marker": "D"},
 }
@@ -64,5 +64,5 @@ def log_scale(ax: Any) -> None:
     low, high = ax.get_ylim()
     subs = (1.0, 2.0, 5.0) if high / low < 1000 else (1.0,)
     ax.yaxis.set_major_locator(ticker.LogLocator(subs=subs, numticks=8))
-    ax.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:.2g}"))
+    ax.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     ax.yaxis.set_minor_locator(ticker.NullLocator())

@@ -124,7 +124,7 @@ def draw_rules(tables: Tables) -> Any:
         ]
         ax.barh(range(len(methods)), shown, color=colors, height=0.6)
         for i, value in enumerate(mean):
-            ax.text(max(shown[i], 0) + 0.01, i, f"{value:.2f}", va="center", fontsize=8)
+            ax.text(max(shown[i], 0) + 0.01, i, f"{value:z.2f}", va="center", fontsize=8)
         ax.set(title=TITLES[name], xlabel=r"mean test $R^2$", xlim=(-0.05, 1))
     axes[0].set_yticks(range(len(methods)), methods)
     axes[0].invert_yaxis()
@@ -146,12 +146,11 @@ def run_true(harness: Harness) -> Tables:
 def _minima(name: str, seed: int, n: int, lam: float) -> list[Row]:
     split = training_rows(name, seed, n, n)
     approximate = select_bandwidth(split.X, alpha=lam).sigma
-    points = np.vstack([split.X, split.X_test])
-    sigmas = approximate * np.logspace(-1.5, 1, 41)
+    sigmas = approximate * np.logspace(-2.5, 1, 43)
     fits = [_plain_fit(split, sigma, lam) for sigma in sigmas]
-    slopes = np.array([largest_slope(fitted, points) for fitted in fits])
+    slopes = [largest_slope(fitted, _steep_points(split, fitted.bandwidth_)) for fitted in fits]
     scores = [float(fitted.score(split.X_test, split.y_test)) for fitted in fits]
-    lowest = first_minimum(slopes)
+    lowest = first_minimum(np.array(slopes))
     return [
         {
             "sigma_0": approximate,
@@ -164,6 +163,16 @@ def _minima(name: str, seed: int, n: int, lam: float) -> list[Row]:
     ]
 
 
+def _steep_points(split: Split, sigma: float) -> Array:
+    """Training and test rows, and points one bandwidth from each training row.
+
+    A narrow kernel is steepest there; at the rows themselves a narrow one looks flat.
+    """
+    step = np.random.default_rng(0).normal(size=split.X.shape)
+    step *= sigma / np.linalg.norm(step, axis=1, keepdims=True)
+    return np.vstack([split.X, split.X_test, split.X + step])
+
+
 def _plain_fit(split: Split, sigma: float, lam: float) -> JacobianKernelRidge:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*not positive definite")
@@ -171,10 +180,10 @@ def _plain_fit(split: Split, sigma: float, lam: float) -> JacobianKernelRidge:
 
 
 def first_minimum(curve: Array, rise: float = 1.05) -> int | None:
-    """Index of the first minimum after which the curve rises by 5 %; None if there is none."""
+    """Index of the first minimum with a fall before and a rise of 5 % after it, if any."""
     lowest = np.minimum.accumulate(curve)
     risen = np.flatnonzero(curve > rise * lowest)
-    return int(np.argmin(curve[: risen[0]])) if len(risen) else None
+    return int(np.argmin(curve[: risen[0]])) or None if len(risen) else None
 
 
 def draw_true(tables: Tables) -> Any:
@@ -193,10 +202,12 @@ def draw_true(tables: Tables) -> Any:
             label=rf"$\lambda = {lam:g}$",
             **style,
         )
-        right.plot(column(part, "r2_sigma_0"), column(part, "r2_true"), **style)
+        shown = [np.maximum(column(part, name), -0.5) for name in ("r2_sigma_0", "r2_true")]
+        right.plot(*shown, clip_on=False, **style)
     left.set(xscale="log", yscale="log", xlabel=r"$\sigma_0$ of the approximate norm")
     left.set_ylabel("minimum of the true norm")
     right.set(xlabel=r"test $R^2$ at $\sigma_0$", ylabel=r"test $R^2$ at the true minimum")
+    right.set_title(r"an $R^2$ below -0.5 is drawn there", fontsize=9)
     right.set(xlim=(-0.5, 1), ylim=(-0.5, 1))
     for ax in (left, right):
         ax.axline((0.1, 0.1), (1, 1), color="0.7", linewidth=0.8, zorder=0)
@@ -247,6 +258,8 @@ def draw_subsamples(tables: Tables) -> Any:
             ax.plot(sizes, middle, label=LABELS[rule], **style)
             ax.fill_between(sizes, low, high, color=style["color"], alpha=0.2, linewidth=0)
         ax.set(title=TITLES[name], xscale="log", yscale="log", xlabel="rows seen")
+        ax.set_xticks(SUBSAMPLES[::2], [str(m) for m in SUBSAMPLES[::2]])
+        ax.set_xticks([], minor=True)
     axes[0].set_ylabel(r"bandwidth $\sigma$")
     legend_below(fig, *axes[0].get_legend_handles_labels())
     return fig

@@ -12,7 +12,7 @@ from scipy.stats import wilcoxon
 from jacridge import datasets, select_bandwidth
 from jacridge.datasets import Split
 
-from ._draw import STYLES, column, figure, legend_below, values, where
+from ._draw import STYLES, column, figure, legend_below, where
 from ._rules import LABELS, authors_grid, measured
 from ._survey import survey
 from ._table import Harness, Job, Row, Tables, as_text
@@ -90,7 +90,7 @@ def summarise(rows: Sequence[Row]) -> list[Row]:
     The tests ask, as the paper's do, whether the Jacobian rule is better and faster.
     """
     summary = []
-    for name in values(rows, "dataset"):
+    for name in TITLES:
         ours = where(rows, dataset=name, rule="jacobian")
         for rule in ORDER:
             theirs = where(rows, dataset=name, rule=rule)
@@ -102,22 +102,24 @@ def summarise(rows: Sequence[Row]) -> list[Row]:
 def _summary(name: str, rule: str, ours: list[Row], theirs: list[Row]) -> Row:
     row: Row = {"dataset": name, "rule": rule, "splits": len(theirs), "n": theirs[0]["n"]}
     for quantity, better in (("r2", "greater"), ("seconds", "less")):
-        mine, other = column(ours, quantity), column(theirs, quantity)
-        low, high = np.quantile(other, [0.1, 0.9])
-        row |= {quantity: other.mean(), f"{quantity}_low": low, f"{quantity}_high": high}
-        row[f"{quantity}_p"] = _p_value(mine, other, better)
+        found = column(theirs, quantity)
+        low, high = np.quantile(found, [0.1, 0.9])
+        row |= {quantity: found.mean(), f"{quantity}_low": low, f"{quantity}_high": high}
+        row[f"{quantity}_p"] = _p_value(ours, theirs, quantity, better)
     formula = [row["seconds_formula"] for row in theirs if row["seconds_formula"] != ""]
     row["seconds_formula"] = float(np.mean(formula)) if formula else ""
     row["sigma"] = float(np.median(column(theirs, "sigma")))
     return row
 
 
-def _p_value(mine: np.ndarray, other: np.ndarray, better: str) -> float | str:
+def _p_value(ours: list[Row], theirs: list[Row], quantity: str, better: str) -> float | str:
     """Wilcoxon's signed rank test on the splits that both have; empty where it says nothing."""
-    m = min(len(mine), len(other))
-    if m < 2 or np.all(mine[:m] == other[:m]):
+    other = {row["seed"]: row[quantity] for row in theirs}
+    pairs = [(row[quantity], other[row["seed"]]) for row in ours if row["seed"] in other]
+    differences = np.array([mine - their for mine, their in pairs])
+    if len(differences) < 2 or not differences.any():
         return ""
-    return float(wilcoxon(mine[:m], other[:m], alternative=better).pvalue)
+    return float(wilcoxon(differences, alternative=better).pvalue)
 
 
 def as_csv(tables: Tables) -> str:
