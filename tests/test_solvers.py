@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import LinAlgError
 
 import naive
-from jacridge import _solvers
+from jacridge import JacobianKernelRidge, _solvers
 from jacridge._solvers import LastFactor, factor, solve_each, solve_exact
 
 
@@ -163,3 +163,22 @@ def test_a_last_factor_has_the_inverse_diagonal_of_the_matrix(rng, n):
     L = factor(A.copy(), 0.0).L
     diagonal = LastFactor(np.tril(L) + np.triu(np.full((n, n), 7.0), 1)).inverse_diagonal()
     assert diagonal == pytest.approx(np.diagonal(np.linalg.inv(A)), rel=1e-9)
+
+
+def test_leaving_out_one_of_two_equal_rows_leaves_the_other(rng):
+    """At lambda = 0 the matrix is singular and the fit is the mean of both targets."""
+    X, y = rng.uniform(size=(10, 2)), rng.standard_normal(10)
+    est = JacobianKernelRidge(0.2, 0.0, fit_intercept=False)
+    with pytest.warns(UserWarning, match="smallest eigenvalue"):
+        est.fit(np.vstack([X, X[:3]]), np.r_[y, y[:3] + 1])
+    assert est.loo_residuals_[[0, 1, 2, 10, 11, 12]] == pytest.approx([-1, -1, -1, 1, 1, 1])
+    y_mean = np.r_[y[:3] + 0.5, y[3:]]
+    left_out = [
+        y[i] - est.fit(np.delete(X, i, 0), np.delete(y_mean, i)).predict(X[[i]])[0]
+        for i in range(3, 10)
+    ]
+    with pytest.warns(UserWarning, match="smallest eigenvalue"):
+        est.fit(np.vstack([X, X[:3]]), np.r_[y, y[:3] + 1])
+    # Eigenvectors of a matrix of condition about 1e5.
+    assert est.loo_residuals_[3:10] == pytest.approx(left_out, rel=1e-6)
+    assert est._model.degrees_of_freedom == pytest.approx(10)

@@ -198,6 +198,11 @@ class Eigen:
         return np.asarray(self.U**2 @ (1.0 / self.d))
 
 
+@dataclass(frozen=True)
+class PositivePart(Eigen):
+    """The same for a singular A, where U has the orthonormal eigenvectors that are kept."""
+
+
 class Solvable(Protocol):
     """A = K + diag(lam) in a form that criteria can be taken of."""
 
@@ -246,18 +251,35 @@ class ExactModel:
     @cached_property
     def degrees_of_freedom(self) -> Array:
         """Trace of the matrix that takes y to the fitted values, for each target."""
-        trace = len(self.y) - (self.lam / self.w) @ self.inverse_diagonal
+        trace = (1.0 - self._missing - self.lam / self.w * self.inverse_diagonal).sum()
         return np.full(self.y.shape[1], trace)
 
     @cached_property
     def loo_residuals(self) -> Array:
         """Residual of each row for the model fitted to the others, its mean of y included."""
         # Without row i the mean of y falls by shift_i, so that y - mean grows in all rows.
-        residuals = self.dual_coef / self.inverse_diagonal[:, None]
+        residuals = self._left_out(self.y, self.dual_coef)
         if self.centred:
-            ones = self.A.solve(np.ones(len(self.y)))
-            residuals = residuals + self._mean_shift * (ones / self.inverse_diagonal)[:, None]
+            ones = np.ones((len(self.y), 1))
+            residuals = residuals + self._mean_shift * self._left_out(ones, self.A.solve(ones))
+        return residuals
+
+    def _left_out(self, y: Array, dual_coef: Array) -> Array:
+        """Residual / (1 - leverage) for targets y, which is c_i / (A^-1)_ii unless A is singular."""
+        residuals = dual_coef / self.inverse_diagonal[:, None]
+        if isinstance(self.A, PositivePart):
+            lam, some = self.lam / self.w, self._missing > 1e-8  # else rounding is all there is
+            rest = lam[:, None] * dual_coef + y - self.A.U @ (self.A.U.T @ y)
+            held = lam * self.inverse_diagonal + self._missing
+            residuals[some] = rest[some] / held[some, None]
         return np.asarray(residuals)
+
+    @cached_property
+    def _missing(self) -> Array:
+        """How much of each row is outside of the span that is kept of a singular A."""
+        if isinstance(self.A, PositivePart):
+            return np.asarray(1.0 - (self.A.U**2).sum(axis=1))
+        return np.zeros(len(self.y))
 
     @cached_property
     def _mean_shift(self) -> Array:
@@ -345,7 +367,7 @@ def system(kernel: Callable[[], Array], lam: Array | float) -> System:
         "this.",
         stacklevel=4,
     )
-    return Eigen(U[:, keep], d[keep])
+    return PositivePart(U[:, keep], d[keep])
 
 
 def solve_each(K: Array, y: Array, w: Array, lams: Array, *, centred: bool) -> StackedModel:
