@@ -130,3 +130,22 @@ def test_rows_of_weight_zero_do_not_count_in_the_leave_one_out_r2(rng):
     without = JacobianKernelRidge(0.3, 0.1).fit(X[:70], y[:70])
     found = [est.diagnose().dict()["leave-one-out R2"]["value"] for est in (weighted, without)]
     assert found[0] == pytest.approx(found[1])
+
+
+def test_without_an_intercept_the_r2_is_still_about_the_mean(rng):
+    X = rng.uniform(size=(60, 2))
+    est = JacobianKernelRidge(1.0, 0.1, fit_intercept=False)
+    found = est.fit(X, 100 + rng.standard_normal(60)).diagnose().dict()
+    assert found["leave-one-out R2"]["value"] < 0.2
+
+
+def test_the_r2_of_a_constant_is_not_a_number(rng):
+    est = JacobianKernelRidge().fit(rng.uniform(size=(30, 2)), np.full(30, 3.0))
+    assert np.isnan(est.diagnose().dict()["leave-one-out R2"]["value"])
+
+
+def test_a_penalty_of_zero_with_equal_rows_is_told_to_search(rng):
+    X = np.repeat(rng.uniform(size=(20, 2)), 2, axis=0)
+    with pytest.warns(UserWarning, match="smallest eigenvalue"):
+        est = JacobianKernelRidge(0.3, 0.0).fit(X, rng.standard_normal(40))
+    assert "gain of a search" in warned(est)

@@ -57,8 +57,9 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         never looks at y; ``auto`` looks for the best leave-one-out error, cheaply.
     alpha : float, {"loo", "gcv", "mml", "auto"} or list of float
         The ridge penalty :math:`\lambda \ge 0`, where 0 interpolates; or the criterion that
-        chooses it, together with the bandwidth, for each target; or the penalties to choose from
-        by leave-one-out. "auto" takes the criterion of the bandwidth's rule, else leave-one-out.
+        chooses it, together with the bandwidth, for each target; or the penalties among and
+        between which it is chosen, as by "auto": with the criterion of the bandwidth's rule, else
+        by leave-one-out.
     metric : {"euclidean", "geodesic", "precomputed"}
         "geodesic": rows are latitude and longitude in degrees, distances are in metres.
         "precomputed": X holds distances (not a kernel), to the training rows.
@@ -82,8 +83,10 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     bandwidth_ : float
     alpha_ : float, or ndarray of shape (n_targets,) if it was chosen for several targets
     dual_coef_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        One for each row of `X_fit_`.
     intercept_ : float or ndarray of shape (n_targets,)
     X_fit_ : ndarray of shape (n_samples, n_features)
+        The training rows; the landmarks for solver "nystrom".
     solver_ : str
 
     Examples

@@ -87,11 +87,13 @@ def diagnose(
 
 
 def _loo_r2(problem: Problem, loo_residuals: Array) -> float:
-    """Mean over the targets of their leave-one-out R2, rows counted by their weights."""
+    """Mean over the targets that vary of their leave-one-out R2, rows counted by their weights."""
     w = problem.w if len(problem.w) == len(loo_residuals) else None  # else the rows are a sample
     errors = np.average(loo_residuals**2, axis=0, weights=w)
-    scale = np.average(problem.targets**2, axis=0, weights=problem.w)
-    return float(np.mean(1.0 - errors / np.maximum(scale, np.finfo(float).tiny)))
+    centred = problem.targets - np.average(problem.targets, axis=0, weights=problem.w)
+    variance = np.average(centred**2, axis=0, weights=problem.w)
+    vary = variance > 0
+    return float(np.mean(1.0 - errors[vary] / variance[vary])) if vary.any() else np.nan
 
 
 def _loo_gain(problem: Problem, sigma: float, lam: Array) -> float:
@@ -103,9 +105,10 @@ def _loo_gain(problem: Problem, sigma: float, lam: Array) -> float:
     sigma = sigma / problem.carried_from(part)
     sigmas = np.geomspace(part.neighbour_spacing / 2, max(part.l_max, sigma), 10)
     grid = surface(part.spectrum, scale, sigmas, problem.lams, "loo")
-    values = part.spectrum(sigma).loo(np.unique(lam)) / np.maximum(scale, np.finfo(float).tiny)
-    chosen = values[np.searchsorted(np.unique(lam), lam), np.arange(len(scale))]
-    return float(max(0.0, chosen.mean() - grid.values.min(axis=1).mean(axis=1).min()))
+    with np.errstate(divide="ignore", invalid="ignore"):  # nothing to solve with at lambda = 0
+        values = part.spectrum(sigma).loo(np.unique(lam)) / np.maximum(scale, np.finfo(float).tiny)
+    chosen = values[np.searchsorted(np.unique(lam), lam), np.arange(len(scale))].mean()
+    return float(max(0.0, chosen - grid.curve().min())) if np.isfinite(chosen) else np.inf
 
 
 def _loo_findings(r2: float, gain: float) -> Iterator[Finding]:
@@ -155,7 +158,7 @@ def _ridge_findings(
     part = problem.thinned(SAMPLE)
     s = part.spectrum(sigma).s
     lowest = float(np.min(lam))
-    condition = (s[-1] + lowest) / max(s[0] + lowest, np.finfo(float).tiny)
+    condition = (s[-1] + lowest) / max(s[0] + lowest, 1e-300 * s[-1])
     ill = condition > 1e12
     sentence = (
         "K + lambda I is close to singular: give a larger `alpha`."
