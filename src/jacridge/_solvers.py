@@ -265,7 +265,7 @@ class ExactModel:
         return residuals
 
     def _left_out(self, y: Array, dual_coef: Array) -> Array:
-        """Residual / (1 - leverage) for targets y, which is c_i / (A^-1)_ii unless A is singular."""
+        """Residual / (1 - leverage) for targets y; c_i / (A^-1)_ii unless A is singular."""
         residuals = dual_coef / self.inverse_diagonal[:, None]
         if isinstance(self.A, PositivePart):
             lam, some = self.lam / self.w, self._missing > 1e-8  # else rounding is all there is
