@@ -1,11 +1,11 @@
 """The directive `results`: a table of a benchmark's CSV, so that no number is typed by hand.
 
-    ```{results} search
+    ```{results} bench_search
     :columns: data, r2_auto, times
     :where: data=protein
     ```
 
-reads benchmarks/results/search.csv. Without that file the page says how to make it.
+reads benchmarks/results/bench_search.csv. Without that file the page says how to make it.
 """
 
 import csv
@@ -40,7 +40,7 @@ class Results(Directive):
         env = self.state.document.settings.env
         env.note_dependency(str(path))
         if not path.exists():
-            text = f"Not measured yet. benchmarks/bench_{path.stem}.py prints what goes here."
+            text = f"Not measured yet. benchmarks/{path.stem}.py prints what goes here."
             return [nodes.note("", nodes.paragraph(text, text))]
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
