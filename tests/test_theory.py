@@ -181,3 +181,9 @@ def test_the_true_norm_agrees_with_finite_differences(rng, surface, targets):
     norm = theory.true_jacobian_norm(est, points)
     # The fourth-order difference itself is good to about 1e-9 here.
     np.testing.assert_allclose(norm, np.linalg.norm(J, axis=1), rtol=1e-7)
+
+
+@pytest.mark.parametrize("n", [0, 1.5, 2])
+def test_two_points_have_no_even_spacing(n):
+    with pytest.raises(ValueError, match="`n` must be a finite number > 2"):
+        theory.even_spacing(n, 2, 1.0)

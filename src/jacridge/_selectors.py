@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -196,6 +197,10 @@ def find(bandwidth: Any, problem: Problem, name: str = "bandwidth") -> Found:
         return SELECTORS[bandwidth](problem)
     if callable(bandwidth):
         return _closed_form(lambda problem: check_bandwidth(bandwidth(problem)))(problem)
+    if not isinstance(bandwidth, Real) or isinstance(bandwidth, bool):
+        raise TypeError(
+            f"`{name}` must be a number, the name of a rule or a function, got {bandwidth!r}."
+        )
     return _closed_form(lambda _: check_bandwidth(bandwidth))(problem)
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.linalg import eigvalsh
 from scipy.special import lambertw
 
-from ._checks import Array
+from ._checks import Array, check_number
 
 __all__ = [
     "approximate_jacobian_norm",
@@ -51,6 +51,7 @@ def even_spacing(n: float, p: int, l_max: float) -> float:
     >>> round(even_spacing(n=10, p=2, l_max=1.0), 6)
     0.5
     """
+    check_number("n", n, above=2)
     # expm1: at large p the power is close to 1, and subtracting 1 would cancel.
     return float(l_max / np.expm1(np.log(n - 1) / p))
 
