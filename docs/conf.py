@@ -22,6 +22,7 @@ extensions = [
     "myst_parser",
     "numpydoc",
     "layers",
+    "reproduced",
     "results",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",

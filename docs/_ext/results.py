@@ -53,13 +53,13 @@ class Results(Directive):
         return [table(names or list(rows[0]), rows)]
 
 
-def table(names, rows):
+def table(names, rows, text=readable):
     """A docutils table with one line for each row."""
     group = nodes.tgroup(cols=len(names))
     group += [nodes.colspec(colwidth=1) for _ in names]
     head, body = nodes.thead(), nodes.tbody()
     head += line(name.replace("_", " ") for name in names)
-    body += [line(readable(row[name]) for name in names) for row in rows]
+    body += [line(text(row[name]) for name in names) for row in rows]
     group += [head, body]
     return nodes.table("", group)
 

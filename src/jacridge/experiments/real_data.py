@@ -30,7 +30,7 @@ ORDER = ("jacobian", "loo", "gcv", "mml_published", "mml_unit", "mml", "silverma
 
 
 def run_table2(harness: Harness) -> Tables:
-    """All rules on all data sets; the authors' marginal likelihood comes last, as it is slow."""
+    """All rules on all data sets; the authors' marginal likelihood comes last."""
     n_used = 2000 if harness.quick else 10_000
     seeds = range(harness.n_splits(full=10, quick=1))
     parts = {"package": (_by_package, 6), "authors": (_by_authors, 1)}
