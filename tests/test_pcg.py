@@ -23,7 +23,33 @@ def test_the_product_with_the_kernel_is_that_of_the_matrix(rng, monkeypatch):
     monkeypatch.setattr("jacridge._distances.BLOCK_ENTRIES", 700)
     X, V = rng.standard_normal((50, 2)), rng.standard_normal((50, 3))
     K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / (2 * 0.7**2))
-    assert _pcg.symmetric_product(X, V, 0.7, "euclidean") == pytest.approx(K @ V)
+    single, double = _pcg.kernels(X, 0.7, "euclidean")
+    assert _pcg.symmetric_product(double, V) == pytest.approx(K @ V)
+    assert _pcg.symmetric_product(single, V) == pytest.approx(K @ V, rel=1e-4, abs=1e-4)
+
+
+def test_a_product_that_is_too_coarse_gives_way_to_the_exact_one(rng):
+    """A product off by a third gains nothing; one that is not positive is given up at once."""
+    A, B = np.diag(np.linspace(1, 9, 40)), rng.standard_normal((40, 2))
+    for bad in (lambda V: (A + 6 * np.eye(40)) @ V, lambda V: -A @ V):
+        Z, _, residual = _pcg.refined([bad, lambda V: A @ V], lambda V: V, B)
+        assert residual <= 1e-7
+        np.testing.assert_allclose(A @ Z, B, atol=1e-6)
+
+
+def test_rows_far_out_are_not_tried_in_single_precision(rng):
+    X = rng.standard_normal((50, 2))
+    X[7] = 1e4
+    assert len(_pcg.kernels(X, 1.0, "euclidean")) == 1
+    y = np.sin(X[:, 0])
+    pcg, exact = both(X, y, bandwidth=1.0)
+    assert pcg.predict(X) == pytest.approx(exact.predict(X), abs=1e-5)
+
+
+def test_single_precision_with_a_small_penalty_ends_at_the_same_predictions(rng):
+    X, y = smooth(rng)
+    pcg, exact = both(X, y, bandwidth=3.0, alpha=1e-5)
+    assert pcg.predict(X) == pytest.approx(exact.predict(X), abs=1e-5)
 
 
 def test_the_preconditioner_is_the_inverse_of_what_it_stands_for(rng):

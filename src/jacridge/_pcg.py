@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import LinAlgError
 
 from ._checks import Array
 from ._distances import one_blas_thread, processors, row_blocks, rows_per_block
 from ._kernels import kernel_block
 from ._landmarks import low_rank
+from ._progress import tell
 from ._solvers import factor
 from ._streams import ArrayRows
 
@@ -23,6 +26,16 @@ logger = logging.getLogger("jacridge")
 # The relative residual at which the iteration stops, and where it gives up.
 TOLERANCE = 1e-7
 ITERATIONS = 500
+
+# A round of iterations gains at most this much before its residual is taken anew, in double.
+ROUND = 1e-4
+
+# Squared distances to the centre, in bandwidths, up to which single precision is tried.
+SINGLE = 1e5
+
+# K(X[rows], X[rows.start:]) for some rows; and (K + lam W^-1) @ V.
+KernelRows = Callable[[slice], npt.NDArray[Any]]
+Product = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -58,14 +71,14 @@ def solve_pcg(
     preconditioned by W^(1/2) F F' W^(1/2) + lam I, whose inverse takes an m x m factor.
     """
     X, root = rows.X, np.sqrt(np.ones(rows.n) if rows.w is None else rows.w)[:, None]
-    F = low_rank(X, n_landmarks, sigma, metric, rng=rng).F * root
+    F = low_rank(X, n_landmarks, sigma, metric, rng=rng).F
+    F *= root
 
-    def product(V: Array) -> Array:
-        return np.asarray(root * symmetric_product(X, root * V, sigma, metric) + lam * V)
+    def product(kernel: KernelRows) -> Product:
+        return lambda V: np.asarray(root * symmetric_product(kernel, root * V) + lam * V)
 
-    Z, iterations, residual = conjugate_gradients(
-        product, preconditioner(F, lam), root * (rows.y - mean)
-    )
+    products = [product(kernel) for kernel in kernels(X, sigma, metric)]
+    Z, iterations, residual = refined(products, preconditioner(F, lam), root * (rows.y - mean))
     if not residual <= TOLERANCE:
         warnings.warn(
             f"Conjugate gradients stopped after {iterations} iterations at a relative residual of "
@@ -76,22 +89,76 @@ def solve_pcg(
     return PcgModel(root * Z, iterations, residual)
 
 
-def preconditioner(F: Array, lam: float) -> Callable[[Array], Array]:
+def kernels(X: Array, sigma: float, metric: str) -> list[KernelRows]:
+    """Functions that make rows of the kernel, of rising precision; the last one is exact."""
+
+    def double(rows: slice) -> Array:
+        return kernel_block(X[rows], X[rows.start :], sigma, metric)
+
+    if metric != "euclidean":
+        return [double]
+    U = (X - X.mean(axis=0)) / sigma
+    half = -0.5 * np.einsum("ij,ij->i", U, U)
+    if not half.min() > -0.5 * SINGLE:
+        return [double]
+    # -|x - z|^2 / (2 sigma^2) = [u, -|u|^2 / 2, 1] [v, 1, -|v|^2 / 2]'
+    ones = np.ones(len(X))
+    left = np.column_stack([U, half, ones]).astype(np.float32)
+    right = np.vstack([U.T, ones, half]).astype(np.float32)
+
+    def single(rows: slice) -> npt.NDArray[np.float32]:
+        K: npt.NDArray[np.float32] = left[rows] @ right[:, rows.start :]
+        return np.exp(K, out=K)
+
+    return [single, double]
+
+
+def preconditioner(F: Array, lam: float) -> Product:
     """Function that applies (F F' + lam I)^-1, by the identity of Woodbury."""
     inner = factor(np.ascontiguousarray(F.T @ F), lam)
     return lambda V: np.asarray((V - F @ inner.solve(F.T @ V)) / lam)
 
 
-def conjugate_gradients(
-    product: Callable[[Array], Array], precondition: Callable[[Array], Array], B: Array
+def refined(
+    products: Sequence[Product], precondition: Product, B: Array
 ) -> tuple[Array, int, float]:
-    """Solution for all columns of B, number of iterations, largest relative residual."""
-    size = np.maximum(np.linalg.norm(B, axis=0), np.finfo(float).tiny)
+    """Solution for all columns of B, number of iterations, largest relative residual.
+
+    Rounds of iterations with the first product, each for what the rounds before have left of B
+    by the last one, the exact one. A product that leaves more than a tenth gives way to the next.
+    """
+    products, size = list(products), np.maximum(np.linalg.norm(B, axis=0), np.finfo(float).tiny)
+    Z, left, total, residual = np.zeros_like(B), B, 0, 1.0 if B.any() else 0.0
+    while residual > TOLERANCE and total < ITERATIONS:
+        goal = max(TOLERANCE / 2, ROUND * residual if len(products) > 1 else 0.0)
+        try:
+            step, done = conjugate_gradients(
+                products[0], precondition, left, size, goal, ITERATIONS - total
+            )
+        except LinAlgError:
+            if len(products) == 1:
+                raise
+            products.pop(0)
+            continue
+        total += done
+        rest = left - products[-1](step)
+        now = float((np.linalg.norm(rest, axis=0) / size).max())
+        if len(products) > 1 and now > residual / 10:
+            products.pop(0)
+        if now < residual:
+            Z, left, residual = Z + step, rest, now
+    return Z, total, residual
+
+
+def conjugate_gradients(
+    product: Product, precondition: Product, B: Array, size: Array, goal: float, most: int
+) -> tuple[Array, int]:
+    """Solution until all columns of the residual are below goal times size, and iterations."""
     Z, R = np.zeros_like(B), B.copy()
     Q = precondition(R)
     P, slope = Q, np.einsum("ij,ij->j", R, Q)
-    done, residual = 0, 1.0 if B.any() else 0.0
-    while residual > TOLERANCE and done < ITERATIONS:
+    done, residual = 0, np.inf
+    while residual > goal and done < most:
         AP = product(P)
         curvature = np.einsum("ij,ij->j", P, AP)
         if (curvature < 0).any():
@@ -106,20 +173,32 @@ def conjugate_gradients(
         P = Q + slope / np.maximum(last, np.finfo(float).tiny) * P
         done, residual = done + 1, float((np.linalg.norm(R, axis=0) / size).max())
         logger.info("pcg: iteration %d, relative residual %.2g", done, residual)
-    return Z, done, residual
+        _tell(residual)
+    return Z, done
 
 
-def symmetric_product(X: Array, V: Array, sigma: float, metric: str) -> Array:
-    """K(X, X) @ V without K: each block of rows from its diagonal on, used for both triangles."""
-    n = len(X)
+def _tell(residual: float) -> None:
+    """Tell how many of the digits asked for are there, in tenths."""
+    wanted, found = (round(-10 * np.log10(max(size, 1e-300))) for size in (TOLERANCE, residual))
+    tell(min(max(found, 0), wanted), wanted, "tenths of digits, conjugate gradients")
+
+
+def symmetric_product(kernel: KernelRows, V: Array) -> Array:
+    """K @ V without K: each block of rows from its diagonal on, used for both triangles.
+
+    Products are of the kernel's precision, their sums double.
+    """
+    n = len(V)
     blocks = list(row_blocks(n, rows_per_block(n)))
+    low = V.astype(np.float32)
 
     def part(mine: list[slice]) -> Array:
         total = np.zeros_like(V)
         for rows in mine:
-            K = kernel_block(X[rows], X[rows.start :], sigma, metric)
-            total[rows] += K @ V[rows.start :]
-            total[rows.stop :] += K[:, len(K) :].T @ V[rows]
+            K = kernel(rows)
+            U = low if K.dtype == np.float32 else V
+            total[rows] += K @ U[rows.start :]
+            total[rows.stop :] += K[:, len(K) :].T @ U[rows]
         return total
 
     # Every processor takes each so many-th block, as the first ones are the longest.

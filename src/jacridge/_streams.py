@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ._checks import Array
 from ._distances import one_blas_thread, processors, row_blocks
+from ._progress import tell
 
 T = TypeVar("T")
 Indices = npt.NDArray[np.intp]
@@ -60,7 +61,10 @@ class ArrayRows:
 
         # One BLAS thread in each of ours: exp has but one thread, and would make BLAS's wait.
         with one_blas_thread(), ThreadPoolExecutor(processors()) as pool:
-            yield from in_order(pool, part, row_blocks(self.n, TASK_ROWS))
+            blocks = list(row_blocks(self.n, TASK_ROWS))
+            for rows, found in zip(blocks, in_order(pool, part, blocks), strict=True):
+                tell(rows.stop, self.n, rows_for(work))
+                yield found
 
     def total(self, work: Work[Any]) -> Any:
         """Sum of the results for all blocks."""
@@ -96,6 +100,11 @@ class OneTarget:
         """The rows with these indices."""
         X, y, w = self.rows.take(indices)
         return X, y[:, [self.t]], w
+
+
+def rows_for(work: Any) -> str:
+    """What a pass over the rows is for, as its progress is called."""
+    return f"rows, {getattr(work, 'what', 'one pass')}"
 
 
 def in_order(

@@ -14,7 +14,8 @@ import numpy as np
 
 from ._checks import Array, check_metric_rows, check_range, require
 from ._distances import one_blas_thread, processors, row_blocks
-from ._streams import Block, Indices, T, Work, in_order
+from ._progress import tell
+from ._streams import Block, Indices, T, Work, in_order, rows_for
 
 __all__ = ["ParquetFiles"]
 
@@ -101,13 +102,17 @@ class ParquetRows:
 
     def each(self, work: Work[T]) -> Iterator[T]:
         """Results for all blocks, in order; few of them wait at any time."""
-        pieces = (
+        pieces = [
             (path, rows)
             for path, size in zip(self.paths, self.sizes, strict=True)
             for rows in row_blocks(size, READ_ROWS)
-        )
+        ]
+        done = np.cumsum([rows.stop - rows.start for _, rows in pieces])
         with one_blas_thread(), ThreadPoolExecutor(processors()) as pool:
-            yield from in_order(pool, lambda piece: work(*self._read(*piece)), pieces)
+            results = in_order(pool, lambda piece: work(*self._read(*piece)), pieces)
+            for count, found in zip(done, results, strict=True):
+                tell(int(count), self.n, rows_for(work))
+                yield found
 
     def total(self, work: Work[Any]) -> Any:
         """Sum of the results for all blocks."""
