@@ -2,7 +2,7 @@
 
 Each fit runs in a process of its own, so that its peak memory is its own; baseline and ours
 alternate. Without arguments all parts run, else those named: nystrom, growth, protein, penalty,
-dask, pcg.
+dask, pcg. The parts landmarks and cost, whose columns are others, run only if they are named.
 """
 
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from _ratio import Rows
+from _ratio import Rows, standardised, table, tables
 
 SIGMA, ALPHA, M = 1.5, 1e-3, 1000
 
@@ -25,24 +25,27 @@ def data(n, p=9):
     return X[:n], y[:n], X[n:], y[n:]
 
 
-def landmarks(X):
+def landmarks(X, m=M):
     """The rows that scikit-learn's Nystroem takes with random_state=0."""
-    return X[np.random.RandomState(0).permutation(len(X))[:M]]
+    return X[np.random.RandomState(0).permutation(len(X))[:m]]
 
 
-def sklearn_nystrom(n):
+def sklearn_nystrom(n, fit_intercept=True):
+    """Nystroem + Ridge; without an intercept of its own, y is centred first, as ours is."""
     from sklearn.kernel_approximation import Nystroem
     from sklearn.linear_model import Ridge
     from sklearn.pipeline import make_pipeline
 
-    X, y, *test = data(n)
+    X, y, X_new, y_new = data(n)
+    centre = 0.0 if fit_intercept else y.mean()
     features = Nystroem(gamma=0.5 / SIGMA**2, n_components=M, random_state=0)
-    return timed(make_pipeline(features, Ridge(alpha=ALPHA)), X, y, test)
+    model = make_pipeline(features, Ridge(alpha=ALPHA, fit_intercept=fit_intercept))
+    return timed(model, X, y - centre, (X_new, y_new - centre))
 
 
-def nystrom(n, alpha=ALPHA, sigma=SIGMA):
+def nystrom(n, alpha=ALPHA, sigma=SIGMA, m=M):
     X, y, *test = data(n)
-    return timed(ridge(sigma, alpha, solver="nystrom", landmarks=landmarks(X)), X, y, test)
+    return timed(ridge(sigma, alpha, solver="nystrom", landmarks=landmarks(X, m)), X, y, test)
 
 
 def ridge(*args, **options):
@@ -83,8 +86,9 @@ def solver_fit(solver, n):
     return result
 
 
-def protein(_):
-    return timed(ridge("auto", "auto", random_state=0), *protein_rows())
+def protein(alpha):
+    """With the bandwidth chosen; the penalty, too, if alpha is "auto"."""
+    return timed(ridge("auto", alpha, random_state=0), *protein_rows())
 
 
 def boosting(_):
@@ -105,13 +109,13 @@ def protein_rows():
     return scaler.transform(X), y, (scaler.transform(X_new), y_new)
 
 
-def one_thread(n):
+def one_thread(n, m=M):
     """The fit in one process with one thread."""
     os.sched_setaffinity(0, {0})
-    return nystrom(n)
+    return nystrom(n, m=m)
 
 
-def dask(n):
+def dask(n, m=M):
     """The fit by two worker processes with one thread each."""
     import dask.array as da
     from distributed import Client, LocalCluster
@@ -124,7 +128,7 @@ def dask(n):
         chunks = -(-n // 40)
         X_parts = da.from_array(X, chunks=(chunks, -1)).persist()
         y_parts = da.from_array(y, chunks=chunks).persist()
-        model = ridge(SIGMA, ALPHA, solver="nystrom", landmarks=landmarks(X))
+        model = ridge(SIGMA, ALPHA, solver="nystrom", landmarks=landmarks(X, m))
         start = perf_counter()
         model.fit(X_parts, y_parts)
         seconds = perf_counter() - start
@@ -154,14 +158,13 @@ def add(rows, what, ours, baseline, theirs, unit):
 
 
 def part_nystrom(rows, n=500_000):
-    theirs, ours = run("sklearn_nystrom", n), run("nystrom", n)
-    again = run("sklearn_nystrom", n), run("nystrom", n)
-    theirs, ours = min(theirs, again[0]), min(ours, again[1])
+    free, ours = run("sklearn_nystrom", n), run("nystrom", n)
+    same, ours = run("sklearn_nystrom", n, False), min(ours, run("nystrom", n))
+    theirs = min(free, same)
     add(rows, f"fit n={n} m={M}: time", ours[0], "Nystroem + Ridge", theirs[0], "s")
     add(rows, f"fit n={n} m={M}: peak memory", ours[1], "Nystroem + Ridge", theirs[1], "bytes")
-    add(rows, f"fit n={n} m={M}: test R2", ours[2], "Nystroem + Ridge", theirs[2], "R2")
-    smooth = run("nystrom", n, ALPHA, 4.0)
-    add(rows, "the same with sigma=4, whitened early: time", smooth[0], "sigma=1.5", ours[0], "s")
+    add(rows, f"fit n={n} m={M}: test R2", ours[2], "the same model: y centred", same[2], "R2")
+    add(rows, f"fit n={n} m={M}: test R2", ours[2], "with a free intercept", free[2], "R2")
 
 
 def part_growth(rows):
@@ -175,9 +178,11 @@ def part_growth(rows):
 
 
 def part_protein(rows):
-    theirs, ours = run("boosting", 0), run("protein", 0)
-    add(rows, "protein, auto: test R2", ours[2], "HistGradientBoosting", theirs[2], "R2")
-    add(rows, "protein, auto: time", ours[0], "60 s", 60.0, "s")
+    theirs = run("boosting", 0)
+    for alpha in (ALPHA, "auto"):
+        ours, what = run("protein", alpha), f"protein, bandwidth=auto, alpha={alpha}"
+        add(rows, f"{what}: test R2", ours[2], "HistGradientBoosting", theirs[2], "R2")
+        add(rows, f"{what}: time", ours[0], "60 s", 60.0, "s")
 
 
 def part_penalty(rows, n=500_000):
@@ -188,8 +193,7 @@ def part_penalty(rows, n=500_000):
 
 
 def part_dask(rows, n=1_000_000):
-    alone = run("one_thread", n, threads="1")
-    workers = run("dask", n, threads="1")
+    alone, workers = run("one_thread", n, threads="1"), run("dask", n, threads="1")
     add(rows, f"Dask, two workers, n={n}: time", workers[0], "one thread", alone[0], "s")
 
 
@@ -199,6 +203,90 @@ def part_pcg(rows, n=20_000):
     add(rows, f"pcg n={n}: time", ours[0], "exact", theirs[0], "s")
     add(rows, f"pcg n={n}: peak memory", ours[1], "exact", theirs[1], "bytes")
     add(rows, f"pcg n={n}: largest difference", np.abs(f - g).max(), "1e-5", 1e-5, "y")
+
+
+def extra_landmarks(rows, m=500, seeds=3):
+    """Test R2 and time of the ways to choose landmarks, at one bandwidth for each table."""
+    for name in [*tables(), "made up"]:
+        X, y, X_new, y_new = split(name)
+        sigma = chosen(X, y)
+        for kind in ("uniform", "kmeans", "rpcholesky"):
+            fits = [
+                timed(
+                    ridge(
+                        sigma, "gcv", solver="nystrom", n_landmarks=m, landmarks=kind,
+                        random_state=seed,
+                    ),
+                    X, y, (X_new, y_new),
+                )
+                for seed in range(seeds)
+            ]  # fmt: skip
+            seconds, _, r2 = np.transpose(fits)
+            rows.add(
+                data=name, rows=len(X), sigma=sigma, landmarks=kind, r2=r2.mean(),
+                least=r2.min(), most=r2.max(), seconds=seconds.min(),
+            )  # fmt: skip
+
+
+def split(name):
+    """A table, standardised, four fifths of it to train; at most 20,000 rows in all."""
+    if name == "made up":
+        X, y, X_new, y_new = data(16_000)
+        return X, y, X_new[:4000], y_new[:4000]
+    X, y = table(name, 20_000)
+    X, n = standardised(X), len(X) * 4 // 5
+    return X[:n], y[:n], X[n:], y[n:]
+
+
+def chosen(X, y):
+    from jacridge import select_bandwidth
+
+    return select_bandwidth(X, y, "auto", alpha="auto", random_state=0).sigma
+
+
+def extra_cost(rows):
+    """Seconds of fits against n m^2 / flops + n m exponentials, over the workers."""
+    flops, entry = rates()
+    for n, m, workers, how in (
+        (100_000, 500, 1, "one_thread"),
+        (100_000, 500, 2, "nystrom"),
+        (100_000, 1000, 1, "one_thread"),
+        (100_000, 1000, 2, "nystrom"),
+        (400_000, 1000, 2, "nystrom"),
+        (100_000, 2000, 1, "one_thread"),
+        (100_000, 2000, 2, "nystrom"),
+        (400_000, 1000, 2, "dask"),
+    ):
+        options = (n, ALPHA, SIGMA, m) if how == "nystrom" else (n, m)
+        seconds = run(how, *options, threads=None if how == "nystrom" else "1")[0]
+        model = (n * m**2 / flops + n * m * entry) / workers
+        rows.add(
+            n=n, landmarks=m, workers=workers, by="processes" if how == "dask" else "threads",
+            model=model, seconds=seconds, ratio=seconds / model,
+        )  # fmt: skip
+
+
+def rates():
+    """Of one thread: flops in a second of K'K, counted as n m^2, and seconds for an entry of K."""
+    done = run("one_thread_rates", threads="1")
+    print(f"# {done[0] / 1e9:.3g} GFlop/s, {done[1] * 1e9:.3g} ns for an entry", file=sys.stderr)
+    return done
+
+
+def one_thread_rates():
+    from jacridge._landmarks import features
+
+    X, *_ = data(0)
+    phi = features(X[:M], SIGMA)
+    K, times = phi.kernel(X[:1024]), []
+    for work in (lambda: K.T @ K, lambda: phi.kernel(X[:1024])):
+        best = np.inf
+        for _ in range(10):
+            start = perf_counter()
+            work()
+            best = min(best, perf_counter() - start)
+        times.append(best)
+    return len(K) * M**2 / times[0], times[1] / K.size
 
 
 PARTS = {
@@ -211,7 +299,7 @@ PARTS = {
 def main(names):
     rows = Rows()
     for name in names or PARTS:
-        PARTS[name](rows)
+        (PARTS.get(name) or globals()[f"extra_{name}"])(rows)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,14 @@
 """bandwidth="auto": nearly the full joint search, on few rows first."""
 
+from functools import partial
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from jacridge import JacobianKernelRidge, select_bandwidth
-from jacridge._auto import _not_clearly_worse, downhill
+from jacridge._auto import _not_clearly_worse, auto, downhill
+from jacridge._problem import Problem
 
 
 def noisy(rng, n, p=3):
@@ -137,3 +141,26 @@ def test_a_penalty_of_zero_that_leaves_nothing_to_solve_is_an_error(rng):
     X = np.repeat(rng.standard_normal((10, 2)), 3, axis=0)
     with pytest.raises(np.linalg.LinAlgError, match="Give a larger `alpha`"):
         select_bandwidth(X, rng.standard_normal(30), "auto", alpha=0)
+
+
+@pytest.mark.parametrize("best", [0.05, 0.4, 9.0])
+def test_at_a_penalty_given_landmarks_choose_their_own_bandwidth(rng, best):
+    """Their criterion is a parabola in log sigma, which the last step finds without error."""
+    X, y = noisy(rng, 60)
+
+    def curve(sigma):
+        return SimpleNamespace(gcv=lambda lams: 1 + np.log([[sigma / best]]) ** 2)
+
+    problem = Problem(X, y[:, None], 1e-3, np.ones(60), rng=rng, trials=curve)
+    assert auto(problem, "loo") == (pytest.approx(best), 1e-3)
+
+
+def test_landmarks_at_a_small_penalty_predict_better_with_their_own_bandwidth(rng, monkeypatch):
+    X, y = noisy(rng, 4000, p=5)
+    X_new, y_new = noisy(rng, 2000, p=5)
+    make = partial(
+        JacobianKernelRidge, "auto", 1e-6, solver="nystrom", n_landmarks=150, random_state=0
+    )
+    own = make().fit(X, y).score(X_new, y_new)
+    monkeypatch.setattr("jacridge._auto._for_landmarks", lambda problem, sigma: sigma)
+    assert own > make().fit(X, y).score(X_new, y_new) + 0.01

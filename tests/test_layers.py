@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent / "src" / "jacridge"
 FILES = sorted(ROOT.rglob("*.py"))
 
 SOLVERS = {"_distances", "_kernels", "_solvers", "_spectrum", "_nystrom", "_bandwidth"}
-SCALE = {"_landmarks", "_streams", "_nystrom", "_pcg", "_survey", "_dask", "parquet"}
+SCALE = {"_landmarks", "_streams", "_nystrom", "_pcg", "_survey", "_dask", "parquet", "_progress"}
 CORE = SOLVERS | {"theory", "_geometry", "_problem", "_search", "_auto", "_selectors", "_dask"}
 # The public names of `jacridge` itself, and what stands beside them.
 DOORS = {"jacridge", "theory", "plots", "datasets", "diagnostics"}
@@ -30,10 +30,14 @@ MAY_IMPORT = {
     "_landmarks": {"_distances", "_kernels", "_solvers"},
     "_streams": {"_distances", "_progress"},
     "parquet": {"_distances", "_progress", "_streams"},
-    "_nystrom": {"_distances", "_landmarks", "_solvers", "_streams"},
+    "_sums": {"_distances", "_landmarks", "_streams"},
+    "_nystrom_model": {"_distances", "_landmarks", "_solvers", "_streams", "_sums"},
+    "_nystrom": {"_distances", "_landmarks", "_nystrom_model", "_problem", "_solvers"}
+    | {"_streams", "_sums", "_survey"},
     "_survey": {"_distances", "_geometry", "_problem", "_streams"},
     "_pcg": {"_distances", "_kernels", "_landmarks", "_progress", "_solvers", "_streams"},
-    "_dask": {"_distances", "_landmarks", "_nystrom", "_problem", "_streams", "_survey"},
+    "_dask": {"_distances", "_landmarks", "_nystrom", "_problem", "_progress", "_streams"}
+    | {"_survey"},
     "_search": SOLVERS,
     "_problem": {"_distances", "_geometry", "theory", "_kernels", "_spectrum"},
     "_auto": {"_distances", "_problem", "_search", "_solvers"},
@@ -52,7 +56,7 @@ MAY_IMPORT = {
     "onnx": {"jacridge"},
     "experiments": DOORS | {"_files", "_distances", "_geometry", "_kernels", "_search"},
     # The last two for the words that options take: solvers, and ways to choose the penalty.
-    "cli": DOORS | {"report", "experiments", "_files", "_estimator", "_selectors"},
+    "cli": DOORS | {"report", "experiments", "_files", "_progress", "_estimator", "_selectors"},
 }
 
 

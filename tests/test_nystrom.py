@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from jacridge import JacobianKernelRidge
-from jacridge import _nystrom as nystrom_module
+from jacridge import JacobianKernelRidge, _nystrom_model
 from jacridge._landmarks import features, whitened_late
-from jacridge._nystrom import NystromSpectrum, Summing, summed
+from jacridge._nystrom import NystromSpectrum
 from jacridge._streams import ArrayRows
+from jacridge._sums import Summing, summed
 from naive import distances, kernel, leave_one_out, slopes
 
 
@@ -154,6 +154,15 @@ def test_criteria_are_those_of_the_low_rank_kernel(weighted, targets, rng):
             np.testing.assert_allclose(getattr(found, name)(lams)[j], value, rtol=1e-7)
 
 
+def test_one_penalty_has_the_criterion_that_it_has_among_many(targets):
+    X, Y, w = targets
+    rows, phi, mean = ArrayRows(X, Y, w), features(X[:20], 0.8), np.zeros(2)
+    found = NystromSpectrum(rows, phi, summed(rows, phi, mean), mean)
+    lams = np.array([1e-3, 0.3])
+    alone = [found.gcv(lams[[j]])[0] for j in range(2)]
+    np.testing.assert_allclose(alone, found.gcv(lams), rtol=1e-9)
+
+
 @given(st.integers(1, 80))
 def test_one_block_or_many_give_the_same_sums(size):
     rng = np.random.default_rng(0)
@@ -237,7 +246,7 @@ def test_a_pickled_model_is_small_and_keeps_all_but_the_training_rows(targets, r
 
 def test_an_interval_of_many_rows_uses_a_sample_of_them(monkeypatch, rng):
     """Coverage on normal noise of 200 new rows, its standard deviation 0.02."""
-    monkeypatch.setattr(nystrom_module, "JACKKNIFE_ROWS", 300)
+    monkeypatch.setattr(_nystrom_model, "JACKKNIFE_ROWS", 300)
     X = rng.uniform(-2, 2, (3200, 1))
     y = np.sin(3 * X[:, 0]) + 0.3 * rng.standard_normal(3200)
     est = nystrom(0.4, 0.1, n_landmarks=40).fit(X[:3000], y[:3000])
@@ -254,12 +263,24 @@ def test_without_a_penalty_nothing_is_infinite(alpha, rng):
     assert np.isfinite(est.predict(X, return_std=True)[1]).all()
 
 
-def test_a_constant_target_is_predicted_as_it_is(rng):
+@pytest.mark.parametrize("c", [7.0, 0.1, 1e6 / 3])
+def test_a_constant_target_is_predicted_as_it_is(c, rng, monkeypatch):
+    """In several blocks, whose sums round: a third of a million is no sum's exact mean."""
+    monkeypatch.setattr("jacridge._streams.TASK_ROWS", 7)
     X = rng.standard_normal((40, 2))
-    np.testing.assert_allclose(nystrom().fit(X, np.full(40, 7.0)).predict(X), 7.0)
-    with pytest.warns(UserWarning, match="`y` is constant"):
-        est = nystrom(alpha="gcv").fit(X, np.full(40, 7.0))
-    np.testing.assert_allclose(est.predict(X), 7.0)
+    np.testing.assert_array_equal(nystrom().fit(X, np.full(40, c)).predict(X), c)
+    for options in ({"alpha": "gcv"}, {"bandwidth": "auto"}):
+        with pytest.warns(UserWarning, match="`y` is constant"):
+            est = nystrom(**options).fit(X, np.full(40, c))
+        np.testing.assert_array_equal(est.predict(X), c)
+
+
+def test_degrees_of_freedom_without_a_penalty_are_the_rank(rng):
+    """Six distinct rows, eight landmarks of which all are kept: G has the rank six."""
+    X = np.repeat(rng.standard_normal((6, 2)), 3, axis=0)
+    with pytest.warns(UserWarning, match="not positive definite"):
+        est = nystrom(0.5, 0.0, landmarks=rng.standard_normal((8, 2))).fit(X, X[:, 0])
+    assert est._model.degrees_of_freedom == pytest.approx(6.0)
 
 
 def test_distances_cannot_be_given_to_the_nystrom_solver():

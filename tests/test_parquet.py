@@ -50,6 +50,17 @@ def test_several_targets_and_weights_are_columns(parts):
     np.testing.assert_allclose(std, known.predict(X, return_std=True)[1], rtol=1e-6)
 
 
+def test_a_model_without_names_takes_the_columns_that_are_named(parts):
+    source, frame = parts
+    X = frame.select("a", "b").to_numpy()
+    est = ridge().fit(X, frame["y"].to_numpy())
+    np.testing.assert_allclose(est.predict(ParquetFiles(source, ["a", "b"])), est.predict(X), 1e-10)
+    with pytest.raises(ValueError, match="`ParquetFiles` must name its features"):
+        est.predict(ParquetFiles(source))
+    with pytest.raises(ValueError, match=r"`X` must have 2 columns, as `X` has, got 1"):
+        est.predict(ParquetFiles(source, ["a"]))
+
+
 def test_a_part_with_other_columns_is_named(parts):
     source, _ = parts
     bad = source.replace("*", "9")

@@ -21,6 +21,7 @@ def both(X, y, **params):
 
 def test_the_product_with_the_kernel_is_that_of_the_matrix(rng, monkeypatch):
     monkeypatch.setattr("jacridge._distances.BLOCK_ENTRIES", 700)
+    monkeypatch.setattr(_pcg, "SINGLE_ROWS", 0)
     X, V = rng.standard_normal((50, 2)), rng.standard_normal((50, 3))
     K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / (2 * 0.7**2))
     single, double = _pcg.kernels(X, 0.7, "euclidean")
@@ -37,7 +38,8 @@ def test_a_product_that_is_too_coarse_gives_way_to_the_exact_one(rng):
         np.testing.assert_allclose(A @ Z, B, atol=1e-6)
 
 
-def test_rows_far_out_are_not_tried_in_single_precision(rng):
+def test_rows_far_out_are_not_tried_in_single_precision(rng, monkeypatch):
+    monkeypatch.setattr(_pcg, "SINGLE_ROWS", 0)
     X = rng.standard_normal((50, 2))
     X[7] = 1e4
     assert len(_pcg.kernels(X, 1.0, "euclidean")) == 1
@@ -46,9 +48,11 @@ def test_rows_far_out_are_not_tried_in_single_precision(rng):
     assert pcg.predict(X) == pytest.approx(exact.predict(X), abs=1e-5)
 
 
-def test_single_precision_with_a_small_penalty_ends_at_the_same_predictions(rng):
+@pytest.mark.parametrize(("sigma", "alpha"), [(0.5, 0.1), (3.0, 1e-5)])
+def test_single_precision_ends_at_the_same_predictions(rng, monkeypatch, sigma, alpha):
+    monkeypatch.setattr(_pcg, "SINGLE_ROWS", 0)
     X, y = smooth(rng)
-    pcg, exact = both(X, y, bandwidth=3.0, alpha=1e-5)
+    pcg, exact = both(X, y, bandwidth=sigma, alpha=alpha)
     assert pcg.predict(X) == pytest.approx(exact.predict(X), abs=1e-5)
 
 

@@ -42,8 +42,9 @@ def test_the_estimator_takes_these_parameters():
         "landmarks='uniform'",
         "fit_intercept=True",
         "random_state=None",
+        "verbose=0",
     ]
-    assert kinds(jacridge.JacobianKernelRidge).count("KEYWORD_ONLY") == 6
+    assert kinds(jacridge.JacobianKernelRidge).count("KEYWORD_ONLY") == 7
 
 
 def test_the_estimator_s_methods_take_these_parameters():

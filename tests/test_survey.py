@@ -38,6 +38,14 @@ def test_a_survey_has_the_weighted_means(rng):
     assert (found.n, found.weight) == ((w > 0).sum(), w.sum())
 
 
+@given(st.integers(1, 200), st.floats(-1e6, 1e6), st.booleans())
+def test_the_mean_of_a_constant_is_that_constant(n, c, weighted):
+    rng = np.random.default_rng(n)
+    w = rng.uniform(0, 2, n) if weighted else None
+    found = small_blocks(rng.standard_normal((n, 2)), np.full((n, 1), c), w).total(survey)
+    assert found.mean[0] == c
+
+
 @given(st.integers(2, 120), st.integers(1, 6), st.integers(0, 10**6), st.sampled_from([0, 1, 50]))
 def test_the_diameter_of_a_stream_is_the_largest_distance(n, p, seed, far):
     """Normal points, points on a sphere (where nothing can be left out), one far outlier."""

@@ -39,9 +39,29 @@ def auto(problem: Problem, criterion: str) -> tuple[float, float | Array]:
     else:
         sigma, lams, part = _on_more_rows(problem, order, part, found, criterion)
     sigma *= problem.carried_from(part)
-    if problem.spectra is not None and isinstance(problem.alpha, str):
+    if not isinstance(problem.alpha, str):
+        return _for_landmarks(problem, sigma), problem.lam
+    if problem.spectra is not None:
         lams = best_lambdas(problem.lams, getattr(problem.spectrum(sigma), criterion)(problem.lams))
-    return sigma, lams if isinstance(problem.alpha, str) else problem.lam
+    return sigma, lams
+
+
+def _for_landmarks(problem: Problem, sigma: float) -> float:
+    """The bandwidth for a solver with landmarks, at the penalty given.
+
+    Landmarks are a penalty of their own. Where the one given is so small that all rows need wide
+    kernels not to follow the noise, landmarks can do with narrower ones. So the search goes on
+    from the bandwidth for all rows, by their own generalised cross-validation.
+    """
+    if problem.trials is None:
+        return sigma
+    spectra, lams = problem.trials, np.array([problem.lam])
+    scale = np.asarray((problem.targets**2).mean(axis=0))
+
+    def objective(sigma: float) -> float:
+        return float(surface(spectra, scale, np.array([sigma]), lams, "gcv").values.mean())
+
+    return downhill(objective, sigma, LAST_STEP, objective(sigma), moves=5)
 
 
 def _on_a_grid(part: Problem, criterion: str) -> Surface:

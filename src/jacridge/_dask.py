@@ -10,9 +10,10 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import reduce
+from itertools import count
 from operator import add
 from typing import Any
 
@@ -20,11 +21,12 @@ import numpy as np
 
 from ._checks import Array, check_metric_rows, check_range, check_weights, require
 from ._distances import one_blas_thread
-from ._landmarks import DEFAULT, distinct_rows
-from ._nystrom import Nystrom
+from ._landmarks import DEFAULT, distinct_rows, evenly_among
+from ._nystrom import Nystrom, trial_spectra
 from ._problem import Problem
-from ._streams import Block, Indices, T, Work
-from ._survey import SAMPLE, SampledProblem, sampled, survey
+from ._progress import is_heard, tell
+from ._streams import Block, Indices, T, Work, rows_for
+from ._survey import SAMPLE, SampledProblem, centred, sampled, survey
 
 # Sums that one task adds up; blocks whose results are waited for at a time.
 FAN_IN = 8
@@ -48,7 +50,9 @@ class DaskRows:
         """Results for all blocks, in order; few of them wait at any time."""
         tasks = self._tasks(work)
         for first in range(0, len(tasks), BATCH):
+            tell(int(self.starts[first]), self.n, rows_for(work))
             yield from _computed(tasks[first : first + BATCH])
+        tell(self.n, self.n, rows_for(work))
 
     def total(self, work: Work[Any]) -> Any:
         """Sum of the results for all blocks, added up by the workers."""
@@ -56,7 +60,11 @@ class DaskRows:
         while len(parts) > 1:
             groups = range(0, len(parts), FAN_IN)
             parts = [delayed(_added)(parts[first : first + FAN_IN]) for first in groups]
-        return _computed(parts)[0]
+        tell(0, self.n, rows_for(work))
+        with _blocks_told(len(self.blocks), rows_for(work)):
+            found = _computed(parts)[0]
+        tell(self.n, self.n, rows_for(work))
+        return found
 
     def take(self, indices: Indices) -> Block:
         """The rows with these indices."""
@@ -72,6 +80,19 @@ class DaskRows:
     def _tasks(self, work: Work[T]) -> list[Any]:
         shared = _shared(work)
         return [_delayed()(_applied)(shared, block) for block in self.blocks]
+
+
+def _blocks_told(total: int, what: str) -> Any:
+    """Context that tells of each block that is done; only where no cluster does the work."""
+    if not is_heard() or _client() is not None:
+        return nullcontext()
+    done = count(1)
+
+    def told(key: Any, *_: Any) -> None:
+        if str(key).startswith(_applied.__name__):
+            tell(next(done), total, f"blocks of {what}")
+
+    return require("dask.callbacks", extra="dask").Callback(posttask=told)
 
 
 def dask_rows(X: Any, y: Any, w: Any, metric: str) -> DaskRows:
@@ -101,17 +122,21 @@ def dask_problem(X: Any, y: Any, metric: str, rng: np.random.Generator, **option
     rows = dask_rows(X, y, None, metric)
     whole = rows.total(survey)
     sample = sampled(rows, SAMPLE, rng)
-    spectra = None
+    spectra = trials = None
     if rows.n > SAMPLE and y is not None:
         Z = distinct_rows(sample[0], DEFAULT, rng)
-        spectra = Nystrom(rows, whole.mean, True, sample, metric, lambda sigma: Z).spectrum
+        nystrom = Nystrom(rows, whole.mean, True, sample, metric, lambda sigma: Z)
+        spectra = nystrom.spectrum
+        trials = trial_spectra(nystrom, sample, evenly_among(Z), len(Z), rng)
+    X, targets, w = centred(sample, whole.mean, by_itself=True)
     return SampledProblem(
-        X=sample[0],
-        y=None if y is None else sample[1] - whole.mean,
-        w=np.ones(len(sample[0])),
+        X=X,
+        y=None if y is None else targets,
+        w=w,
         metric=metric,
         rng=rng,
         spectra=spectra,
+        trials=trials,
         rows=rows,
         n_rows=rows.n,
         weight=float(rows.n),

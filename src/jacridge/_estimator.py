@@ -24,14 +24,15 @@ from ._checks import (
 from ._dask import dask_array, dask_rows, is_dask, lazy_rows
 from ._distances import METRICS, row_blocks, rows_per_block
 from ._kernels import kernel_block, kernel_product, kernel_slopes
-from ._landmarks import CANDIDATES, LANDMARKS, landmark_number
-from ._nystrom import Nystrom
+from ._landmarks import CANDIDATES, LANDMARKS, evenly_among, landmark_number
+from ._nystrom import Nystrom, trial_spectra
 from ._pcg import solve_pcg
 from ._problem import Problem, mean_of
+from ._progress import listening, printer
 from ._selectors import check_alpha, find
 from ._solvers import solve_each, solve_exact
 from ._streams import ArrayRows
-from ._survey import SAMPLE, SampledProblem, sampled, survey
+from ._survey import SAMPLE, SampledProblem, centred, sampled, survey
 from .diagnostics import diagnose
 from .parquet import ParquetFiles
 
@@ -77,6 +78,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     fit_intercept : bool
         Whether y is centred at its mean.
     random_state : int, optional
+    verbose : int
+        Whether passes over rows and iterations of a fit print their progress to stderr.
 
     Attributes
     ----------
@@ -113,6 +116,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         landmarks="uniform",
         fit_intercept=True,
         random_state=None,
+        verbose=0,
     ):
         self.bandwidth = bandwidth
         self.alpha = alpha
@@ -122,6 +126,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.landmarks = landmarks
         self.fit_intercept = fit_intercept
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X, y, sample_weight=None):
         """Choose the bandwidth, then solve for the dual coefficients.
@@ -141,10 +146,18 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         -------
         self
         """
-        if isinstance(X, ParquetFiles):
-            return self._fit_files(X, y, sample_weight)
-        if is_dask(X):
-            return self._fit_dask(X, y, sample_weight)
+        fit = (
+            self._fit_files
+            if isinstance(X, ParquetFiles)
+            else self._fit_dask
+            if is_dask(X)
+            else self._fit_arrays
+        )
+        with listening(printer() if self.verbose else None):
+            return fit(X, y, sample_weight)
+
+    def _fit_arrays(self, X, y, sample_weight):
+        """Fit to rows in memory, or in a memory map."""
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         y = y.astype(np.float64)
         check_choice("metric", self.metric, METRICS)
@@ -254,14 +267,22 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if whole.weight == 0:
             raise ValueError("`sample_weight` must not be all zero, got zeros only.")
         mean = whole.mean if self.fit_intercept else np.zeros(len(whole.mean))
-        sample, choose = sampled(rows, SAMPLE, rng), self._chooser(rows, rng)
+        sample = sampled(rows, SAMPLE, rng)
+        among, m = self._chooser(rows.n, rng.integers(1 << 32))
+        candidates = sampled(rows, CANDIDATES * m, rng)
+        choose = among(candidates[0], m)
         nystrom = Nystrom(rows, mean, bool(self.fit_intercept), sample, self.metric, choose)
+        trials = trial_spectra(nystrom, candidates, among, m, rng)
+        X, y, w = centred(sample, mean, by_itself=self.fit_intercept)
         problem = SampledProblem(
-            **_centred(sample, mean),
+            X=X,
+            y=y,
+            w=w,
             alpha=check_alpha(self.alpha),
             metric=self.metric,
             rng=rng,
             spectra=nystrom.spectrum,
+            trials=None if self.solver_ == "pcg" else trials,
             rows=rows,
             n_rows=whole.n,
             weight=whole.weight,
@@ -293,21 +314,18 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.feature_names_in_ = np.array(rows.features, dtype=object)
         return self._fit_rows(rows, one_target=isinstance(y, str))
 
-    def _chooser(self, rows, rng):
-        """Function of a bandwidth that returns the landmarks for it."""
+    def _chooser(self, n, seed):
+        """Function of rows and a number that returns a chooser of landmarks, and their number."""
         if not isinstance(self.landmarks, str):
             Z = check_rows(self.landmarks, self.metric)
             check_columns("landmarks", Z, self.n_features_in_)
-            return lambda sigma: Z
-        m = landmark_number(self.n_landmarks, rows.n)
-        kind = check_choice("landmarks", self.landmarks, LANDMARKS)
-        X, _, _ = sampled(rows, CANDIDATES * m, rng)
-        seed = rng.integers(1 << 32)
+            return evenly_among(Z), len(Z)
+        kind = LANDMARKS[check_choice("landmarks", self.landmarks, LANDMARKS)]
 
-        def choose(sigma):
-            return LANDMARKS[kind](X, m, sigma, self.metric, np.random.default_rng(seed))
+        def among(X, m):
+            return lambda sigma: kind(X, m, sigma, self.metric, np.random.default_rng(seed))
 
-        return choose
+        return among, landmark_number(self.n_landmarks, n)
 
     def predict(self, X, return_std=False):
         """Predictions for the rows of X, by blocks of rows.
@@ -330,13 +348,25 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             found = tuple(self._lazy(X, work) for work in works)
             return found if return_std else found[0]
         if isinstance(X, ParquetFiles):
-            check_is_fitted(self)
-            rows = X.features_rows(list(self.feature_names_in_))
-            parts = rows.each(lambda X, y, w: self._predicted(X, return_std))
-            if return_std:
-                return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
-            return np.concatenate(list(parts))
+            return self._predict_files(X, return_std)
         return self._predicted(self._validate_new(X), return_std)
+
+    def _predict_files(self, files, return_std):
+        """Predictions for the rows of Parquet files, of which only these are held."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", files.features)
+        if names is None:
+            raise ValueError(
+                "`ParquetFiles` must name its features for a model that was fitted to rows without "
+                "names. Give them in the order of the fit: ParquetFiles(source, [...])."
+            )
+        rows = files.features_rows(names)
+        check_columns("X", np.empty((0, len(names))), self.n_features_in_)
+        with listening(printer() if self.verbose else None):
+            parts = list(rows.each(lambda X, y, w: self._predicted(X, return_std)))
+        if return_std:
+            return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+        return np.concatenate(parts)
 
     def _predicted(self, X, return_std):
         mean = self.intercept_ + kernel_product(
@@ -498,8 +528,11 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """The problem that was fitted, without the choices made for it."""
         if self.solver_ == "nystrom":
             fitted, sums = self._nystrom, self._nystrom.spectrum(self.bandwidth_).sums
+            X, y, w = centred(fitted.sample, fitted.mean, by_itself=self.fit_intercept)
             return SampledProblem(
-                **_centred(fitted.sample, fitted.mean),
+                X=X,
+                y=y,
+                w=w,
                 alpha=0.0,
                 metric=self.metric,
                 rows=fitted.rows,
@@ -531,12 +564,6 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
 def _std_of(est, X):
     return est.predict(X, return_std=True)[1]
-
-
-def _centred(sample, mean):
-    """A sample of rows as a problem has it."""
-    X, y, w = sample
-    return {"X": X, "y": y - mean, "w": np.ones(len(X)) if w is None else w}
 
 
 def _upper_quantile(values, coverage):

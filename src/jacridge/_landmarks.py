@@ -14,7 +14,7 @@ from scipy.linalg import LinAlgError, lapack
 from scipy.linalg.blas import dtrsm
 
 from ._checks import Array
-from ._distances import one_blas_thread
+from ._distances import one_blas_thread, row_blocks
 from ._kernels import kernel_block
 from ._solvers import LAPACK_ORDER, factor
 
@@ -31,6 +31,9 @@ SMALLEST = 1e-13
 
 # A landmark of which the others leave less than this is dropped.
 PIVOT = 1e-14
+
+# Columns that are whitened at a time.
+CORNER = 128
 
 EPS = float(np.finfo(float).eps)
 
@@ -78,6 +81,11 @@ LANDMARKS: dict[str, Callable[[Array, int, float, str, np.random.Generator], Arr
     "kmeans": k_means,
     "rpcholesky": pivots,
 }
+
+
+def evenly_among(Z: Array) -> Callable[[Array, int], Callable[[float], Array]]:
+    """Choice of at most m of the landmarks Z, whatever the rows and the bandwidth are."""
+    return lambda X, m: lambda sigma: Z[:: -(-len(Z) // m)]
 
 
 def distinct_rows(X: Array, m: int, rng: np.random.Generator) -> Array:
@@ -177,8 +185,14 @@ class Features:
         return centre, np.vstack([V.T, np.ones(len(V)), half])
 
     def whiten(self, K: Array) -> Array:
-        """Rows phi from rows k: K L^-T, in the memory of K."""
-        return np.asarray(dtrsm(1.0, self.L, K.T, lower=1, overwrite_b=1)).T
+        """Rows phi from rows k: K L^-T, in the memory of K.
+
+        Column by column block, as SciPy's dtrsm holds Python's lock, and NumPy's products do not.
+        """
+        for j in row_blocks(len(self.L), CORNER):
+            K[:, j] -= K[:, : j.start] @ self.L[j, : j.start].T
+            K[:, j] = dtrsm(1.0, self.L[j, j], K[:, j].T, lower=1).T
+        return K
 
     def __call__(self, X: Array) -> Array:
         """Features of the rows of X."""

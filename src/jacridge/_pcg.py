@@ -30,7 +30,9 @@ ITERATIONS = 500
 # A round of iterations gains at most this much before its residual is taken anew, in double.
 ROUND = 1e-4
 
-# Squared distances to the centre, in bandwidths, up to which single precision is tried.
+# Rows from which on single precision is tried, and squared distances to their centre, in
+# bandwidths, up to which it is.
+SINGLE_ROWS = 2000
 SINGLE = 1e5
 
 # K(X[rows], X[rows.start:]) for some rows; and (K + lam W^-1) @ V.
@@ -95,7 +97,7 @@ def kernels(X: Array, sigma: float, metric: str) -> list[KernelRows]:
     def double(rows: slice) -> Array:
         return kernel_block(X[rows], X[rows.start :], sigma, metric)
 
-    if metric != "euclidean":
+    if metric != "euclidean" or len(X) < SINGLE_ROWS:
         return [double]
     U = (X - X.mean(axis=0)) / sigma
     half = -0.5 * np.einsum("ij,ij->i", U, U)

@@ -37,6 +37,8 @@ class Problem:
     alpha : ridge penalty, or the criterion that chooses it among `lams`
     w : ndarray of shape (n_samples,), the weights, all positive
     lam : ridge penalty, or where the choice of it starts
+    spectra : function of sigma that returns what another solver than the exact one knows of all
+        penalties, if one is in use; `trials` is the same of a smaller model that stands for it
     """
 
     X: Array
@@ -47,6 +49,7 @@ class Problem:
     grid: Array | None = None
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     spectra: Callable[[float], Any] | None = None
+    trials: Callable[[float], Any] | None = None
     lam: float = 1e-3
     lams: Array = field(default_factory=LAMBDAS.copy)
 
@@ -67,7 +70,7 @@ class Problem:
         """The problem of some of the rows."""
         X = self.X[np.ix_(rows, rows)] if self.metric == "precomputed" else self.X[rows]
         y = None if self.y is None else self.y[rows]
-        return replace(self, X=X, y=y, w=self.w[rows], spectra=None, lam=self.lam)
+        return replace(self, X=X, y=y, w=self.w[rows], spectra=None, trials=None, lam=self.lam)
 
     def thinned(self, size: int) -> Problem:
         """The problem of at most `size` of its rows, taken at random."""
@@ -76,15 +79,8 @@ class Problem:
         return self.part(np.sort(self.rng.choice(len(self.w), size, replace=False)))
 
     def carried_from(self, part: Problem) -> float:
-        """Factor that carries a bandwidth found on fewer rows to all rows.
-
-        It is the square root of the Jacobian's own law in n, (n - 1)^(1/p) - 1. For a function of
-        smoothness s the best bandwidth falls like n^(-1 / (2 s + p)), which at s = p / 2, the
-        least smoothness at which a kernel's functions have values at points, is half the exponent
-        of the spacing, n^(-1 / p).
-        """
-        growth = [np.expm1(np.log(max(q.n - 1, 2.0)) / self.p) for q in (part, self)]
-        return float(np.sqrt(growth[0] / growth[1]))
+        """Factor that carries a bandwidth found on fewer rows to all rows."""
+        return carried(part.n, self.n, self.p)
 
     @property
     def targets(self) -> Array:
@@ -210,6 +206,18 @@ class Problem:
     def pairs(self) -> Pairs:
         """The n x n array of a search or an exact fit, made once."""
         return Pairs(self.X, self.metric)
+
+
+def carried(fewer: float, n: float, p: int) -> float:
+    """Factor that carries a bandwidth found on fewer rows, or landmarks, to n of them.
+
+    It is the square root of the Jacobian's own law in n, (n - 1)^(1/p) - 1. For a function of
+    smoothness s the best bandwidth falls like n^(-1 / (2 s + p)), which at s = p / 2, the least
+    smoothness at which a kernel's functions have values at points, is half the exponent of the
+    spacing, n^(-1 / p).
+    """
+    growth = [np.expm1(np.log(max(count - 1, 2.0)) / p) for count in (fewer, n)]
+    return float(np.sqrt(growth[0] / growth[1]))
 
 
 def mean_of(y: Array, w: Array) -> Array:

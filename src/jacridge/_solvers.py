@@ -28,6 +28,11 @@ class Factor:
 
     L: Array
 
+    @property
+    def rank(self) -> int:
+        """Order of A."""
+        return len(self.L)
+
     def solve(self, B: Array) -> Array:
         """A^-1 B."""
         # C order: the lower triangle of L is the upper one of the Fortran array L.T.
@@ -181,6 +186,11 @@ class Eigen:
     U: Array
     d: Array
 
+    @property
+    def rank(self) -> int:
+        """Number of eigenvalues that are not left out."""
+        return len(self.d)
+
     def solve(self, B: Array) -> Array:
         """Solution of smallest norm on the part of A that is positive."""
         return np.asarray(self.U @ ((self.U.T @ B).T / self.d).T)
@@ -214,6 +224,8 @@ class Solvable(Protocol):
 class System(Solvable, Protocol):
     """The same, also for the variance of predictions."""
 
+    @property
+    def rank(self) -> int: ...
     def half_solve(self, B: Array) -> Array: ...
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from ._checks import Array
 from ._distances import geodesic_distances, row_blocks, rows_per_block, squared_distances
 from ._geometry import NEIGHBOUR_SAMPLE, diameter
-from ._problem import Problem
+from ._problem import Problem, mean_of
 from ._streams import Block, Indices, Rows
 
 # Rows of each block that are kept as ends of the longest distance, if need be.
@@ -22,31 +23,24 @@ SAMPLE = 10_000
 
 @dataclass(frozen=True)
 class Survey:
-    """Numbers of all rows, from one pass: their count and weight, means, extremes."""
+    """Numbers of all rows, from one pass: their count and weight, weighted means, extremes."""
 
     n: int
     weight: float
-    x: Array
-    y: Array
+    centre: Array
+    mean: Array
     low: Array
     high: Array
 
-    @property
-    def centre(self) -> Array:
-        """Weighted mean of the features."""
-        return self.x / self.weight
-
-    @property
-    def mean(self) -> Array:
-        """Weighted mean of the targets."""
-        return self.y / self.weight
-
     def __add__(self, other: Survey) -> Survey:
+        weight = self.weight + other.weight
+        share = other.weight / weight if weight else 0.0
         return Survey(
             self.n + other.n,
-            self.weight + other.weight,
-            self.x + other.x,
-            self.y + other.y,
+            weight,
+            # In this form the mean of a constant is that constant, without rounding.
+            self.centre + share * (other.centre - self.centre),
+            self.mean + share * (other.mean - self.mean),
             np.minimum(self.low, other.low),
             np.maximum(self.high, other.high),
         )
@@ -56,15 +50,18 @@ def survey(X: Array, y: Array, w: Array | None) -> Survey:
     """The survey of one block of rows; rows of weight zero do not count."""
     if w is not None:
         X, y, w = X[w > 0], y[w > 0], w[w > 0]
-    v = np.ones(len(X)) if w is None else w
     low, high = X.min(axis=0, initial=np.inf), X.max(axis=0, initial=-np.inf)
-    return Survey(len(X), float(v.sum()), v @ X, v @ y, low, high)
+    if not len(X):
+        return Survey(0, 0.0, np.zeros(X.shape[1]), np.zeros(y.shape[1]), low, high)
+    v = np.ones(len(X)) if w is None else w
+    return Survey(len(X), float(v.sum()), mean_of(X, v), mean_of(y, v), low, high)
 
 
 @dataclass(frozen=True)
 class _Outermost:
     """Rows of a block that may be ends of the longest distance, by distance to a centre."""
 
+    what: ClassVar[str] = "their largest distance"
     centre: Array
     metric: str
     reach: float | None = None
@@ -129,6 +126,7 @@ def stream_variance(rows: Rows, metric: str) -> float:
 class _Nearest:
     """Squared distance of some rows to the nearest row of a block that is not equal to them."""
 
+    what: ClassVar[str] = "their neighbours"
     asked: Array
     metric: str
 
@@ -173,7 +171,8 @@ class SampledProblem(Problem):
     def sample(self) -> Problem:
         """The problem of the sample alone."""
         names = [field.name for field in fields(Problem)]
-        return Problem(**{**{name: getattr(self, name) for name in names}, "spectra": None})
+        given = {name: getattr(self, name) for name in names}
+        return Problem(**{**given, "spectra": None, "trials": None})
 
     @cached_property
     def n(self) -> float:
@@ -210,3 +209,16 @@ def sampled(rows: Rows, most: int, rng: np.random.Generator) -> Block:
     indices = np.arange(rows.n) if few else rng.choice(rows.n, most, replace=False)
     X, y, w = rows.take(indices)
     return (X, y, w) if w is None else (X[w > 0], y[w > 0], w[w > 0])
+
+
+def centred(sample: Block, mean: Array, *, by_itself: bool) -> tuple[Array, Array, Array]:
+    """X, y and w of a sample of rows, y less the mean of all rows.
+
+    A sample is centred by itself where it can be, so that rounding in the mean of all rows, which
+    depends on their blocks, does not move what is searched for.
+    """
+    X, y, w = sample
+    w = np.ones(len(X)) if w is None else w
+    if by_itself and (y != y[:1]).any():
+        mean = mean_of(y, w)
+    return X, y - mean, w

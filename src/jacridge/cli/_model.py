@@ -10,6 +10,7 @@ from sklearn.pipeline import Pipeline
 from jacridge import RULES, JacobianKernelRidge
 
 from .._files import check_place
+from .._progress import listening
 from ._columns import Rows, complete_rows, in_place, read_columns
 from ._model_file import SavedModel, columns_prepared, load_model, save_model
 from ._options import (
@@ -35,7 +36,7 @@ from ._options import (
 )
 from ._parts import Counts, fit_parts, scheduler_at
 from ._tables import TableError, write_table
-from ._terminal import as_options, busy, note, show
+from ._terminal import as_options, note, progress, show
 
 
 def fit(
@@ -73,13 +74,13 @@ def fit(
     start = perf_counter()
     if engine_of(engine, scheduler) == "dask":
         columns = {"features": features or (), "drop": drop or ()}
-        with scheduler_at(scheduler), busy("fitting"):
+        with scheduler_at(scheduler), progress("fitting") as move, listening(move):
             model, counts = fit_parts(
                 file, target, estimator, **columns, strict=strict, standardize=standardize
             )
     else:
         rows = rows_of(file, target, features, drop, strict, no_header)
-        with busy("fitting"):
+        with progress("fitting") as move, listening(move):
             model, counts = _fitted(rows, estimator, standardize=standardize)
     seconds = perf_counter() - start
     save_model(output, model)

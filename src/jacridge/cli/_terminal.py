@@ -103,7 +103,7 @@ def busy(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[int, int, str], None]]:
+def progress(what: str = "") -> Iterator[Callable[[int, int, str], None]]:
     """A bar on stderr if that is a terminal; the function moves it to (done, total, what)."""
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -112,7 +112,7 @@ def progress() -> Iterator[Callable[[int, int, str], None]]:
     text = TextColumn("{task.description}")
     columns = (text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=None)
+        task = bar.add_task(escape(what), total=None)
         yield lambda done, total, what: bar.update(
             task, completed=done, total=total, description=escape(what)
         )

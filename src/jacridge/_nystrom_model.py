@@ -1,0 +1,128 @@
+"""A solved Nystrom system: its coefficients, deviations and leave-one-out models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg.blas import dtrsm
+
+from ._checks import Array
+from ._distances import row_blocks
+from ._landmarks import EPS, Features
+from ._solvers import System
+from ._streams import Block, OneTarget, Rows
+from ._sums import Sums, block_rows, spread
+
+# Rows whose leave-one-out models make an interval, if there are more.
+JACKKNIFE_ROWS = 5000
+
+
+@dataclass(frozen=True)
+class NystromModel:
+    """A solved system: what the estimator predicts with, and what it knows of its errors."""
+
+    phi: Features
+    sums: Sums
+    A: System  # G + lambda I
+    lam: float
+    mean: Array
+    centred: bool
+    sample: Block
+    rows: Rows | None = None
+
+    def of_target(self, t: int) -> NystromModel:
+        """The model of one target alone."""
+        X, y, w = self.sample
+        sums = replace(self.sums, B=self.sums.B[:, [t, -1]], yy=self.sums.yy[[t]])
+        rows = None if self.rows is None else OneTarget(self.rows, t)
+        return replace(self, sums=sums, mean=self.mean[[t]], sample=(X, y[:, [t]], w), rows=rows)
+
+    @cached_property
+    def _beta(self) -> Array:
+        """Coefficients of the features for each target, and for a target of ones."""
+        return self.A.solve(self.sums.B)
+
+    @cached_property
+    def dual_coef(self) -> Array:
+        """Coefficients of the kernels at the landmarks, of shape (m, k)."""
+        return np.asarray(dtrsm(1.0, self.phi.L, self._beta[:, :-1], lower=1, trans_a=1))
+
+    @cached_property
+    def signal_variance(self) -> Array:
+        """y'A^-1 y / n for A = Phi Phi' + lambda W^-1, the most likely scale of the kernel."""
+        beta, b = self._beta[:, :-1], self.sums.B[:, :-1]
+        if self.lam == 0:  # then it is the squared norm of the fit
+            return np.asarray(np.einsum("ij,ij->j", beta, beta) / self.sums.n)
+        left = np.maximum(self.sums.yy - np.einsum("ij,ij->j", beta, b), EPS * self.sums.yy)
+        return np.asarray(left / (self.lam * self.sums.n))
+
+    def explained(self, K_new: Array) -> Array:
+        """Prior variance that the data explain, for each row k(x, Z) of K_new and target."""
+        P = np.asarray(dtrsm(1.0, self.phi.L, K_new.T, lower=1))
+        half = self.A.half_solve(P)
+        left = np.einsum("ij,ij->j", P, P) - self.lam * np.einsum("ij,ij->j", half, half)
+        return np.repeat(left[:, None], len(self.sums.yy), axis=1)
+
+    @cached_property
+    def degrees_of_freedom(self) -> Array:
+        """Trace of the matrix that takes y to the fitted values, for each target."""
+        trace = self.A.rank - self.lam * self.A.inverse_diagonal().sum()
+        return np.full(len(self.sums.yy), trace)
+
+    @cached_property
+    def loo_residuals(self) -> Array:
+        """Residual of each row for the model fitted to the others, its mean of y included."""
+        if self.rows is None:
+            raise AttributeError(
+                "Leave-one-out residuals need the training rows, which a pickled Nystrom model "
+                "does not hold. Ask for them before pickling, or fit again."
+            )
+        alone = replace(self, rows=None)  # what workers get has no need of the rows' source
+        return np.vstack(list(self.rows.each(alone._loo_block)))
+
+    def _loo_block(self, X: Array, y: Array, w: Array | None) -> Array:
+        parts = row_blocks(len(X), block_rows(len(self.phi.L)))
+        return np.vstack([self._loo(X[r], y[r], None if w is None else w[r]) for r in parts])
+
+    def _loo(self, X: Array, y: Array, w: Array | None) -> Array:
+        """Residual / (1 - leverage), where y - mean is as it were without the row."""
+        phi = self.phi(X)
+        half = self.A.half_solve(phi.T)
+        leverage = np.einsum("ij,ij->j", half, half) * (1.0 if w is None else w)
+        fitted = phi @ self._beta
+        residuals = y - self.mean - fitted[:, :-1] + self._mean_shift(y, w) * (1 - fitted[:, -1:])
+        return np.asarray(residuals / np.maximum(1.0 - leverage, EPS)[:, None])
+
+    def _mean_shift(self, y: Array, w: Array | None) -> Array:
+        """How much the mean of y falls when a row is left out; zero for a model without a mean."""
+        v = np.ones(len(y)) if w is None else w
+        rest = np.maximum(self.sums.weight - v, np.finfo(float).tiny)
+        return np.asarray(self.centred * (v / rest)[:, None] * (y - self.mean))
+
+    @cached_property
+    def jackknife(self) -> NystromJackknife:
+        """Leave-one-out models of a sample of the rows."""
+        X, y, w = spread(self.sample, JACKKNIFE_ROWS)
+        influence = self.A.solve(self.phi(X).T) * (1.0 if w is None else w)
+        residuals, shift = self._loo_block(X, y, w), self._mean_shift(y, w)
+        return NystromJackknife(self.phi, influence, self._beta[:, -1], residuals, shift)
+
+
+@dataclass(frozen=True)
+class NystromJackknife:
+    """Models that leave one of s sampled rows out: their residuals, and how they predict."""
+
+    phi: Features
+    influence: Array  # (G + lambda I)^-1 Phi'W, of shape (m, s)
+    ones: Array  # coefficients of the features for a target of ones
+    loo_residuals: Array
+    mean_shift: Array
+
+    def loo_shifts(self, K_new: Array) -> Array:
+        """Change of the predictions at K_new when a row is left out, of shape (n_new, s, k)."""
+        phi = np.asarray(dtrsm(1.0, self.phi.L, K_new.T, lower=1)).T
+        P, rest = phi @ self.influence, 1.0 - phi @ self.ones
+        moved = P[:, :, None] * self.loo_residuals + rest[:, None, None] * self.mean_shift
+        return np.asarray(-moved)
