@@ -121,6 +121,7 @@ def test_predictions_are_lazy_and_those_of_numpy(one, data):
         (mean, est.predict(X)),
         (std, est.predict(X, return_std=True)[1]),
         (est.jacobian(rows), est.jacobian(X)),
+        *zip(est.predict_interval(rows, 0.8), est.predict_interval(X, 0.8), strict=True),
     ]:
         assert isinstance(lazy, da.Array)
         assert lazy.ndim == known.ndim
@@ -269,6 +270,29 @@ def test_a_fit_outlives_a_worker_that_is_killed(cluster):
     timer.join()
     assert all(worker.pid != victim for worker in local.workers.values())
     np.testing.assert_allclose(ours.predict(X[:99]), known.predict(X[:99]), rtol=1e-8)
+
+
+@pytest.mark.slow
+def test_data_larger_than_the_memory_of_all_workers_are_fitted(cluster):
+    """960 MB of rows in 60 chunks, where two workers may take 400 MB each."""
+    _, client = cluster
+    rows = made_on_workers(60, 666_667)
+    limits = client.run(lambda dask_worker: dask_worker.memory_manager.memory_limit)
+    assert rows.nbytes > sum(limits.values())
+    est = JacobianKernelRidge("scale", n_landmarks=5, random_state=0).fit(rows, rows[:, 0])
+    X = made(0, 1000)
+    assert est.score(X, X[:, 0]) > 0.3
+
+
+@pytest.mark.slow
+def test_workers_that_die_of_a_block_too_large_for_them_are_named(cluster):
+    """A block of 1.6 GB, where a worker may take 400 MB: the nanny ends it."""
+    local, _ = cluster
+    local.scheduler.allowed_failures = 0
+    block = dask.delayed(lambda: np.ones((66_000_000, 3)))()
+    rows = da.from_delayed(block, (66_000_000, 3), dtype=float)
+    with pytest.raises(MemoryError, match=r"Use smaller chunks \(X.rechunk\)"):
+        nystrom(1.0).fit(rows, da.ones(66_000_000, chunks=-1))
 
 
 @pytest.mark.slow

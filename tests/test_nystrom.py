@@ -296,8 +296,14 @@ def test_unknown_solvers_and_landmarks_are_refused(targets):
         nystrom(landmarks="best").fit(X, Y)
     with pytest.raises(ValueError, match=r"`landmarks` must have 3 columns, as `X` has, got 2"):
         nystrom(landmarks=np.zeros((4, 2))).fit(X, Y)
-    with pytest.raises(ValueError, match=r"`n_landmarks` must be from 1 to n_samples=70, got 71"):
-        nystrom(n_landmarks=71).fit(X, Y)
+    for m in (71, 0, -1):
+        with pytest.raises(ValueError, match=rf"`n_landmarks` must be from 1 to n_samples=70.*{m}"):
+            nystrom(n_landmarks=m).fit(X, Y)
+    for m in (2.5, "ten", True):
+        with pytest.raises(TypeError, match="`n_landmarks` must be a whole number >= 1"):
+            nystrom(n_landmarks=m).fit(X, Y)
+    with pytest.raises(ValueError, match=r"0 sample\(s\)|at least one row|minimum of 1"):
+        nystrom(landmarks=np.zeros((0, 3))).fit(X, Y)
 
 
 def test_leverages_in_single_precision_choose_as_those_in_double(rng):

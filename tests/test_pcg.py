@@ -117,6 +117,14 @@ def test_what_needs_a_factor_says_so(rng):
         est.predict(np.zeros((1, 3)), return_std=True)
 
 
+@pytest.mark.parametrize("m", [0, 301])
+def test_landmarks_must_be_from_one_to_all_rows(rng, m):
+    with pytest.raises(
+        ValueError, match=rf"`n_landmarks` must be from 1 to n_samples=300, got {m}"
+    ):
+        JacobianKernelRidge(1.0, solver="pcg", n_landmarks=m).fit(*smooth(rng))
+
+
 def test_a_penalty_of_zero_is_refused(rng):
     with pytest.raises(ValueError, match="`alpha` must be > 0 for solver='pcg'"):
         JacobianKernelRidge(1.0, 0.0, solver="pcg").fit(*smooth(rng))

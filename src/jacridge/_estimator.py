@@ -213,7 +213,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 f"{self.alpha_}."
             )
         # The landmarks' features take n m numbers: at most a twentieth of the full matrix.
-        m = landmark_number(self.n_landmarks or min(1000, -(-rows.n // 20)), rows.n)
+        few = min(1000, -(-rows.n // 20))
+        m = landmark_number(few if self.n_landmarks is None else self.n_landmarks, rows.n)
         return solve_pcg(
             rows,
             mean,
@@ -269,7 +270,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         mean = whole.mean if self.fit_intercept else np.zeros(len(whole.mean))
         sample = sampled(rows, SAMPLE, rng)
         among, m = self._chooser(rows.n, rng.integers(1 << 32))
-        candidates = sampled(rows, CANDIDATES * m, rng)
+        given = not isinstance(self.landmarks, str)
+        candidates = sample if given else sampled(rows, CANDIDATES * m, rng)
         choose = among(candidates[0], m)
         nystrom = Nystrom(rows, mean, bool(self.fit_intercept), sample, self.metric, choose)
         trials = trial_spectra(nystrom, candidates, among, m, rng)
@@ -400,6 +402,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Returns
         -------
         lower, upper : ndarrays of shape (n_samples,) or (n_samples, n_targets)
+            Dask arrays that are not computed yet, if X is one.
 
         References
         ----------
@@ -407,6 +410,10 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Annals of Statistics 49(1).
         """
         coverage = check_number("coverage", coverage, above=0, below=1)
+        if is_dask(X):
+            light = self._light(std=True)
+            lower, upper = (partial(_bound_of, light, coverage, side) for side in (0, 1))
+            return self._lazy(X, lower), self._lazy(X, upper)
         X = self._validate_new(X)
         model, kept = self._fitted_model().jackknife, self._kept
         mean = self.predict(X).reshape(len(X), -1)
@@ -564,6 +571,10 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
 def _std_of(est, X):
     return est.predict(X, return_std=True)[1]
+
+
+def _bound_of(est, coverage, side, X):
+    return est.predict_interval(X, coverage)[side]
 
 
 def _upper_quantile(values, coverage):
