@@ -116,7 +116,7 @@ def test_the_command_fits_parts_and_predicts_with_the_model(parts, tmp_path, cap
     [
         (("--engine", "spark"), 2, "must be one of memory, dask, got 'spark'"),
         (("--scheduler", "tcp://127.0.0.1:1"), 2, "needs --engine dask"),
-        (("--engine", "dask", "--solver", "exact"), 1, '`solver` must be "auto" or "nystrom"'),
+        (("--engine", "dask", "--solver", "exact"), 1, '`--solver` must be "auto" or "nystrom"'),
     ],
 )
 def test_wrong_use_of_engines_is_told(parts, tmp_path, capsys, args, code, message):
