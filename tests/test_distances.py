@@ -127,3 +127,13 @@ def test_an_error_in_a_thread_reaches_the_caller():
 
     with pytest.raises(ZeroDivisionError):
         for_blocks(work, 10, 3)
+
+
+@pytest.mark.parametrize("p", [2, 12])
+def test_an_outlier_leaves_distances_of_other_rows_as_they_are(rng, p):
+    X = rng.uniform(size=(40, p))
+    X[7] = 1e10
+    D2 = squared_distances(X, X)
+    others = np.delete(np.arange(40), 7)
+    expected = naive.distances(X, X)[np.ix_(others, others)] ** 2
+    np.testing.assert_allclose(D2[np.ix_(others, others)], expected, atol=1e-12)

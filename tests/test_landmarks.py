@@ -122,3 +122,13 @@ def test_whitening_comes_late_only_where_it_is_safe(rng):
     assert isinstance(rough, Features)
     assert whitened_late(rough, X).late
     assert not whitened_late(smooth, X).late
+
+
+@pytest.mark.parametrize("far", [1e4, 1e10, 1e12])
+@pytest.mark.parametrize("among", ["rows", "landmarks"])
+def test_a_row_far_from_all_others_leaves_their_kernel_as_it_is(rng, far, among):
+    X, Z = rng.uniform(size=(30, 2)), rng.uniform(size=(10, 2))
+    (X if among == "rows" else Z)[3, 0] = far
+    phi = features(Z, 0.3)
+    expected = dense(X, phi.Z, 0.3)
+    np.testing.assert_allclose(phi.kernel(X), expected, atol=1e-8)
