@@ -125,3 +125,19 @@ def test_a_memory_map_gives_the_model_of_its_rows(rng, tmp_path):
     np.save(tmp_path / "X.npy", X)
     mapped = ridge().fit(np.load(tmp_path / "X.npy", mmap_mode="r"), y)
     np.testing.assert_array_equal(mapped.predict(X), ridge().fit(X, y).predict(X))
+
+
+def test_files_without_rows_are_an_error(tmp_path):
+    path = tmp_path / "empty.parquet"
+    pl.DataFrame({"a": [], "y": []}, schema={"a": pl.Float64, "y": pl.Float64}).write_parquet(path)
+    with pytest.raises(ValueError, match=r"empty.parquet: Parquet files must have rows"):
+        ridge().fit(ParquetFiles(str(path)), "y")
+
+
+def test_places_that_are_none_are_refused_also_in_files(rng, tmp_path):
+    places = np.column_stack([rng.uniform(42, 51, 30), rng.uniform(-4, 8, 30)])
+    est = JacobianKernelRidge(1e5, 0.1, metric="geodesic").fit(places, places[:, 0])
+    path = tmp_path / "new.parquet"
+    pl.DataFrame({"lat": [45.0, 500.0], "lon": [0.0, 0.0]}).write_parquet(path)
+    with pytest.raises(ValueError, match="latitude"):
+        est.predict(ParquetFiles(str(path), ["lat", "lon"]))

@@ -140,3 +140,9 @@ def test_a_kernel_that_is_not_positive_definite_is_refused(rng):
 @parametrize_with_checks([JacobianKernelRidge(solver="pcg")])
 def test_scikit_learn_takes_it_for_an_estimator(estimator, check):
     check(estimator)
+
+
+def test_a_column_of_targets_may_have_its_penalty_chosen(rng):
+    X, Y = rng.uniform(size=(60, 2)), rng.standard_normal((60, 1))
+    est = JacobianKernelRidge(0.3, "loo", solver="pcg").fit(X, Y)
+    assert est.predict(X).shape == (60, 1)

@@ -94,3 +94,9 @@ def test_a_sample_has_only_rows_of_positive_weight(rng):
     assert len(np.unique(X)) == len(X) <= 40
     np.testing.assert_array_equal(X[:, 0] % 3, found)
     assert found.min() > 0
+
+
+def test_too_few_rows_of_positive_weight_in_a_sample_are_an_error(rng):
+    rows = ArrayRows(rng.uniform(size=(200, 2)), np.ones((200, 1)), np.eye(1, 200)[0])
+    with pytest.raises(ValueError, match=r"`sample_weight` must be positive for more rows"):
+        sampled(rows, 50, rng)

@@ -207,7 +207,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         )
 
     def _solve_pcg(self, rows, mean, rng):
-        if np.ndim(self.alpha_) or self.alpha_ == 0:
+        if np.size(self.alpha_) > 1 or not np.all(self.alpha_):
             raise ValueError(
                 "`alpha` must be > 0 for solver='pcg', and one number for all targets, got "
                 f"{self.alpha_}."
@@ -219,7 +219,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             rows,
             mean,
             self.bandwidth_,
-            float(self.alpha_),
+            float(np.squeeze(self.alpha_)),
             metric=self.metric,
             n_landmarks=m,
             rng=rng,
@@ -362,7 +362,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "`ParquetFiles` must name its features for a model that was fitted to rows without "
                 "names. Give them in the order of the fit: ParquetFiles(source, [...])."
             )
-        rows = files.features_rows(names)
+        rows = files.features_rows(names, self.metric)
         check_columns("X", np.empty((0, len(names))), self.n_features_in_)
         with listening(printer() if self.verbose else None):
             parts = list(rows.each(lambda X, y, w: self._predicted(X, return_std)))

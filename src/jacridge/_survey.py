@@ -204,11 +204,18 @@ class SampledProblem(Problem):
 
 
 def sampled(rows: Rows, most: int, rng: np.random.Generator) -> Block:
-    """At most so many rows of positive weight, drawn at random; all of them if they are few."""
+    """Those rows of positive weight among so many drawn at random, or among all if they are few."""
     few = rows.n <= most
     indices = np.arange(rows.n) if few else rng.choice(rows.n, most, replace=False)
     X, y, w = rows.take(indices)
-    return (X, y, w) if w is None else (X[w > 0], y[w > 0], w[w > 0])
+    if w is None:
+        return X, y, w
+    if not few and (w > 0).sum() < 3:
+        raise ValueError(
+            f"`sample_weight` must be positive for more rows, got {(w > 0).sum()} of {most} drawn "
+            "at random. Leave rows of weight zero out before the fit."
+        )
+    return X[w > 0], y[w > 0], w[w > 0]
 
 
 def centred(sample: Block, mean: Array, *, by_itself: bool) -> tuple[Array, Array, Array]:

@@ -75,13 +75,15 @@ class ParquetFiles:
         features = list(self.features or [name for name in known if name not in used])
         names = [*features, *targets, *([weight] if weight else [])]
         sizes = [_checked_size(path, names, paths[0]) for path in paths]
+        if not any(sizes):
+            raise ValueError(f"{paths[0]}: Parquet files must have rows to fit to, got none.")
         return ParquetRows(paths, sizes, features, targets, weight, metric)
 
-    def features_rows(self, features: Sequence[str]) -> ParquetRows:
+    def features_rows(self, features: Sequence[str], metric: str = "euclidean") -> ParquetRows:
         """The rows of all files, without targets."""
         paths = self.parts()
         sizes = [_checked_size(path, features, paths[0]) for path in paths]
-        return ParquetRows(paths, sizes, list(features), [], None)
+        return ParquetRows(paths, sizes, list(features), [], None, metric)
 
 
 @dataclass(frozen=True)
