@@ -102,15 +102,3 @@ sphinx_gallery_conf = {
     "reset_modules": ("matplotlib",),
     "write_computation_times": False,
 }
-
-
-def list_more_pages(app, name, source):
-    """Put the pages that index.md does not name, and that exist, in their place in it."""
-    if name == "index":
-        named = source[0].split("{toctree}")[1].split()
-        more = sorted(path.stem for path in HERE.glob("*.md") if path.stem not in ("index", *named))
-        source[0] = source[0].replace("more pages", "\n".join(more))
-
-
-def setup(app):
-    app.connect("source-read", list_more_pages)
