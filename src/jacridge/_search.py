@@ -18,6 +18,9 @@ from ._solvers import BlockFactor, LastFactor, Solvable, factor
 # A row of weight two is two rows in all criteria: one of the two is left out, both are counted.
 # Of a weight below one all is left out, and the row counts as one.
 
+# Up to this many rows a factor takes less time than to look whether the kernel falls apart.
+FEW_ROWS = 250
+
 
 def loo(A: Solvable, y: Array, w: Array, lam: float) -> Array:
     """Weighted mean of the squared leave-one-out residuals, for each column of y."""
@@ -85,7 +88,7 @@ def _alike(values: Array, scale: Array, name: str) -> Array:
 
 def system(pairs: Pairs, sigma: float, ridge: Array) -> Solvable:
     """K + diag(ridge), factored: by clusters of rows where the kernel is that narrow."""
-    clusters = pairs.clusters(sigma)
+    clusters = pairs.clusters(sigma) if len(ridge) > FEW_ROWS else None
     if clusters is None:
         return LastFactor(factor(pairs.kernel(sigma), ridge).L)
     blocks = [(rows, pairs.block(rows, sigma)) for rows in clusters if len(rows) > 1]
