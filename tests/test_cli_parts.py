@@ -142,7 +142,7 @@ def test_parts_are_fitted_by_a_cluster_of_processes(parts, tmp_path, capsys):
     distributed = pytest.importorskip("distributed")
     model = tmp_path / "m.skops"
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
     ) as cluster:
         args = ("-t", "y", "--engine", "dask", "--scheduler", cluster.scheduler_address)
         code = run("fit", parts[0], *args, "-o", model, "--n-landmarks", "60", "--json")
