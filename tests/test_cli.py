@@ -193,6 +193,17 @@ def test_compare_of_many_rows_takes_some_and_says_so(run, boxes):
     assert "30 of 40 rows are used, drawn at random. Use --max-rows for more." in outcome[2]
 
 
+@pytest.mark.filterwarnings("default")
+def test_compare_tells_what_each_rule_has_to_say(run, tmp_path):
+    table = tmp_path / "equal.csv"
+    table.write_text("x,y\n" + "1,2\n2,3\n4,5\n7,6\n" * 9)
+    args = ("--rules", "jacobian,jacobian_median", "--splits", "2")
+    code, _, err = run("compare", table, "-t", "y", *args)
+    assert code == 0
+    assert err.startswith("Note: jacobian_median: ")
+    assert "rows are equal to another one" in err
+
+
 def test_no_progress_bar_is_drawn_where_there_is_no_terminal(run):
     _, _, err = run("compare", "--rules", "jacobian", "--splits", "2")
     assert err == ""
@@ -723,6 +734,10 @@ def test_the_shell_can_complete_commands_and_words(run, monkeypatch, typed, offe
     assert code == 0
     assert offered <= set(out.split())
     assert "compare" not in out
+
+
+def test_the_version_is_that_of_the_package(run):
+    assert run("--version") == (0, f"jacridge {jacridge.__version__}\n", "")
 
 
 def test_completion_can_be_shown_for_the_shell(run):

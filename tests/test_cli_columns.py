@@ -164,6 +164,12 @@ def test_new_rows_keep_their_holes_and_take_the_types_of_training(tmp_path):
     assert frame.rows() == [(5.0, "01"), (None, "02")]
 
 
+def test_numbers_are_texts_where_training_had_texts(tmp_path):
+    pl.DataFrame({"zip": [1, None, 30]}).write_parquet(tmp_path / "new.parquet")
+    frame = read_columns(str(tmp_path / "new.parquet"), numbers=[], texts=["zip"])
+    assert frame["zip"].to_list() == ["1", None, "30"]
+
+
 def test_results_of_complete_rows_return_to_their_places():
     frame = pl.DataFrame({"a": [None, 1, 2, None], "b": ["x", "y", "z", None]})
     out = in_place(pl.DataFrame({"r": [10, 20]}), frame)

@@ -330,6 +330,11 @@ def test_a_constant_column_is_no_trouble(wave):
     assert "R² =" in report_page(X, wave[1])
 
 
+def test_two_rows_are_too_few_for_a_report():
+    with pytest.raises(ValueError, match="A report needs at least 3 rows, got 2"):
+        report_page([[1.0], [2.0]], [2.0, 3.0], bandwidth=1.0)
+
+
 def test_names_must_match_the_columns(wave):
     with pytest.raises(ValueError, match="`features` must name the 1 columns of `X`, got 2 names"):
         report_page(*wave, features=["a", "b"])

@@ -72,6 +72,8 @@ def report_page(
     targets = check_targets(y, table.X)
     if targets.shape[1] != 1:
         raise ValueError(f"A report has one target, got {targets.shape[1]} columns in `y`.")
+    if len(targets) < 3:
+        raise ValueError(f"A report needs at least 3 rows, got {len(targets)}.")
     case = Case(table, targets[:, 0], target, bandwidth, alpha, standardize, random_state)
     return _filled(case, Source(source, tuple(options), left_out), start)
 
