@@ -268,14 +268,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if whole.weight == 0:
             raise ValueError("`sample_weight` must not be all zero, got zeros only.")
         mean = whole.mean if self.fit_intercept else np.zeros(len(whole.mean))
-        sample = sampled(rows, SAMPLE, rng)
-        among, m = self._chooser(rows.n, rng.integers(1 << 32))
-        given = not isinstance(self.landmarks, str)
-        candidates = sample if given else sampled(rows, CANDIDATES * m, rng)
-        choose = among(candidates[0], m)
-        nystrom = Nystrom(rows, mean, bool(self.fit_intercept), sample, self.metric, choose)
-        trials = trial_spectra(nystrom, candidates, among, m, rng)
-        X, y, w = centred(sample, mean, by_itself=self.fit_intercept)
+        nystrom, trials = self._landmarks(rows, mean, rng)
+        X, y, w = centred(nystrom.sample, mean, by_itself=self.fit_intercept)
         problem = SampledProblem(
             X=X,
             y=y,
@@ -303,6 +297,16 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.dual_coef_ = dual_coef[:, 0] if one_target else dual_coef
         self.intercept_ = mean[0] if one_target else mean
         return self
+
+    def _landmarks(self, rows, mean, rng):
+        """The Nystrom system of all rows, and spectra of a smaller one to try bandwidths on."""
+        sample = sampled(rows, SAMPLE, rng)
+        among, m = self._chooser(rows.n, rng.integers(1 << 32))
+        given = not isinstance(self.landmarks, str)
+        candidates = sample if given else sampled(rows, CANDIDATES * m, rng)
+        choose = among(candidates[0], m)
+        nystrom = Nystrom(rows, mean, bool(self.fit_intercept), sample, self.metric, choose)
+        return nystrom, trial_spectra(nystrom, candidates, among, m, rng)
 
     def _fit_files(self, files, y, weight):
         """Fit to columns of Parquet files, which need not fit in memory."""
