@@ -220,7 +220,7 @@ def rules_table(rows):
     made = []
     for method in dict.fromkeys(row["method"] for row in rows):
         ours = [row for row in rows if row["method"] == method]
-        line = {"method": method}
+        line = {"method": method, "training rows": ours[0]["n"]}
         for name, title in real_data.TITLES.items():
             line[title] = f"{np.mean([r['r2'] for r in ours if r['dataset'] == name]):.3f}"
         line["mean"] = f"{np.mean([row['r2'] for row in ours]):.3f}"
