@@ -263,3 +263,14 @@ def test_curves_of_one_picture_differ_in_their_dashes_too(draw):
     """So that they are told apart without colours."""
     dashes = [line.get_linestyle() for line in draw().lines if line.get_linestyle() != "None"]
     assert len(set(dashes)) == len(dashes) > 1
+
+
+@pytest.mark.parametrize(
+    ("display", "options"),
+    [("CurveDisplay", {}), ("SurfaceDisplay", {}), ("SlopeDisplay", {"feature": 0})],
+)
+def test_a_model_of_several_targets_is_not_drawn_as_one(rng, display, options):
+    X = rng.uniform(size=(20, 2))
+    est = JacobianKernelRidge().fit(X, np.column_stack([X[:, 0], X[:, 1]]))
+    with pytest.raises(ValueError, match="`estimator` must have one target to be drawn, got 2"):
+        getattr(plots, display).from_estimator(est, X, **options)

@@ -76,6 +76,7 @@ class CurveDisplay(Display):
         -------
         CurveDisplay
         """
+        _check_one_target(estimator)
         X, names = _table(estimator, X)
         j = _position(names, feature)
         x = np.linspace(X[:, j].min(), X[:, j].max(), points)
@@ -148,6 +149,7 @@ class SurfaceDisplay(Display):
         -------
         SurfaceDisplay
         """
+        _check_one_target(estimator)
         X, names = _table(estimator, X)
         i, j = (_position(names, feature) for feature in features)
         x_1, x_2 = (np.linspace(X[:, f].min(), X[:, f].max(), points) for f in (i, j))
@@ -216,6 +218,8 @@ class SlopeDisplay(Display):
         -------
         SlopeDisplay
         """
+        if feature is not None:
+            _check_one_target(estimator)
         rows, names = _table(estimator, X)
         position = None if feature is None else _position(names, feature)
         slopes = np.asarray(estimator.jacobian(X))
@@ -230,6 +234,15 @@ class SlopeDisplay(Display):
             ax = plot_slopes(self.X[:, j], self.slopes[:, j], name=name, ax=ax, **style)
         self._drawn(ax)
         return self
+
+
+def _check_one_target(estimator: Any) -> None:
+    check_is_fitted(estimator)
+    if np.ndim(estimator.dual_coef_) > 1:
+        raise ValueError(
+            "`estimator` must have one target to be drawn, got "
+            f"{estimator.dual_coef_.shape[1]}. Fit it to one column of y."
+        )
 
 
 def _table(estimator: Any, X: Any) -> tuple[Array, list[str]]:
