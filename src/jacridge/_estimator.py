@@ -134,8 +134,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Also a memory map, which is read in blocks, or ``jacridge.parquet.ParquetFiles``; then
-            y and sample_weight are names of columns.
+            Also a memory map, read in blocks if it is float64, or
+            ``jacridge.parquet.ParquetFiles``; then y and sample_weight are names of columns.
             A Dask array or data frame is fitted by solver "nystrom", block by block where its
             blocks are; persist it first if it fits into the memory of the workers.
         y : array of shape (n_samples,) or (n_samples, n_targets)

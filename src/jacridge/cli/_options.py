@@ -75,7 +75,7 @@ Landmarks = Annotated[
         metavar="NUMBER",
         min=1,
         help="Landmarks of the solvers nystrom and pcg.",
-        show_default="grows with the rows",
+        show_default="up to 3000; pcg 1000",
     ),
 ]
 Engine = Annotated[str, typer.Option(metavar="ENGINE", help=f"{' or '.join(ENGINES)}.")]
