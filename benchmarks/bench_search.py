@@ -62,7 +62,7 @@ def grid_search_choice(X, y):
     return KernelRidge(kernel="rbf", gamma=GAMMAS[j], alpha=ALPHAS[i]).fit(X, y)
 
 
-def test_r2(name, seed):
+def split_scores(name, seed):
     """Test R2 of the three on one split, and the coverage of the 90 % interval."""
     X, X_new, y, y_new = split(name, seed)
     est = auto(X, y, seed)
@@ -96,7 +96,7 @@ def sets(rows, n_splits):
     """One row for each set, the means last."""
     means = []
     for name in ["diabetes", *tables()]:
-        values = [*np.mean([test_r2(name, seed) for seed in range(n_splits)], axis=0)]
+        values = [*np.mean([split_scores(name, seed) for seed in range(n_splits)], axis=0)]
         values += seconds(name)
         means.append(values)
         _add(rows, name, values)
