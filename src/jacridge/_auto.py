@@ -7,6 +7,7 @@ factorisations on all rows tell where between the last ones the bottom lies.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +18,13 @@ from ._distances import blas_for
 from ._problem import Problem
 from ._search import CRITERIA, Surface, best_lambdas, surface, system, vertex
 
-FIRST_SIGMAS = 10
+FIRST_SIGMAS = 9
 # Rows on which whole lines of penalties are looked at, from one eigendecomposition a bandwidth.
 FIRST_ROWS = 400
 # Rows on which the bandwidths left are compared, from one Cholesky factorisation each.
 MORE_ROWS = 1000
 LAST_ROWS = 3000
-LAST_SIGMAS = 4
+LAST_SIGMAS = 3
 LAST_STEP = np.log(2.5)
 TINY = np.finfo(float).tiny
 
@@ -79,24 +80,28 @@ def _on_more_rows(
     """The bottom of the valley on more rows, whose course is known from fewer.
 
     Good penalties fall as bandwidths grow, so that a search along one of them alone would go
-    wrong: each bandwidth keeps the penalty that it had on fewer rows. A point costs a Cholesky
-    factorisation, where a whole line of penalties would cost an eigendecomposition.
+    wrong: each bandwidth keeps the penalty that it had on fewer rows, and all move together. A
+    point costs a Cholesky factorisation, where a whole line of penalties would cost an
+    eigendecomposition.
     """
-    sigmas, curve = found.sigmas, found.curve()
+    sigmas, curve, chosen = found.sigmas, found.curve(), isinstance(problem.alpha, str)
     lams = np.array([best_lambdas(found.lams, values)[0] for values in found.values])
     for rows, most in ((MORE_ROWS, FIRST_SIGMAS), (LAST_ROWS, LAST_SIGMAS)):
-        if len(order) > len(part.w):
-            kept = _not_clearly_worse(curve, criterion, part.n, most)
-            fewer, part = part, problem.part(order[:rows])
-            sigmas, lams = sigmas[kept] * part.carried_from(fewer), lams[kept]
-            objective = _objective(part, criterion)
-            curve = np.array(list(map(objective, sigmas, lams)))
-    best = int(np.argmin(curve))
+        if len(order) <= len(part.w):
+            break
+        kept = _not_clearly_worse(curve, criterion, part.n, most)
+        fewer, part = part, problem.part(order[:rows])
+        sigmas, lams = sigmas[kept] * part.carried_from(fewer), lams[kept]
+        objective = _objective(part, criterion)
+        curve = np.array(list(map(objective, sigmas, lams)))
+        best = int(np.argmin(curve))
+        if chosen and rows == MORE_ROWS:
+            along = partial(objective, sigmas[best])
+            moved = lams / lams[best] * downhill(along, lams[best], LAST_STEP, curve[best])
+            lams = np.clip(moved, *part.lams[[0, -1]])
     sigma, lam = vertex(sigmas, curve, best), lams[best]
-    if isinstance(problem.alpha, str):
-        lam = _bottom(lambda v: objective(sigmas[best], v), lam, curve[best], part.lams)
-        # The penalty was looked for at a bandwidth tried, and goes along to the bottom.
-        lam *= np.exp(np.interp(np.log(sigma), np.log(sigmas), np.log(lams / lams[best])))
+    if chosen:
+        lam = np.exp(np.interp(np.log(sigma), np.log(sigmas), np.log(lams)))
     return sigma, np.array([lam]), part
 
 
@@ -113,13 +118,6 @@ def _not_clearly_worse(curve: Array, criterion: str, n: float, most: int) -> Arr
         above = np.log(np.maximum(curve, TINY) / max(curve[best], TINY))
     allowed = min(np.sqrt(4 / n), np.sort(above)[min(most, len(above)) - 1])
     return (above <= allowed) | (np.abs(np.arange(len(curve)) - best) <= 1)
-
-
-def _bottom(f: Callable[[float], float], lam: float, value: float, lams: Array) -> float:
-    """Penalty at the minimum of f, inside the range of `lams`; `value` is f(lam)."""
-    low, high = lams[[0, -1]]
-    found = downhill(lambda v: f(min(max(v, low), high)), lam, LAST_STEP, value)
-    return min(max(found, low), high)
 
 
 def _objective(part: Problem, criterion: str) -> Callable[[float, float], float]:

@@ -22,7 +22,7 @@ from ._checks import (
     check_weights,
 )
 from ._dask import dask_array, dask_rows, is_dask, lazy_rows
-from ._distances import METRICS, row_blocks, rows_per_block
+from ._distances import METRICS, blas_for, row_blocks, rows_per_block
 from ._kernels import kernel_block, kernel_product, kernel_slopes
 from ._landmarks import CANDIDATES, LANDMARKS, evenly_among, landmark_number
 from ._nystrom import Nystrom, trial_spectra
@@ -199,12 +199,13 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """The solved system at the chosen bandwidth and penalty."""
         lams = np.unique(self.alpha_)
         centred, y, w = bool(self.fit_intercept), problem.y, problem.w
-        if len(lams) > 1:
-            K = problem.pairs.kernel(self.bandwidth_)
-            return solve_each(K, y, w, np.asarray(self.alpha_), centred=centred)
-        return solve_exact(
-            lambda: problem.pairs.kernel(self.bandwidth_), y, w, lams[0], centred=centred
-        )
+        with blas_for(len(w)):
+            if len(lams) > 1:
+                K = problem.pairs.kernel(self.bandwidth_)
+                return solve_each(K, y, w, np.asarray(self.alpha_), centred=centred)
+            return solve_exact(
+                lambda: problem.pairs.kernel(self.bandwidth_), y, w, lams[0], centred=centred
+            )
 
     def _solve_pcg(self, rows, mean, rng):
         if np.size(self.alpha_) > 1 or not np.all(self.alpha_):
