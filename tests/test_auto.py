@@ -143,16 +143,20 @@ def test_a_penalty_of_zero_that_leaves_nothing_to_solve_is_an_error(rng):
         select_bandwidth(X, rng.standard_normal(30), "auto", alpha=0)
 
 
+@pytest.mark.parametrize(("alpha", "criterion"), [(1e-3, "gcv"), ("auto", "loo")])
 @pytest.mark.parametrize("best", [0.05, 0.4, 9.0])
-def test_at_a_penalty_given_landmarks_choose_their_own_bandwidth(rng, best):
+def test_landmarks_choose_their_own_bandwidth(rng, best, alpha, criterion):
     """Their criterion is a parabola in log sigma, which the last step finds without error."""
     X, y = noisy(rng, 60)
 
     def curve(sigma):
-        return SimpleNamespace(gcv=lambda lams: 1 + np.log([[sigma / best]]) ** 2)
+        def values(lams):
+            return 1 + np.log(sigma / best) ** 2 + np.log(lams / lams[0])[:, None]
 
-    problem = Problem(X, y[:, None], 1e-3, np.ones(60), rng=rng, trials=curve)
-    assert auto(problem, "loo") == (pytest.approx(best), 1e-3)
+        return SimpleNamespace(**{criterion: values})
+
+    problem = Problem(X, y[:, None], alpha, np.ones(60), rng=rng, trials=curve)
+    assert auto(problem, "loo")[0] == pytest.approx(best)
 
 
 def test_landmarks_at_a_small_penalty_predict_better_with_their_own_bandwidth(rng, monkeypatch):
@@ -162,5 +166,5 @@ def test_landmarks_at_a_small_penalty_predict_better_with_their_own_bandwidth(rn
         JacobianKernelRidge, "auto", 1e-6, solver="nystrom", n_landmarks=150, random_state=0
     )
     own = make().fit(X, y).score(X_new, y_new)
-    monkeypatch.setattr("jacridge._auto._for_landmarks", lambda problem, sigma: sigma)
+    monkeypatch.setattr("jacridge._auto._for_landmarks", lambda problem, trials, sigma, _: sigma)
     assert own > make().fit(X, y).score(X_new, y_new) + 0.01

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,38 +41,51 @@ def auto(problem: Problem, criterion: str) -> tuple[float, float | Array]:
     else:
         sigma, lams, part = _on_more_rows(problem, order, part, found, criterion)
     sigma *= problem.carried_from(part)
+    if problem.trials is not None:
+        sigma = _for_landmarks(problem, problem.trials, sigma, criterion)
     if not isinstance(problem.alpha, str):
-        return _for_landmarks(problem, sigma), problem.lam
+        return sigma, problem.lam
     if problem.spectra is not None:
         lams = best_lambdas(problem.lams, getattr(problem.spectrum(sigma), criterion)(problem.lams))
     return sigma, lams
 
 
-def _for_landmarks(problem: Problem, sigma: float) -> float:
-    """The bandwidth for a solver with landmarks, at the penalty given.
+def _for_landmarks(
+    problem: Problem, trials: Callable[[float], Any], sigma: float, criterion: str
+) -> float:
+    """The bandwidth for a solver with landmarks, from that for all rows.
 
-    Landmarks are a penalty of their own. Where the one given is so small that all rows need wide
-    kernels not to follow the noise, landmarks can do with narrower ones. So the search goes on
-    from the bandwidth for all rows, by their own generalised cross-validation.
+    Landmarks are a penalty of their own: where the one on the coefficients is so small that all
+    rows need wide kernels not to follow the noise, landmarks can do with narrower ones, and where
+    few landmarks must reach far, with wider ones. At a penalty given, generalised cross-validation
+    is the guide: a small one makes the leave-one-out errors of a few rows so large that they hide
+    those of all others.
     """
-    if problem.trials is None:
-        return sigma
-    spectra, lams = problem.trials, np.array([problem.lam])
-    scale = np.asarray((problem.targets**2).mean(axis=0))
+    if not isinstance(problem.alpha, str):
+        criterion = "gcv"
 
     def objective(sigma: float) -> float:
-        return float(surface(spectra, scale, np.array([sigma]), lams, "gcv").values.mean())
+        found = surface(trials, _scale(problem), np.array([sigma]), _penalties(problem), criterion)
+        return float(found.curve()[0])
 
     return downhill(objective, sigma, LAST_STEP, objective(sigma), moves=5)
+
+
+def _penalties(problem: Problem) -> Array:
+    """The penalties that are looked at: those to choose among, or the one given."""
+    return problem.lams if isinstance(problem.alpha, str) else np.array([problem.lam])
+
+
+def _scale(problem: Problem) -> Array:
+    """Mean squares of the targets."""
+    return np.asarray((problem.targets**2).mean(axis=0))
 
 
 def _on_a_grid(part: Problem, criterion: str) -> Surface:
     """All bandwidths and penalties, from half the neighbour distance to l_max or sigma_0."""
     high = max(part.even_spacing, part.l_max)
     sigmas = np.geomspace(part.neighbour_spacing / 2, high, FIRST_SIGMAS)
-    lams = part.lams if isinstance(part.alpha, str) else np.array([part.lam])
-    scale = np.asarray((part.targets**2).mean(axis=0))
-    return surface(part.spectrum, scale, sigmas, lams, criterion)
+    return surface(part.spectrum, _scale(part), sigmas, _penalties(part), criterion)
 
 
 def _on_more_rows(

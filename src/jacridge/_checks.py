@@ -198,10 +198,8 @@ def check_targets(y: npt.ArrayLike, X: Array) -> Array:
     return targets[:, None] if targets.ndim == 1 else targets
 
 
-def check_weights(sample_weight: npt.ArrayLike | None, X: Array) -> Array:
-    """Weights >= 0, one a row, not all of them zero; ones if none are given."""
-    if sample_weight is None:
-        return np.ones(len(X))
+def check_weights(sample_weight: npt.ArrayLike, X: Array) -> Array:
+    """Weights >= 0, one a row, not all of them zero."""
     w: Array = check_array(
         sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight"
     )

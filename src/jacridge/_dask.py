@@ -108,7 +108,7 @@ def dask_rows(X: Any, y: Any, w: Any, metric: str) -> DaskRows:
     blocks, starts, start = [], [], 0
     for rows in X.chunks[0]:
         X_block, y_block, w_block = (next(column, None) for column in columns)
-        shape = rows, X.shape[1], 0 if y is None else y.shape[1]
+        shape = rows, X.shape[1], 0 if y is None else 1 if y.ndim == 1 else y.shape[1]
         if rows:
             block = _delayed()(_checked)(X_block, y_block, w_block, start, shape, metric)
             blocks.append(block)
@@ -185,7 +185,7 @@ def _known(Z: Any) -> Any:
 
 
 def _beside(name: str, Z: Any, X: Any) -> Any:
-    """Targets of two dimensions or weights of one, chunked as the rows of X; None stays None."""
+    """Targets or weights, chunked as the rows of X; None stays None."""
     if Z is None:
         return None
     if is_dask(Z):
@@ -198,7 +198,6 @@ def _beside(name: str, Z: Any, X: Any) -> Any:
             f"`{name}` must have one entry for each of the {X.shape[0]} rows of `X`, got shape "
             f"{Z.shape}."
         )
-    Z = Z[:, None] if Z.ndim == 1 and name == "y" else Z
     return Z.rechunk((X.chunks[0], -1)[: Z.ndim])
 
 
@@ -209,7 +208,16 @@ def _delayed() -> Any:
 def _shared(work: Any) -> Any:
     """A task that makes the work on a worker; other workers get it from there."""
     pack = require("cloudpickle", extra="dask").dumps
-    return _delayed()(pickle.loads)(pack(work))
+    return _delayed()(_unpacked)(pack(work))
+
+
+def _unpacked(packed: bytes) -> Any:
+    """The work, on a worker: to know this function it has imported all that the work needs.
+
+    Were it `pickle.loads` itself, a worker's first task would import that while its event loop
+    imports this module for the next ones, each waiting for the other until the worker is lost.
+    """
+    return pickle.loads(packed)
 
 
 def _computed(tasks: Sequence[Any]) -> Any:
@@ -259,6 +267,7 @@ def _checked(X: Any, y: Any, w: Any, start: int, shape: tuple[int, int, int], me
     rows, p, k = shape
     y = np.empty((rows, 0)) if y is None else y
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    y = y[:, None] if y.ndim == 1 else y
     where = f"rows {start} to {start + rows - 1}"
     for name, Z, wanted in (("X", X, (rows, p)), ("y", y, (rows, k))):
         if Z.shape != wanted:

@@ -159,18 +159,18 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _fit_arrays(self, X, y, sample_weight):
         """Fit to rows in memory, or in a memory map."""
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        y = y.astype(np.float64)
+        y = y.astype(np.float64, copy=False)
         check_choice("metric", self.metric, METRICS)
         check_metric_rows(X, self.metric)
         check_range("y", y)
-        w = check_weights(sample_weight, X)
+        w = None if sample_weight is None else check_weights(sample_weight, X)
         targets = y[:, None] if y.ndim == 1 else y
         self._nystrom = self._state = None  # of an earlier fit
         self.solver_ = self._solver(len(X))
         if self.solver_ != "exact":
-            rows = ArrayRows(X, targets, None if sample_weight is None else w)
-            return self._fit_rows(rows, one_target=y.ndim == 1)
+            return self._fit_rows(ArrayRows(X, targets, w), one_target=y.ndim == 1)
 
+        w = np.ones(len(X)) if w is None else w
         mean = mean_of(targets, w) if self.fit_intercept else np.zeros(targets.shape[1])
         kept = w > 0
         problem = Problem(

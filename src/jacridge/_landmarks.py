@@ -14,9 +14,9 @@ from scipy.linalg import LinAlgError, lapack
 from scipy.linalg.blas import dtrsm
 
 from ._checks import Array
-from ._distances import bulk_centre, one_blas_thread, row_blocks, squared_distances
+from ._distances import blas_for, bulk_centre, one_blas_thread, row_blocks, squared_distances
 from ._kernels import kernel_block
-from ._solvers import LAPACK_ORDER, factor
+from ._solvers import LAPACK_ORDER, LastFactor, factor
 
 Indices = npt.NDArray[np.intp]
 
@@ -166,18 +166,19 @@ class Features:
     metric: str = "euclidean"
     late: bool = False
 
-    def kernel(self, X: Array) -> Array:
-        """K(X, Z), a new array."""
+    def kernel(self, X: Array, out: Array | None = None) -> Array:
+        """K(X, Z), in the rows of `out` if there is one."""
         centre, right = self._right
         if self.metric != "euclidean" or right[-1].min() < -FAR:
             return kernel_block(X, self.Z, self.sigma, self.metric)
+        out = None if out is None else out[: len(X)]
         U = np.empty((len(X), right.shape[0]))
         np.subtract(X, centre, out=U[:, :-2])
         U[:, :-2] /= self.sigma
         np.einsum("ij,ij->i", U[:, :-2], U[:, :-2], out=U[:, -2])
         U[:, -2] *= -0.5
         U[:, -1] = 1.0
-        K: Array = U @ right
+        K: Array = np.matmul(U, right, out=out)
         far = U[:, -2] < -FAR
         if far.any():
             K[far] = 0.5 * squared_distances(X[far], self.Z) / -(self.sigma**2)
@@ -224,11 +225,12 @@ def whitened_late(phi: Features, X: Array) -> Features:
     K = np.vstack([phi.kernel(X), phi.kernel(phi.Z)])  # landmarks are rows, too
     G = K.T @ K
     d = np.sqrt(np.diagonal(G))
-    try:
-        S = factor(G / d / d[:, None], 0.0)
-    except LinAlgError:
-        return phi
-    return replace(phi, late=bool(EPS * S.inverse_diagonal().sum() < LATE))
+    with blas_for(len(G)):
+        try:
+            S = LastFactor(factor(G / d / d[:, None], 0.0).L)
+        except LinAlgError:
+            return phi
+        return replace(phi, late=bool(EPS * S.inverse_diagonal().sum() < LATE))
 
 
 def blas_threads(m: int) -> Any:

@@ -110,11 +110,14 @@ def rows_for(work: Any) -> str:
 def in_order(
     pool: ThreadPoolExecutor, part: Callable[[Any], T], blocks: Iterable[Any]
 ) -> Iterator[T]:
-    """Results in the order of the blocks, at most three blocks for each processor under way."""
+    """Results in the order of the blocks, with one more under way than there are processors.
+
+    Each is as large as the sums are, so that more of them would show in the memory.
+    """
     waiting: deque[Any] = deque()
     for rows in blocks:
         waiting.append(pool.submit(part, rows))
-        if len(waiting) >= 3 * processors():
+        if len(waiting) > processors():
             yield waiting.popleft().result()
     while waiting:
         yield waiting.popleft().result()

@@ -44,15 +44,17 @@ class Summing:
     def __call__(self, X: Array, y: Array, w: Array | None) -> Sums:
         m, k = len(self.phi.Z), y.shape[1]
         G, B, yy = np.zeros((m, m)), np.zeros((m, k + 1)), np.zeros(k)
+        # Blocks share their memory: an array of this size is fetched from the system and cleared.
+        KK, out = np.empty((m, m)), np.empty((min(len(X), block_rows(m)), m))
         for rows in row_blocks(len(X), block_rows(m)):
-            K = self.phi.kernel(X[rows])
+            K = self.phi.kernel(X[rows], out)
             K = K if self.phi.late else self.phi.whiten(K)
             T = np.column_stack([y[rows] - self.mean, np.ones(len(K))])
             if w is not None:
                 K *= np.sqrt(w[rows])[:, None]
                 T *= np.sqrt(w[rows])[:, None]
             # NumPy makes half of it, and other threads go on; SciPy's dsyrk holds Python's lock.
-            G += K.T @ K
+            G += np.matmul(K.T, K, out=KK)
             B += K.T @ T
             yy += np.einsum("ij,ij->j", T[:, :-1], T[:, :-1])
         if w is None:
@@ -64,7 +66,7 @@ class Summing:
 
 def block_rows(m: int) -> int:
     """Rows of a block with m features: enough of them for a fast product, few for the memory."""
-    return max(rows_per_block(m), 1024)
+    return max(rows_per_block(m), 2048)
 
 
 def summed(rows: Rows, phi: Features, mean: Array) -> Sums:
