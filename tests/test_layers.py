@@ -43,7 +43,9 @@ MAY_IMPORT = {
     "_auto": {"_distances", "_problem", "_search", "_solvers"},
     "_selectors": {"_auto", "_problem", "_bandwidth", "_search"},
     "_choice": {"_selectors", "_problem", "_dask", "_distances"},
-    "_estimator": CORE | SCALE | {"diagnostics"},
+    "_fitting": CORE | SCALE - {"_progress", "parquet"},
+    "_estimator": {"_dask", "_distances", "_fitting", "_kernels", "_progress", "parquet"}
+    | {"diagnostics"},
     "_features": {"_landmarks", "_problem", "_selectors"},
     "__init__": CORE | {"_choice", "_estimator", "_features"},
     "_curves": {"_distances", "_kernels", "_spectrum"},
@@ -56,7 +58,7 @@ MAY_IMPORT = {
     "onnx": {"jacridge"},
     "experiments": DOORS | {"_files", "_distances", "_geometry", "_kernels", "_search"},
     # The last two for the words that options take: solvers, and ways to choose the penalty.
-    "cli": DOORS | {"report", "experiments", "_files", "_progress", "_estimator", "_selectors"},
+    "cli": DOORS | {"report", "experiments", "_files", "_progress", "_fitting", "_selectors"},
 }
 
 

@@ -208,7 +208,7 @@ def test_y_plus_a_constant_shifts_the_predictions(targets):
 def test_auto_is_exact_for_few_rows_and_says_what_it_took_for_many(monkeypatch, caplog, targets):
     X, Y, _ = targets
     assert JacobianKernelRidge().fit(X, Y).solver_ == "exact"
-    monkeypatch.setattr("jacridge._estimator.EXACT_ROWS", 50)
+    monkeypatch.setattr("jacridge._fitting.EXACT_ROWS", 50)
     with caplog.at_level("INFO", logger="jacridge"):
         assert JacobianKernelRidge().fit(X, Y).solver_ == "nystrom"
     assert [record.message for record in caplog.records] == [

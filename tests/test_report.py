@@ -150,7 +150,7 @@ def test_the_surface_runs_along_the_first_feature_first(surface):
 
 def test_the_page_gives_one_leave_one_out_r2(rng, monkeypatch):
     """The verdict and the diagnosis say the same, also where the latter looks at a sample."""
-    monkeypatch.setattr("jacridge._estimator.EXACT_ROWS", 100)
+    monkeypatch.setattr("jacridge._fitting.EXACT_ROWS", 100)
     X = rng.standard_normal((300, 2))
     page = report_page(X, X[:, 0] + rng.standard_normal(300))
     verdict = re.search(r"<b>R² = ([-\d.]+)</b>", page)[1]
@@ -214,7 +214,7 @@ def test_both_blocks_of_code_run_and_predict_the_same(tmp_path, monkeypatch, tab
 
 def test_many_rows_are_landmarks_in_scikit_learn_s_code_too(tmp_path, monkeypatch, rng):
     pl = pytest.importorskip("polars")
-    monkeypatch.setattr("jacridge._estimator.EXACT_ROWS", 100)
+    monkeypatch.setattr("jacridge._fitting.EXACT_ROWS", 100)
     monkeypatch.chdir(tmp_path)
     X = rng.uniform(-1, 1, (300, 2))
     y = np.sin(3 * X[:, 0]) + X[:, 1]

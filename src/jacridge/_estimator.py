@@ -1,50 +1,24 @@
-"""JacobianKernelRidge: scikit-learn glue."""
+"""JacobianKernelRidge: its parameters, and what a fitted model says of new rows."""
 
 from __future__ import annotations
 
-import logging
 from copy import copy
 from functools import partial
-from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._checks import (
-    check_choice,
-    check_columns,
-    check_metric_rows,
-    check_new_rows,
-    check_number,
-    check_range,
-    check_rows,
-    check_weights,
-)
-from ._dask import dask_array, dask_rows, is_dask, lazy_rows
-from ._distances import METRICS, blas_for, row_blocks, rows_per_block
+from ._checks import check_columns, check_new_rows, check_number
+from ._dask import dask_array, is_dask, lazy_rows
+from ._distances import row_blocks, rows_per_block
+from ._fitting import Fitting
 from ._kernels import kernel_block, kernel_product, kernel_slopes
-from ._landmarks import CANDIDATES, LANDMARKS, evenly_among, landmark_number
-from ._nystrom import Nystrom, trial_spectra
-from ._pcg import solve_pcg
-from ._problem import Problem, mean_of
 from ._progress import listening, printer
-from ._selectors import check_alpha, find
-from ._solvers import solve_each, solve_exact
-from ._streams import ArrayRows
-from ._survey import SAMPLE, SampledProblem, centred, sampled, survey
 from .diagnostics import diagnose
 from .parquet import ParquetFiles
 
-SOLVERS = ("auto", "exact", "nystrom", "pcg")
 
-# Up to here solver="auto" is exact: the n x n matrix takes 0.8 GB and its factor seconds.
-EXACT_ROWS = 10_000
-
-logger = logging.getLogger("jacridge")
-
-
-class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class JacobianKernelRidge(Fitting):
     r"""Kernel ridge regression that chooses its own bandwidth.
 
     With the Gaussian kernel :math:`k(x, x') = \exp(-\|x - x'\|^2 / (2 \sigma^2))` the prediction is
@@ -102,9 +76,6 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     1.0
     """
 
-    _nystrom: Any = None
-    _state: Any = None
-
     def __init__(
         self,
         bandwidth="jacobian",
@@ -155,184 +126,6 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         )
         with listening(printer() if self.verbose else None):
             return fit(X, y, sample_weight)
-
-    def _fit_arrays(self, X, y, sample_weight):
-        """Fit to rows in memory, or in a memory map."""
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        y = y.astype(np.float64, copy=False)
-        check_choice("metric", self.metric, METRICS)
-        check_metric_rows(X, self.metric)
-        check_range("y", y)
-        w = None if sample_weight is None else check_weights(sample_weight, X)
-        targets = y[:, None] if y.ndim == 1 else y
-        self._nystrom = self._state = None  # of an earlier fit
-        self.solver_ = self._solver(len(X))
-        if self.solver_ != "exact":
-            return self._fit_rows(ArrayRows(X, targets, w), one_target=y.ndim == 1)
-
-        w = np.ones(len(X)) if w is None else w
-        mean = mean_of(targets, w) if self.fit_intercept else np.zeros(targets.shape[1])
-        kept = w > 0
-        problem = Problem(
-            X=_rows(X, kept, self.metric),
-            y=targets[kept] - mean,
-            alpha=check_alpha(self.alpha),
-            w=w[kept],
-            metric=self.metric,
-            rng=np.random.default_rng(self.random_state),
-        )
-        found = find(self.bandwidth, problem)
-        self.bandwidth_ = found.sigma
-        lam = np.asarray(found.lam)
-        self.alpha_ = float(lam) if lam.ndim == 0 else lam if y.ndim > 1 else float(lam[0])
-        self._model = self._solve(problem)
-
-        dual_coef = np.zeros(targets.shape)
-        dual_coef[kept] = self._model.dual_coef
-        self.dual_coef_ = dual_coef[:, 0] if y.ndim == 1 else dual_coef
-        self.intercept_ = mean[0] if y.ndim == 1 else mean
-        self.X_fit_ = X
-        self._y, self._w = targets, w
-        return self
-
-    def _solve(self, problem):
-        """The solved system at the chosen bandwidth and penalty."""
-        lams = np.unique(self.alpha_)
-        centred, y, w = bool(self.fit_intercept), problem.y, problem.w
-        with blas_for(len(w)):
-            if len(lams) > 1:
-                K = problem.pairs.kernel(self.bandwidth_)
-                return solve_each(K, y, w, np.asarray(self.alpha_), centred=centred)
-            return solve_exact(
-                lambda: problem.pairs.kernel(self.bandwidth_), y, w, lams[0], centred=centred
-            )
-
-    def _solve_pcg(self, rows, mean, rng):
-        if np.size(self.alpha_) > 1 or not np.all(self.alpha_):
-            raise ValueError(
-                "`alpha` must be > 0 for solver='pcg', and one number for all targets, got "
-                f"{self.alpha_}."
-            )
-        # The landmarks' features take n m numbers: at most a twentieth of the full matrix.
-        few = min(1000, -(-rows.n // 20))
-        m = landmark_number(few if self.n_landmarks is None else self.n_landmarks, rows.n)
-        return solve_pcg(
-            rows,
-            mean,
-            self.bandwidth_,
-            float(np.squeeze(self.alpha_)),
-            metric=self.metric,
-            n_landmarks=m,
-            rng=rng,
-        )
-
-    def _solver(self, n):
-        """The solver for n rows."""
-        solver = check_choice("solver", self.solver, SOLVERS)
-        if solver == "auto":
-            few = n <= EXACT_ROWS or self.metric == "precomputed"
-            solver = "exact" if few else "nystrom"
-            logger.info("solver=%r was taken for n_samples=%d.", solver, n)
-        elif solver != "exact" and self.metric == "precomputed":
-            raise ValueError(
-                f'solver="{solver}" needs features, got metric="precomputed". '
-                'Fit on the features themselves, or with solver="exact".'
-            )
-        return solver
-
-    def _fit_dask(self, X, y, sample_weight):
-        """Fit to the rows of Dask arrays, which stay where they are."""
-        if y is None:
-            raise ValueError("`y` must be given: a fit requires y to be passed, got None.")
-        if check_choice("solver", self.solver, SOLVERS) not in ("auto", "nystrom"):
-            raise ValueError(
-                f'`solver` must be "auto" or "nystrom" for Dask arrays, got "{self.solver}". '
-                "Bring the rows into memory with X.compute() for others."
-            )
-        if check_choice("metric", self.metric, METRICS) == "precomputed":
-            raise ValueError(
-                '`metric` must be "euclidean" or "geodesic" for Dask arrays, got "precomputed".'
-            )
-        rows = dask_rows(X, y, sample_weight, self.metric)
-        self._check_features(X, reset=True)
-        self.solver_ = "nystrom"
-        return self._fit_rows(rows, one_target=np.ndim(y) == 1)
-
-    def _check_features(self, X, *, reset):
-        """Number and names of the features of Dask rows, of which no value is looked at."""
-        shown = X._meta if hasattr(X, "to_dask_array") else X
-        validate_data(self, shown, reset=reset, skip_check_array=True)
-
-    def _fit_rows(self, rows, one_target):
-        """Fit by passes over rows that come in blocks."""
-        whole, rng = rows.total(survey), np.random.default_rng(self.random_state)
-        if whole.weight == 0:
-            raise ValueError("`sample_weight` must not be all zero, got zeros only.")
-        mean = whole.mean if self.fit_intercept else np.zeros(len(whole.mean))
-        nystrom, trials = self._landmarks(rows, mean, rng)
-        X, y, w = centred(nystrom.sample, mean, by_itself=self.fit_intercept)
-        problem = SampledProblem(
-            X=X,
-            y=y,
-            w=w,
-            alpha=check_alpha(self.alpha),
-            metric=self.metric,
-            rng=rng,
-            spectra=nystrom.spectrum,
-            trials=None if self.solver_ == "pcg" else trials,
-            rows=rows,
-            n_rows=whole.n,
-            weight=whole.weight,
-        )
-        found = find(self.bandwidth, problem)
-        lams = np.atleast_1d(found.lam)
-        self.bandwidth_ = found.sigma
-        self.alpha_ = float(lams[0]) if one_target or np.ndim(found.lam) == 0 else lams
-        if self.solver_ == "pcg":
-            self._nystrom, self._model = None, self._solve_pcg(rows, mean, rng)
-            self.X_fit_ = rows.X
-        else:
-            self._nystrom, self._model = nystrom, nystrom.solve(found.sigma, lams)
-            self.X_fit_ = nystrom.spectrum(found.sigma).phi.Z
-        dual_coef = self._model.dual_coef
-        self.dual_coef_ = dual_coef[:, 0] if one_target else dual_coef
-        self.intercept_ = mean[0] if one_target else mean
-        return self
-
-    def _landmarks(self, rows, mean, rng):
-        """The Nystrom system of all rows, and spectra of a smaller one to try bandwidths on."""
-        sample = sampled(rows, SAMPLE, rng)
-        among, m = self._chooser(rows.n, rng.integers(1 << 32))
-        given = not isinstance(self.landmarks, str)
-        candidates = sample if given else sampled(rows, CANDIDATES * m, rng)
-        choose = among(candidates[0], m)
-        nystrom = Nystrom(rows, mean, bool(self.fit_intercept), sample, self.metric, choose)
-        return nystrom, trial_spectra(nystrom, candidates, among, m, rng)
-
-    def _fit_files(self, files, y, weight):
-        """Fit to columns of Parquet files, which need not fit in memory."""
-        if self.solver not in ("auto", "nystrom") or self.metric == "precomputed":
-            raise ValueError(
-                "Parquet files are fitted by the Nystrom solver on features, got "
-                f'solver="{self.solver}", metric="{self.metric}".'
-            )
-        rows = files.rows(y, weight, check_choice("metric", self.metric, METRICS))
-        self.solver_, self.n_features_in_ = "nystrom", len(rows.features)
-        self.feature_names_in_ = np.array(rows.features, dtype=object)
-        return self._fit_rows(rows, one_target=isinstance(y, str))
-
-    def _chooser(self, n, seed):
-        """Function of rows and a number that returns a chooser of landmarks, and their number."""
-        if not isinstance(self.landmarks, str):
-            Z = check_rows(self.landmarks, self.metric)
-            check_columns("landmarks", Z, self.n_features_in_)
-            return evenly_among(Z), len(Z)
-        kind = LANDMARKS[check_choice("landmarks", self.landmarks, LANDMARKS)]
-
-        def among(X, m):
-            return lambda sigma: kind(X, m, sigma, self.metric, np.random.default_rng(seed))
-
-        return among, landmark_number(self.n_landmarks, n)
 
     def predict(self, X, return_std=False):
         """Predictions for the rows of X, by blocks of rows.
@@ -515,59 +308,6 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             light._model = light._nystrom = None
         return light
 
-    def _fitted_model(self):
-        """The solved system, solved again after unpickling (it is n x n, and not pickled)."""
-        check_is_fitted(self)
-        if self._model is None and self.solver_ == "nystrom":
-            self._nystrom = Nystrom.restored(
-                self._state,
-                self.X_fit_,
-                self.bandwidth_,
-                self.metric,
-                centred=bool(self.fit_intercept),
-            )
-            self._model = self._nystrom.solve(self.bandwidth_, np.atleast_1d(self.alpha_))
-        elif self._model is None:
-            self._model = self._solve(self._training_problem())
-        return self._model
-
-    @property
-    def _kept(self):
-        """The rows of X_fit_ that the model knows: all landmarks, or rows of positive weight."""
-        return self._w > 0 if self.solver_ == "exact" else slice(None)
-
-    def _training_problem(self):
-        """The problem that was fitted, without the choices made for it."""
-        if self.solver_ == "nystrom":
-            fitted, sums = self._nystrom, self._nystrom.spectrum(self.bandwidth_).sums
-            X, y, w = centred(fitted.sample, fitted.mean, by_itself=self.fit_intercept)
-            return SampledProblem(
-                X=X,
-                y=y,
-                w=w,
-                alpha=0.0,
-                metric=self.metric,
-                rows=fitted.rows,
-                n_rows=sums.n,
-                weight=sums.weight,
-            )
-        kept = self._w > 0
-        return Problem(
-            X=_rows(self.X_fit_, kept, self.metric),
-            y=self._y[kept] - self.intercept_,
-            alpha=0.0,
-            w=self._w[kept],
-            metric=self.metric,
-        )
-
-    def __getstate__(self):
-        state = super().__getstate__()
-        if "_model" not in state or self.solver_ == "pcg":
-            return state
-        if state.get("_nystrom") is not None:
-            state = {**state, "_nystrom": None, "_state": self._nystrom.state()}
-        return {**state, "_model": None}
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = tags.input_tags.positive_only = self.metric == "precomputed"
@@ -589,10 +329,3 @@ def _upper_quantile(values, coverage):
     if rank > n:
         return np.full(values[:, 0].shape, np.inf)
     return np.partition(values, rank - 1, axis=1)[:, rank - 1]
-
-
-def _rows(X, kept, metric):
-    """The kept rows; of given distances also the kept columns."""
-    if kept.all():
-        return X
-    return X[np.ix_(kept, kept)] if metric == "precomputed" else X[kept]

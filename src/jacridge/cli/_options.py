@@ -7,7 +7,7 @@ import typer
 
 from jacridge import RULES
 
-from .._estimator import SOLVERS
+from .._fitting import SOLVERS
 from .._selectors import ALPHAS, SEARCHES
 from ._columns import Rows, read_rows
 from ._terminal import note
