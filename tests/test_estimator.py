@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import naive
-from jacridge import RULES, JacobianKernelRidge, _checks, _distances, _solvers, select_bandwidth
+from jacridge import RULES, JacobianKernelRidge, _checks, _cholesky, _distances, select_bandwidth
 from jacridge._selectors import SEARCHES
 
 
@@ -297,7 +297,7 @@ def test_memory_of_predictions_does_not_grow_with_new_rows_times_rows(rng, monke
 @pytest.mark.parametrize("rule", ["jacobian", pytest.param("loo", marks=pytest.mark.slow)])
 def test_a_fit_takes_one_matrix_of_memory(rng, monkeypatch, rule):
     monkeypatch.setattr(_distances, "BLOCK_ENTRIES", 1 << 14)
-    monkeypatch.setattr(_solvers, "INVERSE_PANEL", 32)
+    monkeypatch.setattr(_cholesky, "INVERSE_PANEL", 32)
     X = rng.standard_normal((900, 3))
     tracemalloc.start()
     JacobianKernelRidge(rule, 0.1).fit(X, X[:, 0])

@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import naive
 from jacridge import _search
+from jacridge._cholesky import factor
 from jacridge._kernels import Pairs
 from jacridge._search import (
     CRITERIA,
@@ -21,7 +22,6 @@ from jacridge._search import (
     surface,
     vertex,
 )
-from jacridge._solvers import factor
 from jacridge._spectrum import spectrum
 
 SIGMAS = np.array([0.02, 0.1, 0.5, 3.0])

@@ -7,8 +7,9 @@ import pytest
 from scipy.linalg import LinAlgError
 
 import naive
-from jacridge import JacobianKernelRidge, _solvers
-from jacridge._solvers import LastFactor, factor, solve_each, solve_exact
+from jacridge import JacobianKernelRidge, _cholesky
+from jacridge._cholesky import LastFactor, factor
+from jacridge._solvers import solve_each, solve_exact
 
 
 @pytest.fixture
@@ -23,9 +24,9 @@ def system(rng):
 def way(request, monkeypatch):
     """LAPACK at once, or panel by panel, with panels that divide the rows or not."""
     if request.param != "lapack":
-        monkeypatch.setattr(_solvers, "LAPACK_ORDER", 1)
+        monkeypatch.setattr(_cholesky, "LAPACK_ORDER", 1)
         for panel in ("PANEL", "INVERSE_PANEL"):
-            monkeypatch.setattr(_solvers, panel, int(request.param.split()[-1]))
+            monkeypatch.setattr(_cholesky, panel, int(request.param.split()[-1]))
 
 
 def garbage_above(K):
@@ -86,9 +87,9 @@ class TestFactor:
 
 
 def test_panels_report_their_progress(system, monkeypatch):
-    monkeypatch.setattr(_solvers, "LAPACK_ORDER", 1)
+    monkeypatch.setattr(_cholesky, "LAPACK_ORDER", 1)
     for panel in ("PANEL", "INVERSE_PANEL"):
-        monkeypatch.setattr(_solvers, panel, 12)
+        monkeypatch.setattr(_cholesky, panel, 12)
     done = []
     factor(system[0].copy(), 0.1, step=done.append)
     assert done == [12, 24, 30]
@@ -96,9 +97,9 @@ def test_panels_report_their_progress(system, monkeypatch):
 
 @pytest.mark.parametrize("order", [1, 10_000])
 def test_a_factorisation_takes_no_second_matrix(rng, monkeypatch, order):
-    monkeypatch.setattr(_solvers, "LAPACK_ORDER", order)
+    monkeypatch.setattr(_cholesky, "LAPACK_ORDER", order)
     for panel in ("PANEL", "INVERSE_PANEL"):
-        monkeypatch.setattr(_solvers, panel, 16)
+        monkeypatch.setattr(_cholesky, panel, 16)
     K = np.eye(600) + 0.1
     tracemalloc.start()
     A = factor(K, 1e-3)

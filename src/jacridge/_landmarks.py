@@ -14,9 +14,9 @@ from scipy.linalg import LinAlgError, lapack
 from scipy.linalg.blas import dtrsm
 
 from ._checks import Array
+from ._cholesky import LAPACK_ORDER, LastFactor, factor
 from ._distances import blas_for, bulk_centre, one_blas_thread, row_blocks, squared_distances
 from ._kernels import kernel_block
-from ._solvers import LAPACK_ORDER, LastFactor, factor
 
 Indices = npt.NDArray[np.intp]
 

@@ -18,11 +18,12 @@ from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dtrsm
 
 from ._checks import Array
+from ._cholesky import factor
 from ._distances import row_blocks
 from ._landmarks import CANDIDATES, EPS, Features, blas_threads, features, whitened_late
 from ._nystrom_model import NystromModel
 from ._problem import carried, mean_of
-from ._solvers import Eigen, StackedModel, System, factor, system
+from ._solvers import Eigen, StackedModel, System, system
 from ._streams import ArrayRows, Block, Rows
 from ._sums import Sums, block_rows, spread, summed
 from ._survey import sampled

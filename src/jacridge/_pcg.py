@@ -14,11 +14,11 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgError
 
 from ._checks import Array
+from ._cholesky import factor
 from ._distances import one_blas_thread, processors, row_blocks, rows_per_block
 from ._kernels import kernel_block
 from ._landmarks import low_rank
 from ._progress import tell
-from ._solvers import factor
 from ._streams import ArrayRows
 
 logger = logging.getLogger("jacridge")

@@ -11,9 +11,10 @@ from scipy.linalg import LinAlgError
 from scipy.optimize import minimize_scalar
 
 from ._checks import Array
+from ._cholesky import BlockFactor, LastFactor, factor
 from ._distances import blas_for
 from ._kernels import Pairs
-from ._solvers import BlockFactor, LastFactor, Solvable, factor
+from ._solvers import Solvable
 
 # A row of weight two is two rows in all criteria: one of the two is left out, both are counted.
 # Of a weight below one all is left out, and the row counts as one.
