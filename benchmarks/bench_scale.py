@@ -2,7 +2,7 @@
 
 Each fit runs in a process of its own, so that its peak memory is its own; baseline and ours
 alternate. Without arguments all parts run, else those named: nystrom, growth, protein, penalty,
-dask, pcg. The parts landmarks and cost, whose columns are others, run only if they are named.
+dask, pcg. The part landmarks, whose columns are others, runs only if it is named.
 """
 
 import os
@@ -143,9 +143,9 @@ def workers(n, m=M):
     return seconds, 0, model.score(*test)
 
 
-def run(name, *arguments, threads=None):
-    """A function of this file in a process of its own."""
-    code = f"import bench_scale as b; print(*b.{name}({', '.join(map(repr, arguments))}))"
+def run(name, *arguments, threads=None, of="bench_scale"):
+    """A function of this file, or another one, in a process of its own."""
+    code = f"import {of} as b; print(*b.{name}({', '.join(map(repr, arguments))}))"
     environment = dict(os.environ)
     if threads:
         environment |= {"OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
@@ -251,51 +251,6 @@ def chosen(X, y):
     from jacridge import select_bandwidth
 
     return select_bandwidth(X, y, "auto", alpha="auto", random_state=0).sigma
-
-
-def extra_cost(rows):
-    """Seconds of fits against n m^2 / flops + n m exponentials, over the workers."""
-    flops, entry = rates()
-    for n, m, workers, how in (
-        (100_000, 500, 1, "one_thread"),
-        (100_000, 500, 2, "nystrom"),
-        (100_000, 1000, 1, "one_thread"),
-        (100_000, 1000, 2, "nystrom"),
-        (400_000, 1000, 2, "nystrom"),
-        (100_000, 2000, 1, "one_thread"),
-        (100_000, 2000, 2, "nystrom"),
-        (400_000, 1000, 2, "workers"),
-    ):
-        options = (n, ALPHA, SIGMA, m) if how == "nystrom" else (n, m)
-        seconds = run(how, *options, threads=None if how == "nystrom" else "1")[0]
-        model = (n * m**2 / flops + n * m * entry) / workers
-        rows.add(
-            n=n, landmarks=m, workers=workers, by="processes" if how == "workers" else "threads",
-            model=model, seconds=seconds, ratio=seconds / model,
-        )  # fmt: skip
-
-
-def rates():
-    """Of one thread: flops in a second of K'K, counted as n m^2, and seconds for an entry of K."""
-    done = run("one_thread_rates", threads="1")
-    print(f"# {done[0] / 1e9:.3g} GFlop/s, {done[1] * 1e9:.3g} ns for an entry", file=sys.stderr)
-    return done
-
-
-def one_thread_rates():
-    from jacridge._landmarks import features
-
-    X, *_ = data(10_000)
-    phi = features(X[:M], SIGMA)
-    K, times = phi.kernel(X[:1024]), []
-    for work in (lambda: K.T @ K, lambda: phi.kernel(X[:1024])):
-        best = np.inf
-        for _ in range(10):
-            start = perf_counter()
-            work()
-            best = min(best, perf_counter() - start)
-        times.append(best)
-    return len(K) * M**2 / times[0], times[1] / K.size
 
 
 PARTS = {

@@ -3,7 +3,7 @@ Many rows: landmarks instead of all pairs
 =========================================
 
 An exact fit keeps an n x n matrix. With ``solver="nystrom"`` rows stream in blocks, and what is
-kept is the square of the number of landmarks: time grows in proportion to n, memory does not grow.
+kept is the square of the number of landmarks: time grows in proportion to n, memory hardly grows.
 ``solver="auto"``, the default, takes it above 10,000 rows.
 """
 

@@ -137,10 +137,11 @@ def test_a_coverage_must_lie_between_0_and_1(rng, coverage):
         est.predict_interval(np.zeros((1, 3)), coverage=coverage)
 
 
-def test_a_penalty_of_zero_that_leaves_nothing_to_solve_is_an_error(rng):
-    X = np.repeat(rng.standard_normal((10, 2)), 3, axis=0)
+@pytest.mark.parametrize("n", [30, 600])
+def test_a_penalty_of_zero_that_leaves_nothing_to_solve_is_an_error(rng, n):
+    X = np.repeat(rng.standard_normal((n // 3, 2)), 3, axis=0)
     with pytest.raises(np.linalg.LinAlgError, match="Give a larger `alpha`"):
-        select_bandwidth(X, rng.standard_normal(30), "auto", alpha=0)
+        select_bandwidth(X, rng.standard_normal(n), "auto", alpha=0)
 
 
 @pytest.mark.parametrize(("alpha", "criterion"), [(1e-3, "gcv"), ("auto", "loo")])

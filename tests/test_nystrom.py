@@ -317,3 +317,16 @@ def test_leverages_in_single_precision_choose_as_those_in_double(rng):
         for late in (False, True)
     )
     np.testing.assert_allclose(single, double, rtol=1e-6)
+
+
+def test_rows_of_weight_zero_take_no_landmarks_away(rng):
+    X = rng.standard_normal((6000, 2))
+    w = np.zeros(6000)
+    w[rng.choice(6000, 300, replace=False)] = 1.0
+    est = JacobianKernelRidge(0.3, solver="nystrom", n_landmarks=100, random_state=0)
+    assert len(est.fit(X, X[:, 0], w).X_fit_) == 100
+
+
+def test_a_wrong_word_for_landmarks_is_refused_whatever_the_solver(rng):
+    with pytest.raises(ValueError, match="`landmarks` must be"):
+        JacobianKernelRidge(landmarks="foo").fit(rng.standard_normal((20, 2)), np.arange(20.0))

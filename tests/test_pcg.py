@@ -125,11 +125,6 @@ def test_landmarks_must_be_from_one_to_all_rows(rng, m):
         JacobianKernelRidge(1.0, solver="pcg", n_landmarks=m).fit(*smooth(rng))
 
 
-def test_a_penalty_of_zero_is_refused(rng):
-    with pytest.raises(ValueError, match="`alpha` must be > 0 for solver='pcg'"):
-        JacobianKernelRidge(1.0, 0.0, solver="pcg").fit(*smooth(rng))
-
-
 def test_a_kernel_that_is_not_positive_definite_is_refused(rng):
     X = np.column_stack([rng.uniform(-90, 90, 200), rng.uniform(-180, 180, 200)])
     est = JacobianKernelRidge(8e6, metric="geodesic", solver="pcg", n_landmarks=10, random_state=0)
@@ -146,3 +141,29 @@ def test_a_column_of_targets_may_have_its_penalty_chosen(rng):
     X, Y = rng.uniform(size=(60, 2)), rng.standard_normal((60, 1))
     est = JacobianKernelRidge(0.3, "loo", solver="pcg").fit(X, Y)
     assert est.predict(X).shape == (60, 1)
+
+
+def test_a_small_preconditioner_does_not_change_the_penalty_that_is_chosen(rng):
+    X = rng.standard_normal((300, 3))
+    y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(300)
+    known = JacobianKernelRidge(1.5, "loo", solver="exact").fit(X, y)
+    ours = JacobianKernelRidge(1.5, "loo", solver="pcg", n_landmarks=5).fit(X, y)
+    # All rows are landmarks of the search, whose features leave out pivots below 1e-10.
+    assert ours.alpha_ == pytest.approx(known.alpha_, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alpha": 0}, "`alpha` must be > 0"),
+        ({"alpha": "loo"}, "one number for all targets"),
+        ({"landmarks": np.zeros((2, 3))}, "`landmarks` must be a word"),
+    ],
+)
+def test_what_it_cannot_do_is_refused_before_the_search(rng, options, message):
+    def never(problem):
+        raise AssertionError("searched")
+
+    est = JacobianKernelRidge(never, solver="pcg", **options)
+    with pytest.raises(ValueError, match=message):
+        est.fit(rng.standard_normal((30, 3)), rng.standard_normal((30, 2)))

@@ -14,7 +14,7 @@ import numpy as np
 
 from jacridge.experiments import EXPERIMENTS, real_data, temperature
 from jacridge.experiments._rules import LABELS
-from jacridge.experiments._table import read_rows
+from jacridge.experiments._table import largest, read_rows
 
 HERE = Path(__file__).parent
 AUTHORS_SEEDS = 50  # of the sweeps in published.csv; medians over fewer are not comparable
@@ -74,7 +74,7 @@ def shortest(rows, like, quantity):
 
 
 def table2(tables, published):
-    rows = whole_splits(biggest(tables.get("table2", []), "rows_used"))
+    rows = whole_splits(largest(tables.get("table2", []), "rows_used"))
     if not rows:
         return {}
     summary = real_data.summarise(rows)
@@ -202,18 +202,12 @@ def sweep_points(tables, published):
 
 def beyond(tables, published):
     return {
-        "beyond_rules": rules_table(whole_splits(biggest(tables.get("beyond_rules", [])))),
-        "beyond_true": true_table(biggest(tables.get("beyond_true", []))),
+        "beyond_rules": rules_table(whole_splits(largest(tables.get("beyond_rules", []), "n"))),
+        "beyond_true": true_table(largest(tables.get("beyond_true", []), "n")),
         "beyond_subsamples": subsample_table(tables.get("beyond_subsamples", [])),
-        "beyond_gp": gp_table(biggest(tables.get("beyond_gp", []))),
-        "beyond_high_p": high_p_table(biggest(tables.get("beyond_high_p", []))),
+        "beyond_gp": gp_table(largest(tables.get("beyond_gp", []), "n")),
+        "beyond_high_p": high_p_table(largest(tables.get("beyond_high_p", []), "n")),
     }
-
-
-def biggest(rows, size="n"):
-    """The rows of the full run, should a quick one have gone to the same folder."""
-    n = max((row[size] for row in rows), default=0)
-    return [row for row in rows if row[size] == n]
 
 
 def rules_table(rows):

@@ -17,7 +17,7 @@ from scipy.linalg import LinAlgError
 from ._checks import Array
 from ._distances import blas_for
 from ._problem import Problem
-from ._search import CRITERIA, Surface, best_lambdas, surface, system, vertex
+from ._search import CRITERIA, Surface, best_lambdas, check_solved, surface, system, vertex
 
 FIRST_SIGMAS = 9
 # Rows on which whole lines of penalties are looked at, from one eigendecomposition a bandwidth.
@@ -99,6 +99,7 @@ def _on_more_rows(
     eigendecomposition.
     """
     sigmas, curve, chosen = found.sigmas, found.curve(), isinstance(problem.alpha, str)
+    check_solved(sigmas, curve)
     lams = np.array([best_lambdas(found.lams, values)[0] for values in found.values])
     for rows, most in ((MORE_ROWS, FIRST_SIGMAS), (LAST_ROWS, LAST_SIGMAS)):
         if len(order) <= len(part.w):
@@ -108,6 +109,7 @@ def _on_more_rows(
         sigmas, lams = sigmas[kept] * part.carried_from(fewer), lams[kept]
         objective = _objective(part, criterion)
         curve = np.array(list(map(objective, sigmas, lams)))
+        check_solved(sigmas, curve)
         best = int(np.argmin(curve))
         if chosen and rows == MORE_ROWS:
             along = partial(objective, sigmas[best])

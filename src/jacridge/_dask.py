@@ -293,7 +293,8 @@ def _weights(w: Any, X: Array) -> Array:
 
 
 def _applied(work: Work[T], block: Block) -> T:
-    return work(*block)
+    with one_blas_thread():  # on the worker, in each of its threads
+        return work(*block)
 
 
 def _added(parts: Sequence[Any]) -> Any:

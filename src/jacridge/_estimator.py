@@ -190,7 +190,8 @@ class JacobianKernelRidge(Fitting):
         residual, over all models that leave one row out, to a high quantile of their sum. For a
         bandwidth and penalty fixed beforehand its coverage is proven to be at least
         2 coverage - 1 whatever the noise. All leave-one-out models come from one factorisation;
-        bandwidth and penalty are held fixed, also where the same rows chose them.
+        bandwidth and penalty are held fixed, also where the same rows chose them. A row is left
+        out, and its residual counted, once, whatever its weight.
 
         Parameters
         ----------

@@ -93,12 +93,21 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 lambda: problem.pairs.kernel(self.bandwidth_), y, w, lams[0], centred=centred
             )
 
-    def _solve_pcg(self, rows, mean, rng):
-        if np.size(self.alpha_) > 1 or not np.all(self.alpha_):
+    def _check_pcg(self, n_targets):
+        """Refuse what conjugate gradients cannot do, before anything is searched for."""
+        alpha = check_alpha(self.alpha)
+        chosen = not isinstance(alpha, float)
+        if alpha == 0 if not chosen else n_targets > 1:
             raise ValueError(
-                "`alpha` must be > 0 for solver='pcg', and one number for all targets, got "
-                f"{self.alpha_}."
+                '`alpha` must be > 0 for solver="pcg", and one number for all targets, got '
+                f"{self.alpha!r} for {n_targets} target(s)."
             )
+        if not isinstance(self.landmarks, str):
+            raise ValueError(
+                '`landmarks` must be a word for solver="pcg", which chooses its own, got an array.'
+            )
+
+    def _solve_pcg(self, rows, mean, rng):
         # The landmarks' features take n m numbers: at most a twentieth of the full matrix.
         few = min(1000, -(-rows.n // 20))
         m = landmark_number(few if self.n_landmarks is None else self.n_landmarks, rows.n)
@@ -115,6 +124,8 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _solver(self, n):
         """The solver for n rows."""
         solver = check_choice("solver", self.solver, SOLVERS)
+        if isinstance(self.landmarks, str):  # now, not when there are rows enough to need it
+            check_choice("landmarks", self.landmarks, LANDMARKS)
         if solver == "auto":
             few = n <= EXACT_ROWS or self.metric == "precomputed"
             solver = "exact" if few else "nystrom"
@@ -155,6 +166,8 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if whole.weight == 0:
             raise ValueError("`sample_weight` must not be all zero, got zeros only.")
         mean = whole.mean if self.fit_intercept else np.zeros(len(whole.mean))
+        if self.solver_ == "pcg":
+            self._check_pcg(len(mean))
         nystrom, trials = self._landmarks(rows, mean, rng)
         X, y, w = centred(nystrom.sample, mean, by_itself=self.fit_intercept)
         problem = SampledProblem(
@@ -218,7 +231,8 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
         def among(X, m):
             return lambda sigma: kind(X, m, sigma, self.metric, np.random.default_rng(seed))
 
-        return among, landmark_number(self.n_landmarks, n)
+        # What pcg is given is for its preconditioner, not for the model that it solves.
+        return among, landmark_number(None if self.solver_ == "pcg" else self.n_landmarks, n)
 
     def _fitted_model(self):
         """The solved system, solved again after unpickling (it is n x n, and not pickled)."""

@@ -89,7 +89,12 @@ LANDMARKS: dict[str, Callable[[Array, int, float, str, np.random.Generator], Arr
 
 def evenly_among(Z: Array) -> Callable[[Array, int], Callable[[float], Array]]:
     """Choice of at most m of the landmarks Z, whatever the rows and the bandwidth are."""
-    return lambda X, m: lambda sigma: Z[:: -(-len(Z) // m)]
+    return lambda X, m: lambda sigma: Z[evenly(len(Z), m)]
+
+
+def evenly(n: int, most: int) -> Indices:
+    """At most so many of n indices, as evenly as can be."""
+    return np.arange(n) if n <= most else np.arange(most) * n // most
 
 
 def distinct_rows(X: Array, m: int, rng: np.random.Generator) -> Array:
@@ -223,7 +228,8 @@ def whitened_late(phi: Features, X: Array) -> Features:
     in the metric of G itself that is eps tr(S^-1), S being G scaled to a diagonal of ones.
     """
     K = np.vstack([phi.kernel(X), phi.kernel(phi.Z)])  # landmarks are rows, too
-    G = K.T @ K
+    with blas_threads(len(phi.Z)):
+        G = K.T @ K
     d = np.sqrt(np.diagonal(G))
     with blas_for(len(G)):
         try:

@@ -17,7 +17,7 @@ from ._checks import Array
 from ._cholesky import factor
 from ._distances import one_blas_thread, processors, row_blocks, rows_per_block
 from ._kernels import kernel_block
-from ._landmarks import low_rank
+from ._landmarks import blas_threads, low_rank
 from ._progress import tell
 from ._streams import ArrayRows
 
@@ -117,7 +117,9 @@ def kernels(X: Array, sigma: float, metric: str) -> list[KernelRows]:
 
 def preconditioner(F: Array, lam: float) -> Product:
     """Function that applies (F F' + lam I)^-1, by the identity of Woodbury."""
-    inner = factor(np.ascontiguousarray(F.T @ F), lam)
+    with blas_threads(F.shape[1]):
+        FF = F.T @ F
+    inner = factor(np.ascontiguousarray(FF), lam)
     return lambda V: np.asarray((V - F @ inner.solve(F.T @ V)) / lam)
 
 

@@ -177,12 +177,17 @@ class Surface:
         """One sigma for all targets, one lambda for each, between the grid's points."""
         curve = self.curve()
         i = int(np.argmin(curve))
-        if not np.isfinite(curve[i]):
-            raise LinAlgError(
-                "K + lambda I could not be solved with for any bandwidth from "
-                f"{self.sigmas.min():.3g} to {self.sigmas.max():.3g}. Give a larger `alpha`."
-            )
+        check_solved(self.sigmas, curve)
         return vertex(self.sigmas, curve, i), best_lambdas(self.lams, self.values[i])
+
+
+def check_solved(sigmas: Array, curve: Array) -> None:
+    """Refuse a search in which no system could be solved."""
+    if not np.isfinite(curve).any():
+        raise LinAlgError(
+            "K + lambda I could not be solved with for any bandwidth from "
+            f"{sigmas.min():.3g} to {sigmas.max():.3g}. Give a larger `alpha`."
+        )
 
 
 def best_lambdas(lams: Array, values: Array) -> Array:

@@ -10,7 +10,7 @@ from scipy.linalg.blas import dtrsm
 
 from ._checks import Array
 from ._distances import row_blocks, rows_per_block
-from ._landmarks import Features
+from ._landmarks import Features, evenly
 from ._streams import Block, Rows
 
 
@@ -82,5 +82,5 @@ def summed(rows: Rows, phi: Features, mean: Array) -> Sums:
 def spread(block: Block, most: int) -> Block:
     """At most so many rows of a block, evenly chosen."""
     X, y, w = block
-    step = -(-len(X) // most)
-    return X[::step], y[::step], None if w is None else w[::step]
+    some = evenly(len(X), most)
+    return X[some], y[some], None if w is None else w[some]

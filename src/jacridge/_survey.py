@@ -19,6 +19,8 @@ OUTERMOST = 256
 
 # Rows on which rules look at pairs of rows, or solve.
 SAMPLE = 10_000
+# Rows are drawn again, up to so many times as many, if some have a weight of zero.
+REDRAWN = 20
 
 
 @dataclass(frozen=True)
@@ -204,18 +206,26 @@ class SampledProblem(Problem):
 
 
 def sampled(rows: Rows, most: int, rng: np.random.Generator) -> Block:
-    """Those rows of positive weight among so many drawn at random, or among all if they are few."""
-    few = rows.n <= most
-    indices = np.arange(rows.n) if few else rng.choice(rows.n, most, replace=False)
-    X, y, w = rows.take(indices)
-    if w is None:
-        return X, y, w
-    if not few and (w > 0).sum() < 3:
+    """At most so many of the rows of positive weight, drawn at random."""
+    block = _drawn(rows, most, rng)
+    if block[2] is None or block[2].all():
+        return block
+    # Drawn again, from more rows, as many as make up for those of weight zero.
+    share = max(np.count_nonzero(block[2]) / len(block[2]), 1 / REDRAWN)
+    X, y, weights = _drawn(rows, int(most / share), rng)
+    w = np.asarray(weights)
+    kept = np.flatnonzero(w)[:most]
+    if len(kept) < 3 and len(X) < rows.n:
         raise ValueError(
-            f"`sample_weight` must be positive for more rows, got {(w > 0).sum()} of {most} drawn "
+            f"`sample_weight` must be positive for more rows, got {len(kept)} of {len(X)} drawn "
             "at random. Leave rows of weight zero out before the fit."
         )
-    return X[w > 0], y[w > 0], w[w > 0]
+    return X[kept], y[kept], w[kept]
+
+
+def _drawn(rows: Rows, most: int, rng: np.random.Generator) -> Block:
+    few = rows.n <= most
+    return rows.take(np.arange(rows.n) if few else rng.choice(rows.n, most, replace=False))
 
 
 def centred(sample: Block, mean: Array, *, by_itself: bool) -> tuple[Array, Array, Array]:

@@ -10,7 +10,7 @@ from typing import Any
 from jacridge._checks import check_choice, require
 
 from . import beyond, demo, made_up, real_data, sweeps, temperature
-from ._table import Harness, Progress, Tables, read_rows
+from ._table import Harness, Progress, Tables, largest, read_rows
 
 __all__ = ["EXPERIMENTS", "GROUPS", "draw_experiment", "run_experiment"]
 
@@ -24,10 +24,13 @@ class Experiment:
     draw: Callable[[Tables], Any]
     tables: tuple[str, ...]
     texts: Mapping[str, Callable[[Tables], str]] = field(default_factory=dict)
+    size: str | None = None  # the column by which rows of a quick run are known
 
 
+SIZES = dict.fromkeys(("beyond_rules", "beyond_true", "beyond_gp", "beyond_high_p"), "n")
+SIZES["table2"] = "rows_used"
 EXPERIMENTS: dict[str, Experiment] = {
-    tables[0]: Experiment(title, run, draw, tables, texts)
+    tables[0]: Experiment(title, run, draw, tables, texts, SIZES.get(tables[0]))
     for title, run, draw, tables, texts in (
         ("three bandwidths, two penalties", demo.run_fig1, demo.draw_fig1, ("fig1",), {}),
         ("the approximate norm, its factors", demo.run_fig2, demo.draw_fig2, ("fig2",), {}),
@@ -121,6 +124,9 @@ def run_experiment(
         done = [run_experiment(each, out, splits, jobs, quick, progress) for each in GROUPS[name]]
         return [path for paths in done for path in paths]
     experiment = EXPERIMENTS[check_choice("name", name, (*EXPERIMENTS, *GROUPS))]
+    for number, value in (("splits", splits), ("jobs", jobs)):
+        if value is not None and value < 1:
+            raise ValueError(f"`{number}` must be a whole number >= 1, got {value}.")
     require("matplotlib.figure", extra="plots")  # better now than after an hour
     harness = Harness(Path(out), splits, jobs, quick, progress)
     harness.out.mkdir(parents=True, exist_ok=True)
@@ -147,6 +153,8 @@ def draw_experiment(name: str, out: str | Path) -> list[Path]:
         raise FileNotFoundError(
             f"`{out}` must have {', '.join(missing)}. Run the experiment first."
         )
+    if experiment.size is not None:
+        tables = {each: largest(rows, experiment.size) for each, rows in tables.items()}
     return _write(name, experiment, tables, Path(out))
 
 

@@ -21,6 +21,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from jacridge import __version__
+from jacridge._distances import processors
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
@@ -95,6 +96,12 @@ def versions() -> str:
     others = [f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn")]
     python = f"python {platform.python_version()}"
     return ", ".join([f"jacridge {__version__}", python, *others])
+
+
+def largest(rows: list[Row], size: str) -> list[Row]:
+    """The rows of the full run, should a quick one have gone to the same folder."""
+    most = max((row[size] for row in rows), default=0)
+    return [row for row in rows if row[size] == most]
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -175,7 +182,7 @@ def _results(jobs: Sequence[Job], processes: int) -> Iterator[tuple[Job, list[Ro
         return
     # A fresh process has no threads of ours; a forked one could hang in them.
     context = multiprocessing.get_context("spawn")
-    threads = max(1, (os.cpu_count() or 1) // processes)
+    threads = max(1, processors() // processes)
     pool = ProcessPoolExecutor(processes, context, _start_worker, (threads,))
     try:
         running = {pool.submit(job.rows): job for job in jobs}
