@@ -67,6 +67,24 @@ def as_json(outcome):
     return json.loads(out)
 
 
+@pytest.mark.parametrize(
+    ("command", "read"),
+    [
+        ("fit BOXES -t weight", "BOXES"),
+        ("report BOXES -t weight", "BOXES"),
+        ("predict MODEL BOXES", "BOXES"),
+        ("predict MODEL BOXES", "MODEL"),
+    ],
+)
+def test_a_file_that_is_read_is_not_written_over(run, boxes, model, command, read):
+    paths = {"BOXES": boxes, "MODEL": model}
+    before = paths[read].read_bytes()
+    code, out, err = run(*(paths.get(word, word) for word in command.split()), "-o", paths[read])
+    assert (code, out) == (1, "")
+    assert "It is read here and would be lost" in err
+    assert paths[read].read_bytes() == before
+
+
 # select
 
 

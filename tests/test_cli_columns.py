@@ -149,6 +149,11 @@ def test_a_column_of_names_is_no_category(tmp_path):
         read_rows(write(tmp_path, text), "y")
 
 
+def test_decimal_commas_are_no_categories(tmp_path):
+    with pytest.raises(TableError, match=r"`a` must hold numbers with a decimal point, got '1,5'"):
+        read_rows(write(tmp_path, "a;y\n1,5;1\n-2,25;2\n;3\n"), "y")
+
+
 def test_booleans_are_numbers_and_dates_are_refused(tmp_path):
     path = tmp_path / "t.parquet"
     day = datetime.date(2020, 1, 1)

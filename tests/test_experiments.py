@@ -23,6 +23,7 @@ from jacridge.experiments import (
     sweeps,
     temperature,
 )
+from jacridge.experiments._table import write_rows
 
 pytest.importorskip("matplotlib")
 
@@ -176,6 +177,23 @@ def test_a_figure_is_drawn_again_without_running(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "_factors", None)  # would fail if it were called
     draw_experiment("fig2", tmp_path)
     assert (tmp_path / "fig2.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("number", ["splits", "jobs"])
+def test_a_run_of_no_splits_or_in_no_process_is_refused(tmp_path, number):
+    with pytest.raises(ValueError, match=f"`{number}` must be a whole number >= 1, got 0"):
+        run_experiment("fig1", tmp_path, **{number: 0})
+
+
+def test_drawing_again_leaves_the_rows_of_a_quick_run_out(tmp_path, rng):
+    full = [{**row, "rows_used": 10_000} for row in made_up_table(rng)]
+    quick = [{**row, "rows_used": 2000, "r2": 0.0} for row in full]
+    write_rows(tmp_path / "table2.csv", [*quick, *full])
+    draw_experiment("table2", tmp_path)
+    mixed = (tmp_path / "table2_summary.csv").read_text()
+    write_rows(tmp_path / "table2.csv", full)
+    draw_experiment("table2", tmp_path)
+    assert (tmp_path / "table2_summary.csv").read_text() == mixed
 
 
 def test_drawing_without_rows_says_what_is_missing(tmp_path):

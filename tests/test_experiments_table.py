@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jacridge.experiments._table import Harness, Job, read_rows, write_rows
+from jacridge.experiments._table import Harness, Job, largest, read_rows, write_rows
 
 
 def two_rows(seed, log=None):
@@ -171,3 +171,9 @@ def blas_threads():
     from threadpoolctl import threadpool_info
 
     return [{"threads": max((lib["num_threads"] for lib in threadpool_info()), default=1)}]
+
+
+def test_rows_of_a_quick_run_are_left_out_of_the_full_ones():
+    rows = [{"rows_used": n, "seed": seed} for seed in (0, 1) for n in (2000, 10_000)]
+    assert largest(rows, "rows_used") == [rows[1], rows[3]]
+    assert largest([], "rows_used") == []

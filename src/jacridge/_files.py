@@ -17,13 +17,28 @@ def separator_of(line: str) -> str:
     return max(SEPARATORS, key=bare.count)
 
 
-def check_place(path: str) -> None:
-    """Refuse a path that no file can be written to, before the work for it is done."""
+def check_place(path: str, *read: str | None) -> None:
+    """Refuse a path that no file can be written to, before the work for it is done.
+
+    Nor may it be one of the files that are read: they would be lost.
+    """
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise FileNotFoundError(errno.ENOENT, "There is no such folder", folder)
     if os.path.isdir(path):
         raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
+    for other in read:
+        if (
+            other
+            and os.path.exists(path)
+            and os.path.exists(other)
+            and os.path.samefile(path, other)
+        ):
+            raise FileExistsError(
+                errno.EEXIST,
+                "It is read here and would be lost; give another name to write to",
+                path,
+            )
 
 
 @contextmanager

@@ -191,7 +191,7 @@ def _geometry_findings(problem: Problem, gain: float) -> Iterator[Finding]:
     stretch = problem.l_max / max(trimmed_diameter(problem.X, 0.01), np.finfo(float).tiny)
     far = stretch > 3
     sentence = (
-        "The farthest 1 % of the rows make l_max: use bandwidth='jacobian_median', or 'auto'."
+        "The farthest 1 % of the rows make l_max: use bandwidth='auto'."
         if far
         else "Outliers do not make l_max."
     )

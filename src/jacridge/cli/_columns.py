@@ -186,8 +186,16 @@ def _checked(column: pl.Series) -> pl.Series:
 
 
 def _check_categories(column: pl.Series) -> None:
-    """Refuse a column of texts that is a name or a comment, not a category."""
-    if column.dtype == pl.String and column.n_unique() > MOST_CATEGORIES:
+    """Refuse a column of texts that is a number, a name or a comment, not a category."""
+    if column.dtype != pl.String:
+        return
+    texts = column.drop_nulls()
+    if len(texts) and texts.str.contains(r"^\s*[-+]?\d+,\d+\s*$").all():
+        raise TableError(
+            f"The column `{column.name}` must hold numbers with a decimal point, got "
+            f"{_short(texts[0])}. Write its decimal commas as points first."
+        )
+    if column.n_unique() > MOST_CATEGORIES:
         raise TableError(
             f"The column `{column.name}` must hold numbers or at most {MOST_CATEGORIES} "
             f"categories, got {column.n_unique()} different texts such as {_short(column[0])}. "

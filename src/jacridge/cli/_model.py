@@ -63,7 +63,7 @@ def fit(
     With --engine dask the parts of a table (a quoted pattern) are read where Dask's workers are,
     and never all at once; their columns must hold numbers.
     """
-    check_place(output)
+    check_place(output, file)
     estimator = JacobianKernelRidge(
         number_or(rule, RULES, "--rule"),
         penalty_of(alpha, rule),
@@ -141,6 +141,8 @@ def predict(
         raise typer.BadParameter(
             f"must lie between 0 and 1, got {interval:g}.", param_hint="--interval"
         )
+    if output:
+        check_place(output, model, file)
     saved = load_model(model)
     frame = read_columns(file, numbers=saved.numbers, texts=saved.texts, header=not no_header)
     X = complete_rows(frame, strict=strict)

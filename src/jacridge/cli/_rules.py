@@ -116,7 +116,7 @@ def compare(
         raise typer.BadParameter("must name at least one rule.", param_hint="--rules")
     penalty = penalty_of(alpha)
     if plot:
-        check_place(plot)
+        check_place(plot, file)
     rows = _sampled(_rows_or_diabetes(file, target, features, drop, strict, no_header), max_rows)
     prepare = columns_prepared(rows.numbers, rows.texts, standardize=standardize)
     with progress() as move:
@@ -151,7 +151,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write one HTML page: which bandwidth for a table, why, and what follows from it."""
-    check_place(output)
+    check_place(output, file)
     bandwidth, penalty = number_or(rule, RULES, "--rule"), penalty_of(alpha, rule)
     rows = rows_of(file, target, features, drop, strict, no_header)
     start = perf_counter()
