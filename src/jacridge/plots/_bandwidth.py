@@ -223,7 +223,8 @@ def plot_rules(
     seconds, scores = np.asarray(seconds, dtype=float), np.asarray(scores, dtype=float)
     look = {"fmt": "o", "color": BLUE, "ecolor": "0.7", "elinewidth": 1, "capsize": 2} | style
     ax.errorbar(seconds, scores, yerr=spread, **look)
-    ax.set(xlabel="seconds from X to $\\sigma$", ylabel="test $R^2$", xscale="log")
+    ylabel = "test $R^2$" if spread is None else "test $R^2$, mean and deviation over splits"
+    ax.set(xlabel="seconds from X to $\\sigma$", ylabel=ylabel, xscale="log")
     ax.margins(x=0.08, y=0.12)
     _name_points(ax, rules, seconds, scores)
     return ax

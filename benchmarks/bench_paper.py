@@ -1,0 +1,30 @@
+"""One split of Table 2, five data sets with all rules but MML as published, in two processes.
+
+    python bench_paper.py > ../docs/reproduce_data/timed.csv
+
+The page `reproduce` reads that file.
+"""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+from _ratio import Rows
+
+from jacridge.experiments import real_data
+from jacridge.experiments._table import Harness, Job
+
+
+def main():
+    jobs = [
+        Job({"dataset": name}, real_data._by_package, (name, 0, 10_000), n_rows=6)
+        for name in real_data.TITLES
+    ]
+    with TemporaryDirectory() as out:
+        start = perf_counter()
+        Harness(Path(out), processes=2).rows("table2", jobs)
+        Rows().add(run="table2", seconds=perf_counter() - start)
+
+
+if __name__ == "__main__":
+    main()
