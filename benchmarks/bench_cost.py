@@ -40,9 +40,9 @@ def one_thread_rates():
 
     X, *_ = data(10_000)
     phi = features(landmarks(X), SIGMA)
-    K = phi.kernel(X[:2048])
+    K = phi.kernel(X[:1024])
     product, times = np.empty((M, M)), []
-    for work in (lambda: np.matmul(K.T, K, out=product), lambda: phi.kernel(X[:2048], K)):
+    for work in (lambda: np.matmul(K.T, K, out=product), lambda: phi.kernel(X[:1024], K)):
         taken = []
         for _ in range(20):
             start = perf_counter()

@@ -66,7 +66,7 @@ class Summing:
 
 def block_rows(m: int) -> int:
     """Rows of a block with m features: enough of them for a fast product, few for the memory."""
-    return max(rows_per_block(m), 2048)
+    return max(rows_per_block(m), 1024)
 
 
 def summed(rows: Rows, phi: Features, mean: Array) -> Sums:
