@@ -178,10 +178,6 @@ def test_targets_become_columns(y):
     assert check_targets(y, np.zeros((2, 1))).tolist() == [[1.0], [2.0]]
 
 
-def test_weights_default_to_one():
-    assert check_weights(None, np.zeros((3, 1))).tolist() == [1, 1, 1]
-
-
 @pytest.mark.parametrize(
     ("weights", "words"),
     [
