@@ -61,6 +61,14 @@ def test_the_intercept_is_the_mean_of_y(table, new, targets):
     )
 
 
+def test_a_change_of_y_after_the_fit_changes_nothing(rng):
+    X, y = rng.standard_normal((30, 2)), rng.standard_normal(30)
+    known = JacobianKernelRidge().fit(X, y.copy()).diagnose().dict()
+    est = JacobianKernelRidge().fit(X, y)
+    y[:] = 0.0
+    assert est.diagnose().dict() == known
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_the_bandwidth_is_that_of_the_rule(table, rule):
     X, y = table

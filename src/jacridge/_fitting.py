@@ -78,7 +78,7 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.dual_coef_ = dual_coef[:, 0] if y.ndim == 1 else dual_coef
         self.intercept_ = mean[0] if y.ndim == 1 else mean
         self.X_fit_ = X
-        self._y, self._w = targets, w
+        self._y, self._w = targets.copy(), w  # the caller may change his y
         return self
 
     def _solve(self, problem):
@@ -96,8 +96,7 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _check_pcg(self, n_targets):
         """Refuse what conjugate gradients cannot do, before anything is searched for."""
         alpha = check_alpha(self.alpha)
-        chosen = not isinstance(alpha, float)
-        if alpha == 0 if not chosen else n_targets > 1:
+        if alpha == 0 if isinstance(alpha, float) else n_targets > 1:
             raise ValueError(
                 '`alpha` must be > 0 for solver="pcg", and one number for all targets, got '
                 f"{self.alpha!r} for {n_targets} target(s)."
