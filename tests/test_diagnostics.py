@@ -59,6 +59,24 @@ def test_outliers_that_make_l_max_are_found_and_others_are_not(rng):
     assert name not in warned(JacobianKernelRidge().fit(X, y))
 
 
+@pytest.mark.filterwarnings("ignore:.*rows are equal")
+def test_equal_rows_are_told_of_where_the_rule_suffers(rng):
+    X, y = smooth(rng, n=60, noise=0.3)
+    thrice = np.repeat(X, 3, axis=0)
+    noisy = np.repeat(y, 3) + 0.3 * rng.standard_normal(180)
+    assert "equal rows" in warned(JacobianKernelRidge(0.01, 1e-6).fit(thrice, noisy))
+    assert "equal rows" not in warned(JacobianKernelRidge("loo", "loo").fit(thrice, noisy))
+    assert "equal rows" not in warned(JacobianKernelRidge(0.01, 1e-6).fit(X, y))
+
+
+def test_a_kernel_wider_than_the_data_is_told_of_where_it_is_too_wide(rng):
+    X = rng.uniform(size=(300, 1))
+    y = np.sin(20 * X[:, 0])
+    assert "sigma / l_max" in warned(JacobianKernelRidge(2.0, 0.1).fit(X, y))
+    assert "sigma / l_max" not in warned(JacobianKernelRidge(2.0, 0.1).fit(X, X[:, 0]))
+    assert "sigma / l_max" not in warned(JacobianKernelRidge(0.1, 1e-3).fit(X, y))
+
+
 def test_a_model_that_follows_the_noise_is_told_so(rng):
     X = np.linspace(0, 1, 100)[:, None]
     y = np.sin(6 * X[:, 0]) + rng.standard_normal(100)

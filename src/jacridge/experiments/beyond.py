@@ -144,7 +144,7 @@ def run_true(harness: Harness) -> Tables:
 
 
 def _minima(name: str, seed: int, n: int, lam: float) -> list[Row]:
-    split = training_rows(name, seed, n, n)
+    split, start = training_rows(name, seed, n, n), perf_counter()
     approximate = select_bandwidth(split.X, alpha=lam).sigma
     sigmas = approximate * np.logspace(-2.5, 1, 43)
     fits = [_plain_fit(split, sigma, lam) for sigma in sigmas]
@@ -159,6 +159,7 @@ def _minima(name: str, seed: int, n: int, lam: float) -> list[Row]:
             "r2_true": scores[lowest] if lowest is not None else "",
             "r2_best": max(scores),
             "sigma_best": sigmas[int(np.argmax(scores))],
+            "seconds": perf_counter() - start,
         }
     ]
 
@@ -237,10 +238,20 @@ def _subsample(name: str, seed: int, m: int, rule: str) -> list[Row]:
     n, p = split.X.shape
     drawn = np.random.default_rng(seed).permutation(n)[:m]
     part = Split(split.X[drawn], split.y[drawn], split.X_test, split.y_test)
-    sigma = choose(rule, part.X, part.y, ALPHA).sigma
+    choice = choose(rule, part.X, part.y, ALPHA)
+    sigma = choice.sigma
     law = theory.even_spacing(n, p, 1.0) / theory.even_spacing(m, p, 1.0)
     r2 = r2_on_test(part, sigma, ALPHA)
-    return [{"n": n, "p": p, "sigma": sigma, "carried": sigma * law, "r2": r2}]
+    return [
+        {
+            "n": n,
+            "p": p,
+            "sigma": sigma,
+            "carried": sigma * law,
+            "r2": r2,
+            "seconds": choice.seconds,
+        }
+    ]
 
 
 def draw_subsamples(tables: Tables) -> Any:

@@ -63,10 +63,15 @@ def _known_scale(p: int, share: float, seed: int, n: int) -> list[Row]:
 
 
 def _outcome(rule: str, split: Split, lam: float) -> Row:
-    """Bandwidth, largest distance and test R2 of a rule; `auto` chooses its own penalty."""
+    """Bandwidth, its seconds and test R2 of a rule; `auto` chooses its own penalty."""
     choice = choose(rule, split.X, split.y, lam)
     r2 = r2_on_test(split, choice.sigma, float(np.mean(choice.alpha)))
-    return {"sigma": choice.sigma, "l_max": choice.l_max, "r2": r2}
+    return {
+        "sigma": choice.sigma,
+        "l_max": choice.l_max,
+        "r2": r2,
+        "seconds": choice.seconds,
+    }
 
 
 def draw_known_scale(tables: Tables) -> Any:
