@@ -91,6 +91,20 @@ def test_the_diameter_takes_memory_for_rows_not_for_pairs(rng, shape):
     assert peak < 6 * X.nbytes + 3 * 8 * _geometry.rows_per_block(6000) * 6000
 
 
+def test_equal_rows_are_compared_once(rng, monkeypatch):
+    """A million rows of few kinds would take as long as a million rows on a sphere."""
+    X = (rng.random((20_000, 5)) < 0.1).astype(float)
+    seen, all_pairs = [], _geometry.cdist
+
+    def counted(A, B, metric):
+        seen.append(len(A) * len(B))
+        return all_pairs(A, B, metric)
+
+    monkeypatch.setattr(_geometry, "cdist", counted)
+    assert diameter(X) == pytest.approx(pdist(np.unique(X, axis=0)).max(), rel=1e-12)
+    assert sum(seen) <= 2**10
+
+
 @pytest.mark.parametrize("share", [0, 0.1, 0.5])
 @pytest.mark.parametrize("p", [1, 3])
 def test_the_trimmed_diameter_leaves_out_the_rows_farthest_from_the_median(rng, share, p):

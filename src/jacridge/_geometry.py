@@ -63,6 +63,9 @@ def _pruned_diameter(X: Array) -> float:
     reach = max(best * (1 - 1e-9) - r_max, 0.0)
     kept = np.flatnonzero(r2 >= reach**2)
     kept = kept[np.argsort(-r2[kept])]
+    if 2 * np.count_nonzero(np.diff(r2[kept])) < len(kept):  # many rows are equal, it seems
+        _, first = np.unique(X[kept], axis=0, return_index=True)
+        kept = kept[np.sort(first)]
     return max(best, _outside_in(X[kept], np.sqrt(r2[kept]), best))
 
 
