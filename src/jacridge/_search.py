@@ -191,9 +191,13 @@ def check_solved(sigmas: Array, curve: Array) -> None:
 
 
 def best_lambdas(lams: Array, values: Array) -> Array:
-    """Lambda at the minimum of each column of values, between the grid's points."""
+    """Lambda at the minimum of each column of values, to three digits between the grid's points.
+
+    More digits would tell of the rounding of sums alone, which goes with the blocks of rows.
+    """
     lowest = values.argmin(axis=0)
-    return np.array([vertex(lams, v, i) for v, i in zip(values.T, lowest, strict=True)])
+    found = [vertex(lams, v, i) for v, i in zip(values.T, lowest, strict=True)]
+    return np.array([lam if lam in lams else float(f"{lam:.3g}") for lam in found])
 
 
 def vertex(grid: Array, values: Array, i: int) -> float:
