@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from jacridge import JacobianKernelRidge, _dask, _sums, _survey, select_bandwidth
+from jacridge import JacobianKernelRidge, _dask, _fitting, _sums, _survey, select_bandwidth
 from jacridge._dask import dask_rows
 from jacridge._streams import ArrayRows
 
@@ -147,6 +147,30 @@ def test_rows_are_taken_in_the_order_asked_for(data, rng):
         np.testing.assert_array_equal(found, known)
 
 
+def test_sums_leave_their_parts_as_they_were():
+    """Dask may ask for a part again, after a worker is lost."""
+    parts = [np.full(2, float(i)) for i in range(5)]
+    np.testing.assert_array_equal(_dask._added(parts), [10, 10])
+    np.testing.assert_array_equal(parts, [[i, i] for i in range(5)])
+    assert _dask._added(parts[3:4]) is parts[3]
+
+
+def test_a_fit_makes_each_block_twice(data, monkeypatch):
+    """Once for the geometry and the samples, once for the sums."""
+    monkeypatch.setattr(_fitting, "SAMPLE", 100)
+    X, Y, _ = data
+    seen = []
+
+    def noted(block, block_info):
+        seen.append(block_info[0]["chunk-location"])
+        return block
+
+    rows = da.from_array(X, chunks=(500, 3)).map_blocks(noted, dtype=float, meta=X[:0])
+    with dask.config.set(scheduler="synchronous"):
+        nystrom(1.0).fit(rows, Y)
+    assert sorted(seen) == sorted([(i, 0) for i in range(4)] * 2)
+
+
 def test_a_fit_of_single_precision_is_that_of_the_same_doubles(data):
     X, Y, _ = data
     X = X.astype(np.float32)
@@ -250,11 +274,11 @@ def made_on_workers(count, rows):
 
 def test_a_worker_imports_what_work_needs_before_its_first_task():
     """Its task to unpack the work is known by name, from the module that imports all of it."""
-    [task] = _dask._shared(_survey.survey).dask.values()
+    [task] = _dask._shared(_survey.Surveying("euclidean")).dask.values()
     assert task.func.__module__ == "jacridge._dask"
     code = (
         "import pickle, sys, jacridge._dask; known = set(sys.modules); "
-        f"pickle.loads({pickle.dumps((_sums.Summing, _survey.survey))}); "
+        f"pickle.loads({pickle.dumps((_sums.Summing, _survey.Surveying))}); "
         "print(set(sys.modules) - known)"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"

@@ -178,6 +178,25 @@ def test_one_block_or_many_give_the_same_sums(size):
     assert (total.n, total.weight) == (whole.n, pytest.approx(whole.weight))
 
 
+def test_sums_are_added_in_the_memory_of_the_first(rng):
+    X, y = rng.standard_normal((80, 2)), rng.standard_normal((80, 1))
+    work = Summing(features(X[:10], 1.0), np.zeros(1))
+    first, second = work(X[:50], y[:50], None), work(X[50:], y[50:], None)
+    known, G = first + second, first.G
+    first += second
+    assert first.G is G
+    np.testing.assert_array_equal(first.G, known.G)
+    assert first.n == 80
+
+
+def test_work_that_has_been_done_can_be_sent_on(rng):
+    """A worker that has begun may be asked for the work by another one."""
+    X, y = rng.standard_normal((80, 2)), rng.standard_normal((80, 1))
+    work = Summing(features(X[:10], 1.0), np.zeros(1))
+    known = work(X, y, None)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(work))(X, y, None).G, known.G)
+
+
 def test_whitening_late_or_early_gives_the_same_sums(rng):
     X, y = rng.standard_normal((500, 3)), rng.standard_normal((500, 1))
     early = features(X[:30], 0.5)

@@ -6,13 +6,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from jacridge import JacobianKernelRidge, parquet
-from jacridge.parquet import ParquetFiles
+from jacridge import JacobianKernelRidge, _fitting, _survey, parquet
+from jacridge.parquet import ParquetFiles, ParquetRows
 
 
 @pytest.fixture
 def parts(rng, tmp_path, monkeypatch):
-    """Three files of unlike length, one empty, read 50 rows at a time; and all rows in one."""
+    """Files of unlike length, one of them empty, read 50 rows at a time; and all rows in one."""
     monkeypatch.setattr(parquet, "READ_ROWS", 50)
     frame = pl.DataFrame(rng.standard_normal((300, 3)), schema=["a", "b", "noise"])
     frame = frame.with_columns(y=pl.col("a").sin() + pl.col("b"), z=pl.col("b") ** 2)
@@ -38,6 +38,33 @@ def test_files_give_the_model_of_their_rows(bandwidth, parts):
     np.testing.assert_allclose(ours.predict(files), known.predict(X), rtol=1e-8)
     np.testing.assert_allclose(ours.loo_residuals_, known.loo_residuals_, rtol=1e-6, atol=1e-9)
     assert list(ours.feature_names_in_) == ["a", "b"]
+
+
+@pytest.mark.parametrize("bandwidth", ["jacobian", "scale", 1.0])
+def test_a_fit_reads_each_row_twice(bandwidth, parts, monkeypatch):
+    """Once for the geometry and the samples, of which there are several, once for the sums."""
+    monkeypatch.setattr(_fitting, "SAMPLE", 100)
+    monkeypatch.setattr(_survey, "OUTERMOST", 4)  # of blocks so small a larger share is needed
+    seen, read = [], ParquetRows._read
+
+    def counted(self, *piece):
+        seen.append(piece)
+        return read(self, *piece)
+
+    monkeypatch.setattr(ParquetRows, "_read", counted)
+    ridge(bandwidth=bandwidth, n_landmarks=20).fit(ParquetFiles(parts[0], ["a", "b"]), "y")
+    assert sorted(seen) == sorted(2 * list(dict.fromkeys(seen)))
+    assert sum(stop - start for _, start, stop in seen) == 2 * 300
+
+
+def test_rows_are_taken_in_the_order_asked_for(parts, rng):
+    source, frame = parts
+    rows, i = ParquetFiles(source, ["a", "b"]).rows("y", "weight"), rng.permutation(300)[:99]
+    _, looked = rows.look(lambda X, y, w: None, i)
+    for X, y, w in (rows.take(i), looked):
+        np.testing.assert_array_equal(X, frame.select("a", "b").to_numpy()[i])
+        np.testing.assert_array_equal(y[:, 0], frame["y"].to_numpy()[i])
+        np.testing.assert_array_equal(w, frame["weight"].to_numpy()[i])
 
 
 def test_several_targets_and_weights_are_columns(parts):

@@ -36,7 +36,6 @@ def test_an_error_in_a_block_is_the_caller_s(rows):
 def test_one_target_is_one_column(rows):
     some = OneTarget(rows, 1)
     np.testing.assert_array_equal(np.vstack(list(some.each(lambda X, y, w: y))), rows.y[:, [1]])
-    assert some.take(np.arange(3))[1].shape == (3, 1)
 
 
 def test_a_memory_map_is_never_read_whole(rng, tmp_path):

@@ -9,11 +9,14 @@ from scipy.spatial.distance import pdist
 from jacridge import _streams, _survey
 from jacridge._streams import ArrayRows
 from jacridge._survey import (
+    Surveying,
+    drawn,
+    first_look,
     sampled,
     stream_diameter,
     stream_spacing,
     stream_variance,
-    survey,
+    surveyed,
 )
 from naive import neighbour_spacing
 
@@ -25,16 +28,19 @@ def small_blocks(X, y=None, w=None):
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch):
     monkeypatch.setattr(_streams, "TASK_ROWS", 37)
-    monkeypatch.setattr(_survey, "OUTERMOST", 4)
+    monkeypatch.setattr(_survey, "OUTERMOST", 9)
+
+
+def seen(rows):
+    return surveyed(rows.each(Surveying("euclidean")))
 
 
 def test_a_survey_has_the_weighted_means(rng):
     X, y, w = rng.standard_normal((90, 3)), rng.standard_normal((90, 2)), rng.integers(0, 3, 90)
-    found = small_blocks(X, y, w.astype(float)).total(survey)
+    found = seen(small_blocks(X, y, w.astype(float))).whole
     np.testing.assert_allclose(found.centre, np.average(X, axis=0, weights=w))
     np.testing.assert_allclose(found.mean, np.average(y, axis=0, weights=w))
-    np.testing.assert_array_equal(found.low, X[w > 0].min(axis=0))
-    np.testing.assert_array_equal(found.high, X[w > 0].max(axis=0))
+    np.testing.assert_allclose(found.squares / w.sum(), np.cov(X.T, aweights=w, ddof=0).diagonal())
     assert (found.n, found.weight) == ((w > 0).sum(), w.sum())
 
 
@@ -42,35 +48,57 @@ def test_a_survey_has_the_weighted_means(rng):
 def test_the_mean_of_a_constant_is_that_constant(n, c, weighted):
     rng = np.random.default_rng(n)
     w = rng.uniform(0, 2, n) if weighted else None
-    found = small_blocks(rng.standard_normal((n, 2)), np.full((n, 1), c), w).total(survey)
-    assert found.mean[0] == c
+    rows = small_blocks(rng.standard_normal((n, 2)), np.full((n, 1), c), w)
+    assert seen(rows).whole.mean[0] == c
 
 
-@given(st.integers(2, 120), st.integers(1, 6), st.integers(0, 10**6), st.sampled_from([0, 1, 50]))
-def test_the_diameter_of_a_stream_is_the_largest_distance(n, p, seed, far):
-    """Normal points, points on a sphere (where nothing can be left out), one far outlier."""
+@given(
+    st.integers(2, 120),
+    st.integers(1, 6),
+    st.integers(0, 10**6),
+    st.sampled_from([0, 1, 50]),
+    st.booleans(),
+)
+def test_the_diameter_of_a_stream_is_the_largest_distance(n, p, seed, far, in_order):
+    """Normal points, points on a sphere (where nothing can be left out), one far outlier.
+
+    Rows that are sorted have blocks whose centres lie far apart.
+    """
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, p))
     if far == 1:
         X /= np.linalg.norm(X, axis=1)[:, None]
     else:
         X[0] *= 1 + far
-    centre = X[: 1 + n // 2].mean(axis=0)
-    assert stream_diameter(small_blocks(X), centre, "euclidean") == pytest.approx(
-        pdist(X).max(), rel=1e-12
+    rows = small_blocks(X[np.argsort(X[:, 0])] if in_order else X)
+    found = stream_diameter(rows, seen(rows), "euclidean")
+    assert found == pytest.approx(pdist(X).max(), rel=1e-12)
+
+
+def test_the_diameter_of_most_rows_takes_no_other_pass(rng, monkeypatch):
+    """In two dimensions few rows lie far out, and those are kept."""
+    monkeypatch.undo()  # blocks as large as they are
+    X = rng.standard_normal((40_000, 2))
+    rows = small_blocks(X)
+    found = seen(rows)
+    monkeypatch.setattr(ArrayRows, "each", None)
+    assert stream_diameter(rows, found, "euclidean") == pytest.approx(
+        pdist(X[np.linalg.norm(X, axis=1) > 3]).max(), rel=1e-12
     )
 
 
 def test_rows_of_weight_zero_are_no_ends_of_the_diameter(rng):
     X, w = rng.standard_normal((90, 2)), np.ones(90)
     X[7], w[7] = 1e3, 0
-    found = stream_diameter(small_blocks(X, w=w), np.zeros(2), "euclidean")
+    rows = small_blocks(X, w=w)
+    found = stream_diameter(rows, seen(rows), "euclidean")
     assert found == pytest.approx(pdist(X[w > 0]).max(), rel=1e-12)
 
 
 def test_the_variance_of_a_stream_is_that_of_all_entries(rng):
     X = rng.standard_normal((100, 3)) * [1, 2, 3] + [0, 5, 0]
-    assert stream_variance(small_blocks(X), "euclidean") == pytest.approx(X.var())
+    rows = small_blocks(X)
+    assert stream_variance(rows, seen(rows).whole, "euclidean") == pytest.approx(X.var())
 
 
 def test_the_spacing_of_a_stream_is_the_median_neighbour_distance(rng):
@@ -100,3 +128,11 @@ def test_too_few_rows_of_positive_weight_in_a_sample_are_an_error(rng):
     rows = ArrayRows(rng.uniform(size=(2000, 2)), np.ones((2000, 1)), np.eye(1, 2000)[0])
     with pytest.raises(ValueError, match=r"`sample_weight` must be positive for more rows"):
         sampled(rows, 50, rng)
+
+
+def test_the_first_look_gives_the_rows_of_each_draw(rng):
+    rows, draws = small_blocks(np.arange(90.0)[:, None]), [rng.permutation(90)[:k] for k in (5, 70)]
+    _, blocks = first_look(rows, draws, "euclidean", rng)
+    for draw, (X, _, _) in zip(draws, blocks, strict=True):
+        np.testing.assert_array_equal(X[:, 0], draw)
+    np.testing.assert_array_equal(drawn(5, 9, rng), np.arange(5))

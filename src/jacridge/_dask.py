@@ -14,7 +14,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import reduce
 from itertools import count
-from operator import add
+from operator import iadd
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,8 @@ from ._landmarks import DEFAULT, distinct_rows, evenly_among
 from ._nystrom import Nystrom, trial_spectra
 from ._problem import Problem
 from ._progress import is_heard, tell
-from ._streams import Block, Indices, T, Work, rows_for
-from ._survey import SAMPLE, SampledProblem, centred, sampled, survey
+from ._streams import Block, Indices, T, Work, parted, rejoined, rows_for, rows_of
+from ._survey import SAMPLE, SampledProblem, centred, drawn, first_look
 
 # Sums that one task adds up; blocks whose results are waited for at a time.
 FAN_IN = 8
@@ -40,9 +40,9 @@ def is_dask(X: Any) -> bool:
 
 @dataclass(frozen=True)
 class DaskRows:
-    """Rows of Dask arrays: one task for each block that is not empty, and where it starts."""
+    """Rows of Dask arrays: what `_checked` takes for each block with rows, and where it starts."""
 
-    blocks: Sequence[Any]
+    blocks: Sequence[tuple[Any, ...]]
     starts: Indices
     n: int
 
@@ -60,26 +60,36 @@ class DaskRows:
         while len(parts) > 1:
             groups = range(0, len(parts), FAN_IN)
             parts = [delayed(_added)(parts[first : first + FAN_IN]) for first in groups]
-        tell(0, self.n, rows_for(work))
-        with _blocks_told(len(self.blocks), rows_for(work)):
-            found = _computed(parts)[0]
-        tell(self.n, self.n, rows_for(work))
-        return found
+        return self._passed(parts, work)[0]
 
     def take(self, indices: Indices) -> Block:
         """The rows with these indices."""
-        order = np.argsort(indices, kind="stable")
-        asked = np.split(indices[order], np.searchsorted(indices[order], self.starts[1:]))
-        delayed, places = _delayed(), zip(self.blocks, self.starts, asked, strict=True)
-        tasks = [delayed(_taken)(block, i - start) for block, start, i in places if len(i)]
-        X, y, w = zip(*_computed(tasks), strict=True)
-        back = np.argsort(order)
-        some = None if w[0] is None else np.concatenate(w)[back]
-        return np.vstack(X)[back], np.vstack(y)[back], some
+        tasks, order = self._taking(indices)
+        return rejoined(_computed(tasks), order)
+
+    def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]:
+        """Results for all blocks, and the rows with these indices, each block made once."""
+        tasks, order = self._taking(indices)
+        found = self._passed([*self._tasks(work), *tasks], work)
+        return list(found[: len(self.blocks)]), rejoined(found[len(self.blocks) :], order)
+
+    def _passed(self, tasks: Sequence[Any], work: Work[Any]) -> Any:
+        """Results of tasks that go through all blocks once."""
+        tell(0, self.n, rows_for(work))
+        with _blocks_told(len(self.blocks), rows_for(work)):
+            found = _computed(tasks)
+        tell(self.n, self.n, rows_for(work))
+        return found
 
     def _tasks(self, work: Work[T]) -> list[Any]:
         shared = _shared(work)
-        return [_delayed()(_applied)(shared, block) for block in self.blocks]
+        return [_delayed()(_applied)(shared, *block) for block in self.blocks]
+
+    def _taking(self, indices: Indices) -> tuple[list[Any], Indices]:
+        """Tasks that take rows out of the blocks that have some, and how to order the rows."""
+        places, order = parted(indices, self.starts)
+        asked = [(i, block) for i, block in zip(places, self.blocks, strict=True) if len(i)]
+        return [_delayed()(_taken)(i, *block) for i, block in asked], order
 
 
 def _blocks_told(total: int, what: str) -> Any:
@@ -110,8 +120,7 @@ def dask_rows(X: Any, y: Any, w: Any, metric: str) -> DaskRows:
         X_block, y_block, w_block = (next(column, None) for column in columns)
         shape = rows, X.shape[1], 0 if y is None else 1 if y.ndim == 1 else y.shape[1]
         if rows:
-            block = _delayed()(_checked)(X_block, y_block, w_block, start, shape, metric)
-            blocks.append(block)
+            blocks.append((X_block, y_block, w_block, start, shape, metric))
             starts.append(start)
         start += rows
     return DaskRows(blocks, np.array(starts), start)
@@ -120,15 +129,15 @@ def dask_rows(X: Any, y: Any, w: Any, metric: str) -> DaskRows:
 def dask_problem(X: Any, y: Any, metric: str, rng: np.random.Generator, **options: Any) -> Problem:
     """The problem of all rows: its X and y are a sample of them, all of them if they are few."""
     rows = dask_rows(X, y, None, metric)
-    whole = rows.total(survey)
-    sample = sampled(rows, SAMPLE, rng)
+    seen, [sample] = first_look(rows, [drawn(rows.n, SAMPLE, rng)], metric, rng)
+    mean = seen.whole.mean
     spectra = trials = None
     if rows.n > SAMPLE and y is not None:
         Z = distinct_rows(sample[0], DEFAULT, rng)
-        nystrom = Nystrom(rows, whole.mean, True, sample, metric, lambda sigma: Z)
+        nystrom = Nystrom(rows, mean, True, sample, metric, lambda sigma: Z)
         spectra = nystrom.spectrum
         trials = trial_spectra(nystrom, sample, evenly_among(Z), len(Z), rng)
-    X, targets, w = centred(sample, whole.mean, by_itself=True)
+    X, targets, w = centred(sample, mean, by_itself=True)
     return SampledProblem(
         X=X,
         y=None if y is None else targets,
@@ -140,6 +149,7 @@ def dask_problem(X: Any, y: Any, metric: str, rng: np.random.Generator, **option
         rows=rows,
         n_rows=rows.n,
         weight=float(rows.n),
+        seen=seen,
         **options,
     )
 
@@ -292,18 +302,19 @@ def _weights(w: Any, X: Array) -> Array:
     return np.zeros(len(X)) if not np.any(w) and len(w) == len(X) else check_weights(w, X)
 
 
-def _applied(work: Work[T], block: Block) -> T:
+def _applied(work: Work[T], *block: Any) -> T:
     with one_blas_thread():  # on the worker, in each of its threads
-        return work(*block)
+        return work(*_checked(*block))
 
 
 def _added(parts: Sequence[Any]) -> Any:
-    return reduce(add, parts)
+    """Their sum; the parts, which are Dask's, stay as they are."""
+    first, *rest = parts
+    return reduce(iadd, rest[1:], first + rest[0]) if rest else first
 
 
-def _taken(block: Block, i: Indices) -> Block:
-    X, y, w = block
-    return X[i], y[i], None if w is None else w[i]
+def _taken(places: Indices, *block: Any) -> Block:
+    return rows_of(_checked(*block), places)
 
 
 def _made(X: Array, work: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:

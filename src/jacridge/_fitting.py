@@ -26,7 +26,7 @@ from ._problem import Problem, mean_of
 from ._selectors import check_alpha, find
 from ._solvers import solve_each, solve_exact
 from ._streams import ArrayRows
-from ._survey import SAMPLE, SampledProblem, centred, sampled, survey
+from ._survey import SAMPLE, SampledProblem, centred, drawn, first_look
 
 SOLVERS = ("auto", "exact", "nystrom", "pcg")
 
@@ -161,13 +161,11 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _fit_rows(self, rows, one_target):
         """Fit by passes over rows that come in blocks."""
-        whole, rng = rows.total(survey), np.random.default_rng(self.random_state)
-        if whole.weight == 0:
-            raise ValueError("`sample_weight` must not be all zero, got zeros only.")
-        mean = whole.mean if self.fit_intercept else np.zeros(len(whole.mean))
+        rng = np.random.default_rng(self.random_state)
+        seen, nystrom, trials = self._landmarks(rows, rng)
+        mean = nystrom.mean
         if self.solver_ == "pcg":
             self._check_pcg(len(mean))
-        nystrom, trials = self._landmarks(rows, mean, rng)
         X, y, w = centred(nystrom.sample, mean, by_itself=self.fit_intercept)
         problem = SampledProblem(
             X=X,
@@ -179,8 +177,9 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
             spectra=nystrom.spectrum,
             trials=None if self.solver_ == "pcg" else trials,
             rows=rows,
-            n_rows=whole.n,
-            weight=whole.weight,
+            n_rows=seen.whole.n,
+            weight=seen.whole.weight,
+            seen=seen,
         )
         found = find(self.bandwidth, problem)
         lams = np.atleast_1d(found.lam)
@@ -197,15 +196,18 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.intercept_ = mean[0] if one_target else mean
         return self
 
-    def _landmarks(self, rows, mean, rng):
-        """The Nystrom system of all rows, and spectra of a smaller one to try bandwidths on."""
-        sample = sampled(rows, SAMPLE, rng)
+    def _landmarks(self, rows, rng):
+        """The survey of all rows, their Nystrom system, and spectra of a smaller one for trials."""
+        draws = [drawn(rows.n, SAMPLE, rng)]
         among, m = self._chooser(rows.n, rng.integers(1 << 32))
-        given = not isinstance(self.landmarks, str)
-        candidates = sample if given else sampled(rows, CANDIDATES * m, rng)
+        if isinstance(self.landmarks, str):
+            draws.append(drawn(rows.n, CANDIDATES * m, rng))
+        seen, blocks = first_look(rows, draws, self.metric, rng)
+        sample, candidates = blocks[0], blocks[-1]  # the same where landmarks are given
+        mean = seen.whole.mean if self.fit_intercept else np.zeros(len(seen.whole.mean))
         choose = among(candidates[0], m)
         nystrom = Nystrom(rows, mean, bool(self.fit_intercept), sample, self.metric, choose)
-        return nystrom, trial_spectra(nystrom, candidates, among, m, rng)
+        return seen, nystrom, trial_spectra(nystrom, candidates, among, m, rng)
 
     def _fit_files(self, files, y, weight):
         """Fit to columns of Parquet files, which need not fit in memory."""

@@ -12,7 +12,7 @@ from ._checks import Array
 from ._distances import row_blocks
 from ._landmarks import EPS, Features
 from ._solvers import System
-from ._streams import Block, OneTarget, Rows
+from ._streams import Block, Blocks, OneTarget
 from ._sums import Sums, block_rows, spread
 
 # Rows whose leave-one-out models make an interval, if there are more.
@@ -30,7 +30,7 @@ class NystromModel:
     mean: Array
     centred: bool
     sample: Block
-    rows: Rows | None = None
+    rows: Blocks | None = None
 
     def of_target(self, t: int) -> NystromModel:
         """The model of one target alone."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
-from operator import add
+from operator import iadd
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -28,14 +28,24 @@ Work = Callable[[Array, Array, Array | None], T]
 TASK_ROWS = 8192
 
 
-class Rows(Protocol):
-    """Training rows, wherever they are. A pass calls `work` on blocks that cover them in order."""
+class Blocks(Protocol):
+    """Rows that come in blocks. A pass calls `work` on blocks that cover them in order."""
+
+    def each(self, work: Work[T]) -> Iterator[T]: ...
+
+
+class Rows(Blocks, Protocol):
+    """Training rows, wherever they are.
+
+    `each` gives the results of a pass, `total` their sum, `take` the rows with some indices, and
+    `look` both results and rows from one pass.
+    """
 
     @property
     def n(self) -> int: ...
-    def each(self, work: Work[T]) -> Iterator[T]: ...
     def total(self, work: Work[Any]) -> Any: ...
     def take(self, indices: Indices) -> Block: ...
+    def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]: ...
 
 
 @dataclass(frozen=True)
@@ -68,38 +78,51 @@ class ArrayRows:
 
     def total(self, work: Work[Any]) -> Any:
         """Sum of the results for all blocks."""
-        return reduce(add, self.each(work))
+        return reduce(iadd, self.each(work))
 
     def take(self, indices: Indices) -> Block:
         """The rows with these indices."""
         w = None if self.w is None else self.w[indices]
         return np.asarray(self.X[indices]), np.asarray(self.y[indices]), w
 
+    def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]:
+        """Results for all blocks, and the rows with these indices."""
+        return list(self.each(work)), self.take(indices)
+
 
 @dataclass(frozen=True)
 class OneTarget:
     """Rows of which only one target is looked at."""
 
-    rows: Rows
+    rows: Blocks
     t: int
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return self.rows.n
 
     def each(self, work: Work[T]) -> Iterator[T]:
         """Results for all blocks, in order."""
         return self.rows.each(lambda X, y, w: work(X, y[:, [self.t]], w))
 
-    def total(self, work: Work[Any]) -> Any:
-        """Sum of the results for all blocks."""
-        return self.rows.total(lambda X, y, w: work(X, y[:, [self.t]], w))
 
-    def take(self, indices: Indices) -> Block:
-        """The rows with these indices."""
-        X, y, w = self.rows.take(indices)
-        return X, y[:, [self.t]], w
+def parted(indices: Indices, starts: Indices) -> tuple[list[Indices], Indices]:
+    """Places of rows in the blocks that start there, and the order that brings them back.
+
+    Rows taken block by block, in those places, are the rows asked for once they are so ordered.
+    """
+    order = np.argsort(indices, kind="stable")
+    found = np.split(indices[order], np.searchsorted(indices[order], starts[1:]))
+    return [i - start for i, start in zip(found, starts, strict=True)], np.argsort(order)
+
+
+def rows_of(block: Block, places: Indices) -> Block:
+    """Some rows of a block."""
+    X, y, w = block
+    return X[places], y[places], None if w is None else w[places]
+
+
+def rejoined(parts: Iterable[Block], order: Indices) -> Block:
+    """Rows of several blocks in one, in this order."""
+    X, y, w = zip(*parts, strict=True)
+    weights = None if w[0] is None else np.concatenate(w)[order]
+    return np.vstack(X)[order], np.vstack(y)[order], weights
 
 
 def rows_for(work: Any) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar
+from functools import cached_property
+from operator import add, iadd
+from threading import local
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
@@ -29,8 +32,14 @@ class Sums:
     log_weight: float
 
     def __add__(self, other: Sums) -> Sums:
-        names = [field.name for field in fields(self)]
-        return Sums(*(getattr(self, name) + getattr(other, name) for name in names))
+        return Sums(*map(add, self._parts(), other._parts()))
+
+    def __iadd__(self, other: Sums) -> Sums:
+        """The same, in the memory of the first."""
+        return Sums(*map(iadd, self._parts(), other._parts()))
+
+    def _parts(self) -> list[Any]:
+        return [getattr(self, field.name) for field in fields(self)]
 
 
 @dataclass(frozen=True)
@@ -44,10 +53,9 @@ class Summing:
     def __call__(self, X: Array, y: Array, w: Array | None) -> Sums:
         m, k = len(self.phi.Z), y.shape[1]
         G, B, yy = np.zeros((m, m)), np.zeros((m, k + 1)), np.zeros(k)
-        # Blocks share their memory: an array of this size is fetched from the system and cleared.
-        KK, out = np.empty((m, m)), np.empty((min(len(X), block_rows(m)), m))
+        room, KK = self._rooms(min(len(X), block_rows(m)))
         for rows in row_blocks(len(X), block_rows(m)):
-            K = self.phi.kernel(X[rows], out)
+            K = self.phi.kernel(X[rows], room)
             K = K if self.phi.late else self.phi.whiten(K)
             T = np.column_stack([y[rows] - self.mean, np.ones(len(K))])
             if w is not None:
@@ -62,6 +70,26 @@ class Summing:
         some = w[w > 0]
         n = float(np.maximum(some, 1.0).sum())  # a row of weight two is two rows
         return Sums(G, B, yy, n, float(some.sum()), float(np.log(some).sum()))
+
+    def _rooms(self, rows: int) -> tuple[Array, Array]:
+        """Memory for a block of so many rows and for its product, the same in all of a thread.
+
+        Arrays of this size are fetched from the system and cleared, which takes time.
+        """
+        mine, m = self._of_threads.__dict__, len(self.phi.Z)
+        if len(mine.get("room", ())) < rows:
+            mine["room"] = np.empty((rows, m))
+        if "KK" not in mine:
+            mine["KK"] = np.empty((m, m))
+        return mine["room"], mine["KK"]
+
+    @cached_property
+    def _of_threads(self) -> local:
+        return local()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What workers get of each other: not the memory that belongs to threads."""
+        return {"phi": self.phi, "mean": self.mean}
 
 
 def block_rows(m: int) -> int:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
-from operator import add
+from operator import iadd
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,15 @@ import numpy as np
 from ._checks import Array, check_metric_rows, check_range, require
 from ._distances import one_blas_thread, processors, row_blocks
 from ._progress import tell
-from ._streams import Block, Indices, T, Work, in_order, rows_for
+from ._streams import Block, Indices, T, Work, in_order, parted, rejoined, rows_for, rows_of
 
 __all__ = ["ParquetFiles"]
 
 # Rows that are read at a time.
 READ_ROWS = 1 << 16
+
+# A file, and its rows from one to before another.
+Piece = tuple[str, int, int]
 
 
 @dataclass(frozen=True)
@@ -104,51 +107,55 @@ class ParquetRows:
 
     def each(self, work: Work[T]) -> Iterator[T]:
         """Results for all blocks, in order; few of them wait at any time."""
-        pieces = [
-            (path, rows)
-            for path, size in zip(self.paths, self.sizes, strict=True)
-            for rows in row_blocks(size, READ_ROWS)
-        ]
-        done = np.cumsum([rows.stop - rows.start for _, rows in pieces])
-        with one_blas_thread(), ThreadPoolExecutor(processors()) as pool:
-            results = in_order(pool, lambda piece: work(*self._read(*piece)), pieces)
-            for count, found in zip(done, results, strict=True):
-                tell(int(count), self.n, rows_for(work))
-                yield found
+        return self._each(lambda piece: work(*self._read(*piece)), self._pieces(), rows_for(work))
 
     def total(self, work: Work[Any]) -> Any:
         """Sum of the results for all blocks."""
-        return reduce(add, self.each(work))
+        return reduce(iadd, self.each(work))
 
     def take(self, indices: Indices) -> Block:
-        """The rows with these indices."""
-        ends = np.cumsum(self.sizes)
-        part = np.searchsorted(ends, indices, side="right")
-        X = np.empty((len(indices), len(self.features)))
-        y = np.empty((len(indices), len(self.targets)))
-        w = np.empty(len(indices)) if self.weight else None
-        for i in np.unique(part):
-            for rows in row_blocks(self.sizes[i], READ_ROWS):
-                place = indices - (ends[i] - self.sizes[i])
-                here = (part == i) & (place >= rows.start) & (place < rows.stop)
-                if here.any():
-                    X_all, y_all, w_all = self._read(self.paths[i], rows)
-                    X[here], y[here] = (
-                        X_all[place[here] - rows.start],
-                        y_all[place[here] - rows.start],
-                    )
-                    if w is not None and w_all is not None:
-                        w[here] = w_all[place[here] - rows.start]
-        return X, y, w
+        """The rows with these indices; blocks without any are not read."""
+        pieces = self._pieces()
+        places, order = parted(indices, _starts(pieces))
+        asked = [(piece, i) for piece, i in zip(pieces, places, strict=True) if len(i)]
+        return rejoined((rows_of(self._read(*piece), i) for piece, i in asked), order)
 
-    def _read(self, path: str, rows: slice) -> Block:
+    def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]:
+        """Results for all blocks, and the rows with these indices, each block read once."""
+        pieces = self._pieces()
+        places, order = parted(indices, _starts(pieces))
+        here = dict(zip(pieces, places, strict=True))
+
+        def seen(piece: Piece) -> tuple[T, Block]:
+            block = self._read(*piece)
+            return work(*block), rows_of(block, here[piece])
+
+        found, rows = zip(*self._each(seen, pieces, rows_for(work)), strict=True)
+        return list(found), rejoined(rows, order)
+
+    def _pieces(self) -> list[Piece]:
+        """What is read at a time."""
+        sizes = zip(self.paths, self.sizes, strict=True)
+        return [
+            (path, rows.start, rows.stop)
+            for path, size in sizes
+            for rows in row_blocks(size, READ_ROWS)
+        ]
+
+    def _each(self, part: Callable[[Piece], T], pieces: list[Piece], what: str) -> Iterator[T]:
+        done = np.cumsum([stop - start for _, start, stop in pieces])
+        with one_blas_thread(), ThreadPoolExecutor(processors()) as pool:
+            for count, found in zip(done, in_order(pool, part, pieces), strict=True):
+                tell(int(count), self.n, what)
+                yield found
+
+    def _read(self, path: str, start: int, stop: int) -> Block:
         """Some rows of a file, or an error that names the file."""
         pl = require("polars", extra="cli")
         names = [*self.features, *self.targets, *([self.weight] if self.weight else [])]
-        length = rows.stop - rows.start
+        length = stop - start
         try:
-            frame = pl.scan_parquet(path, glob=False).select(names).slice(rows.start, length)
-            frame = frame.collect()
+            frame = pl.scan_parquet(path, glob=False).select(names).slice(start, length).collect()
         except (OSError, pl.exceptions.PolarsError) as error:
             raise OSError(
                 f"`{path}` was there when the fit began and cannot be read any more. "
@@ -164,6 +171,11 @@ class ParquetRows:
                 f"`{self.weight}` must hold weights >= 0, got {table[:, -1].min():g} in `{path}`."
             )
         return table[:, :p], table[:, p : p + k], table[:, -1] if self.weight else None
+
+
+def _starts(pieces: list[Piece]) -> Indices:
+    """The first row of each piece, counted through all files."""
+    return np.cumsum([0, *(stop - start for _, start, stop in pieces[:-1])])
 
 
 def _columns(path: str) -> list[str]:
