@@ -6,6 +6,7 @@ import pytest
 from jacridge._landmarks import (
     LANDMARKS,
     Features,
+    chooser,
     features,
     landmark_number,
     low_rank,
@@ -132,3 +133,20 @@ def test_a_row_far_from_all_others_leaves_their_kernel_as_it_is(rng, far, among)
     phi = features(Z, 0.3)
     expected = dense(X, phi.Z, 0.3)
     np.testing.assert_allclose(phi.kernel(X), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize(("kind", "times"), [("uniform", 1), ("kmeans", 1), ("rpcholesky", 2)])
+def test_landmarks_that_do_not_follow_the_bandwidth_are_chosen_once(kind, times, rng, monkeypatch):
+    X, seen, known = rng.standard_normal((60, 2)), [], LANDMARKS[kind]
+
+    def counted(*args):
+        seen.append(args)
+        return known(*args)
+
+    monkeypatch.setitem(LANDMARKS, kind, counted)
+    choose = chooser(kind, X, 9, "euclidean", 0)
+    assert not seen
+    for sigma in (0.5, 2.0):
+        direct = known(X, 9, sigma, "euclidean", np.random.default_rng(0))
+        np.testing.assert_array_equal(choose(sigma), direct)
+    assert len(seen) == times

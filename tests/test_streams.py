@@ -22,6 +22,37 @@ def test_a_total_is_the_sum_over_all_rows(rows):
     np.testing.assert_allclose(rows.total(lambda X, y, w: w @ y), rows.w @ rows.y)
 
 
+def test_a_total_takes_no_more_sums_than_blocks_under_way(rows, monkeypatch):
+    """Work that can adds each block to one of them, in turns."""
+    monkeypatch.setattr(_streams, "processors", lambda: 3)
+
+    class Work:
+        made = 0
+
+        def __call__(self, X, y, w):
+            self.made += 1
+            return w @ y
+
+        def onto(self, total, X, y, w):
+            total += w @ y
+            return total
+
+    work = Work()
+    np.testing.assert_allclose(rows.total(work), rows.w @ rows.y)
+    assert work.made == 4
+
+
+@pytest.mark.parametrize("n", [1, 1000, 8193, 125_000])
+def test_tasks_are_of_one_size_and_as_many_for_each_processor(n, monkeypatch):
+    monkeypatch.setattr(_streams, "processors", lambda: 2)
+    sizes = [
+        len(part) for part in ArrayRows(np.zeros((n, 1)), np.zeros((n, 1))).each(lambda X, *_: X)
+    ]
+    assert len(sizes) == 1 or len(sizes) % 2 == 0
+    assert max(sizes) <= _streams.TASK_ROWS
+    assert max(sizes) - min(sizes) < len(sizes)
+
+
 def test_rows_are_taken_in_the_order_asked_for(rows):
     X, _, w = rows.take(np.array([5, 99, 0]))
     np.testing.assert_array_equal(X, rows.X[[5, 99, 0]])

@@ -19,7 +19,7 @@ from ._checks import (
 )
 from ._dask import dask_rows
 from ._distances import METRICS, blas_for
-from ._landmarks import CANDIDATES, LANDMARKS, evenly_among, landmark_number
+from ._landmarks import CANDIDATES, LANDMARKS, chooser, evenly_among, landmark_number
 from ._nystrom import Nystrom, trial_spectra
 from ._pcg import solve_pcg
 from ._problem import Problem, mean_of
@@ -227,10 +227,10 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
             Z = check_rows(self.landmarks, self.metric)
             check_columns("landmarks", Z, self.n_features_in_)
             return evenly_among(Z), len(Z)
-        kind = LANDMARKS[check_choice("landmarks", self.landmarks, LANDMARKS)]
+        kind = check_choice("landmarks", self.landmarks, LANDMARKS)
 
         def among(X, m):
-            return lambda sigma: kind(X, m, sigma, self.metric, np.random.default_rng(seed))
+            return chooser(kind, X, m, self.metric, seed)
 
         # What pcg is given is for its preconditioner, not for the model that it solves.
         return among, landmark_number(None if self.solver_ == "pcg" else self.n_landmarks, n)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -85,6 +84,18 @@ LANDMARKS: dict[str, Callable[[Array, int, float, str, np.random.Generator], Arr
     "kmeans": k_means,
     "rpcholesky": pivots,
 }
+
+
+def chooser(kind: str, X: Array, m: int, metric: str, seed: int) -> Callable[[float], Array]:
+    """Function of the bandwidth that returns landmarks, made once where they do not follow it."""
+
+    def choose(sigma: float) -> Array:
+        return LANDMARKS[kind](X, m, sigma, metric, np.random.default_rng(seed))
+
+    if kind == "rpcholesky":
+        return choose
+    once = cache(lambda: choose(1.0))
+    return lambda sigma: once()
 
 
 def evenly_among(Z: Array) -> Callable[[Array, int], Callable[[float], Array]]:
@@ -216,9 +227,11 @@ def features(Z: Array, sigma: float, metric: str = "euclidean") -> Features:
     """Features of landmarks, without those that depend on the others."""
     K = kernel_block(Z, Z, sigma, metric)
     with blas_threads(len(Z)):
-        L, pivot, rank, _ = lapack.dpstrf(K, lower=1, tol=PIVOT, overwrite_a=1)
-    kept = pivot[:rank] - 1
-    return Features(Z[kept], np.asfortranarray(np.tril(L[:rank, :rank])), sigma, metric)
+        # K is symmetric: its transpose is in the order that LAPACK takes without a copy.
+        L, pivot, rank, _ = lapack.dpstrf(K.T, lower=1, tol=PIVOT, overwrite_a=1)
+    for j in range(1, rank):
+        L[:j, j] = 0.0
+    return Features(Z[pivot[:rank] - 1], np.asfortranarray(L[:rank, :rank]), sigma, metric)
 
 
 def whitened_late(phi: Features, X: Array) -> Features:
@@ -227,18 +240,25 @@ def whitened_late(phi: Features, X: Array) -> Features:
     Before whitening, G has the entries of K'K, each with an error of eps sqrt(G_ii G_jj). Seen
     in the metric of G itself that is eps tr(S^-1), S being G scaled to a diagonal of ones.
     """
-    K = np.vstack([phi.kernel(X), phi.kernel(phi.Z)])  # landmarks are rows, too
+    room = np.empty((max(len(X), len(phi.Z)), len(phi.Z)))
     with blas_threads(len(phi.Z)):
+        K = phi.kernel(X, room)
         G = K.T @ K
-    d = np.sqrt(np.diagonal(G))
-    with blas_for(len(G)):
+        K = phi.kernel(phi.Z, room)  # landmarks are like rows, too
+        G += K.T @ K
+        d = np.sqrt(np.diagonal(G))
+        G /= d
+        G /= d[:, None]
         try:
-            S = LastFactor(factor(G / d / d[:, None], 0.0).L)
+            S = LastFactor(factor(G, 0.0).L)
         except LinAlgError:
             return phi
         return replace(phi, late=bool(EPS * S.inverse_diagonal().sum() < LATE))
 
 
 def blas_threads(m: int) -> Any:
-    """One thread for the largest matrices: from m = 16,000 on a threaded LAPACK may crash."""
-    return one_blas_thread() if m > LAPACK_ORDER else nullcontext()
+    """Context for m x m matrices: one thread for small ones, and for the largest.
+
+    From m = 16,000 on a threaded LAPACK may crash.
+    """
+    return one_blas_thread() if m > LAPACK_ORDER else blas_for(m)

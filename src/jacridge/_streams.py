@@ -63,22 +63,26 @@ class ArrayRows:
 
     def each(self, work: Work[T]) -> Iterator[T]:
         """Results for all blocks, in order; few of them wait at any time."""
-
-        def part(rows: slice) -> T:
-            # A block of a memory map is read here; rows already in memory are not copied.
-            X, y = np.asarray(self.X[rows]), np.asarray(self.y[rows])
-            return work(X, y, None if self.w is None else self.w[rows])
-
-        # One BLAS thread in each of ours: exp has but one thread, and would make BLAS's wait.
-        with one_blas_thread(), ThreadPoolExecutor(processors()) as pool:
-            blocks = list(row_blocks(self.n, TASK_ROWS))
-            for rows, found in zip(blocks, in_order(pool, part, blocks), strict=True):
-                tell(rows.stop, self.n, rows_for(work))
-                yield found
+        return self._pass(lambda _, block: work(*block), rows_for(work))
 
     def total(self, work: Work[Any]) -> Any:
         """Sum of the results for all blocks."""
-        return reduce(iadd, self.each(work))
+        return total_of(work, lambda add: self._pass(add, rows_for(work)))
+
+    def _pass(self, part: Callable[[int, Block], T], what: str) -> Iterator[T]:
+        """What `part` makes of the number of a block and the block itself, in order."""
+
+        def found(i: int) -> T:
+            # A block of a memory map is read here; rows already in memory are not copied.
+            X, y = np.asarray(self.X[blocks[i]]), np.asarray(self.y[blocks[i]])
+            return part(i, (X, y, None if self.w is None else self.w[blocks[i]]))
+
+        blocks = list(row_blocks(self.n, _task_rows(self.n)))
+        # One BLAS thread in each of ours: exp has but one thread, and would make BLAS's wait.
+        with one_blas_thread(), ThreadPoolExecutor(processors()) as pool:
+            for rows, result in zip(blocks, in_order(pool, found, range(len(blocks))), strict=True):
+                tell(rows.stop, self.n, what)
+                yield result
 
     def take(self, indices: Indices) -> Block:
         """The rows with these indices."""
@@ -100,6 +104,40 @@ class OneTarget:
     def each(self, work: Work[T]) -> Iterator[T]:
         """Results for all blocks, in order."""
         return self.rows.each(lambda X, y, w: work(X, y[:, [self.t]], w))
+
+
+def _under_way() -> int:
+    """Blocks that are worked on or wait for it: one more than there are processors."""
+    return processors() + 1
+
+
+def _task_rows(n: int) -> int:
+    """Rows of a task: as many tasks for each processor, so that all end together."""
+    tasks = -(-n // TASK_ROWS)
+    tasks = -(-tasks // processors()) * processors() if tasks > 1 else 1
+    return max(1, -(-n // tasks))
+
+
+def total_of(work: Work[Any], run: Callable[[Callable[[int, Block], None]], Iterator[Any]]) -> Any:
+    """Sum of the results for all blocks of a pass, from as many sums as blocks may be under way.
+
+    Blocks take turns in these sums, so that what is held does not depend on who is first, nor does
+    the order in which results are added. `run` makes the pass, with a function that adds a block.
+    """
+    sums: list[Any] = [None] * _under_way()
+
+    def add(i: int, block: Block) -> None:
+        turn = i % len(sums)
+        if sums[turn] is None:
+            sums[turn] = work(*block)
+        elif hasattr(work, "onto"):
+            sums[turn] = work.onto(sums[turn], *block)
+        else:
+            sums[turn] += work(*block)
+
+    for _ in run(add):
+        pass
+    return reduce(iadd, (total for total in sums if total is not None))
 
 
 def parted(indices: Indices, starts: Indices) -> tuple[list[Indices], Indices]:
@@ -133,14 +171,11 @@ def rows_for(work: Any) -> str:
 def in_order(
     pool: ThreadPoolExecutor, part: Callable[[Any], T], blocks: Iterable[Any]
 ) -> Iterator[T]:
-    """Results in the order of the blocks, with one more under way than there are processors.
-
-    Each is as large as the sums are, so that more of them would show in the memory.
-    """
-    waiting: deque[Any] = deque()
+    """Results in the order of the blocks, of which few are under way at a time."""
+    waiting, most = deque[Any](), _under_way()
     for rows in blocks:
         waiting.append(pool.submit(part, rows))
-        if len(waiting) > processors():
+        if len(waiting) == most:
             yield waiting.popleft().result()
     while waiting:
         yield waiting.popleft().result()

@@ -52,7 +52,12 @@ class Summing:
 
     def __call__(self, X: Array, y: Array, w: Array | None) -> Sums:
         m, k = len(self.phi.Z), y.shape[1]
-        G, B, yy = np.zeros((m, m)), np.zeros((m, k + 1)), np.zeros(k)
+        nothing = Sums(np.zeros((m, m)), np.zeros((m, k + 1)), np.zeros(k), 0.0, 0.0, 0.0)
+        return self.onto(nothing, X, y, w)
+
+    def onto(self, sums: Sums, X: Array, y: Array, w: Array | None) -> Sums:
+        """The sums with those of one more block, in the same memory."""
+        m, (G, B, yy) = len(self.phi.Z), (sums.G, sums.B, sums.yy)
         room, KK = self._rooms(min(len(X), block_rows(m)))
         for rows in row_blocks(len(X), block_rows(m)):
             K = self.phi.kernel(X[rows], room)
@@ -65,11 +70,15 @@ class Summing:
             G += np.matmul(K.T, K, out=KK)
             B += K.T @ T
             yy += np.einsum("ij,ij->j", T[:, :-1], T[:, :-1])
-        if w is None:
-            return Sums(G, B, yy, float(len(X)), float(len(X)), 0.0)
-        some = w[w > 0]
-        n = float(np.maximum(some, 1.0).sum())  # a row of weight two is two rows
-        return Sums(G, B, yy, n, float(some.sum()), float(np.log(some).sum()))
+        some = np.ones(len(X)) if w is None else w[w > 0]
+        return Sums(
+            G,
+            B,
+            yy,
+            sums.n + float(np.maximum(some, 1.0).sum()),  # a row of weight two is two rows
+            sums.weight + float(some.sum()),
+            sums.log_weight + float(np.log(some).sum()),
+        )
 
     def _rooms(self, rows: int) -> tuple[Array, Array]:
         """Memory for a block of so many rows and for its product, the same in all of a thread.
@@ -102,7 +111,7 @@ def summed(rows: Rows, phi: Features, mean: Array) -> Sums:
     sums: Sums = rows.total(Summing(phi, mean))
     if not phi.late:
         return sums
-    half = dtrsm(1.0, phi.L, sums.G, lower=1)
+    half = dtrsm(1.0, phi.L, sums.G.T, lower=1)  # G is symmetric
     G = dtrsm(1.0, phi.L, half.T, lower=1)
     return replace(sums, G=G, B=dtrsm(1.0, phi.L, sums.B, lower=1))
 

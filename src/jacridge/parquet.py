@@ -6,8 +6,6 @@ import glob
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
-from operator import iadd
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,18 @@ import numpy as np
 from ._checks import Array, check_metric_rows, check_range, require
 from ._distances import one_blas_thread, processors, row_blocks
 from ._progress import tell
-from ._streams import Block, Indices, T, Work, in_order, parted, rejoined, rows_for, rows_of
+from ._streams import (
+    Block,
+    Indices,
+    T,
+    Work,
+    in_order,
+    parted,
+    rejoined,
+    rows_for,
+    rows_of,
+    total_of,
+)
 
 __all__ = ["ParquetFiles"]
 
@@ -107,11 +116,11 @@ class ParquetRows:
 
     def each(self, work: Work[T]) -> Iterator[T]:
         """Results for all blocks, in order; few of them wait at any time."""
-        return self._each(lambda piece: work(*self._read(*piece)), self._pieces(), rows_for(work))
+        return self._pass(lambda _, block: work(*block), self._pieces(), rows_for(work))
 
     def total(self, work: Work[Any]) -> Any:
         """Sum of the results for all blocks."""
-        return reduce(iadd, self.each(work))
+        return total_of(work, lambda add: self._pass(add, self._pieces(), rows_for(work)))
 
     def take(self, indices: Indices) -> Block:
         """The rows with these indices; blocks without any are not read."""
@@ -124,13 +133,11 @@ class ParquetRows:
         """Results for all blocks, and the rows with these indices, each block read once."""
         pieces = self._pieces()
         places, order = parted(indices, _starts(pieces))
-        here = dict(zip(pieces, places, strict=True))
 
-        def seen(piece: Piece) -> tuple[T, Block]:
-            block = self._read(*piece)
-            return work(*block), rows_of(block, here[piece])
+        def seen(i: int, block: Block) -> tuple[T, Block]:
+            return work(*block), rows_of(block, places[i])
 
-        found, rows = zip(*self._each(seen, pieces, rows_for(work)), strict=True)
+        found, rows = zip(*self._pass(seen, pieces, rows_for(work)), strict=True)
         return list(found), rejoined(rows, order)
 
     def _pieces(self) -> list[Piece]:
@@ -142,10 +149,12 @@ class ParquetRows:
             for rows in row_blocks(size, READ_ROWS)
         ]
 
-    def _each(self, part: Callable[[Piece], T], pieces: list[Piece], what: str) -> Iterator[T]:
+    def _pass(self, part: Callable[[int, Block], T], pieces: list[Piece], what: str) -> Iterator[T]:
+        """What `part` makes of the number of a piece and its rows, in order."""
         done = np.cumsum([stop - start for _, start, stop in pieces])
         with one_blas_thread(), ThreadPoolExecutor(processors()) as pool:
-            for count, found in zip(done, in_order(pool, part, pieces), strict=True):
+            results = in_order(pool, lambda i: part(i, self._read(*pieces[i])), range(len(pieces)))
+            for count, found in zip(done, results, strict=True):
                 tell(int(count), self.n, what)
                 yield found
 
