@@ -39,7 +39,7 @@ def test_the_estimator_takes_these_parameters():
         "metric='euclidean'",
         "solver='auto'",
         "n_landmarks=None",
-        "landmarks='uniform'",
+        "landmarks='kmeans'",
         "fit_intercept=True",
         "random_state=None",
         "verbose=0",

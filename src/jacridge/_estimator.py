@@ -40,14 +40,14 @@ class JacobianKernelRidge(Fitting):
         "precomputed": X holds distances (not a kernel), to the training rows.
     solver : {"auto", "exact", "nystrom", "pcg"}
         "exact" factors the n x n kernel matrix. "nystrom" keeps to the span of the kernels at
-        `n_landmarks` rows: rows stream in blocks, and only m x m sums are kept. "pcg" solves the
+        `n_landmarks` points: rows stream in blocks, and only m x m sums are kept. "pcg" solves the
         exact system by conjugate gradients, preconditioned by `n_landmarks` landmarks, without
         the n x n matrix in memory. "auto" is exact up to 10,000 rows, then "nystrom"; `solver_`
         says what was taken.
     n_landmarks : int, optional
         Landmarks m of the Nystrom solver, at most n_samples.
-    landmarks : {"uniform", "kmeans", "rpcholesky"} or array of shape (m, n_features)
-        How landmarks are chosen: at random, as centres of clusters, or as pivots of a randomly
+    landmarks : {"kmeans", "uniform", "rpcholesky"} or array of shape (m, n_features)
+        How landmarks are chosen: as centres of clusters, at random, or as pivots of a randomly
         pivoted Cholesky factorisation of the kernel, among 10 m rows; or the landmarks.
     fit_intercept : bool
         Whether y is centred at its mean.
@@ -84,7 +84,7 @@ class JacobianKernelRidge(Fitting):
         metric="euclidean",
         solver="auto",
         n_landmarks=None,
-        landmarks="uniform",
+        landmarks="kmeans",
         fit_intercept=True,
         random_state=None,
         verbose=0,

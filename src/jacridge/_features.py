@@ -31,7 +31,7 @@ class JacobianNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         others, are left out.
     alpha : float
         Ridge penalty that the rule of the bandwidth looks at.
-    landmarks : {"uniform", "kmeans", "rpcholesky"}
+    landmarks : {"kmeans", "uniform", "rpcholesky"}
         How landmarks are chosen, as for :class:`JacobianKernelRidge`.
     random_state : int, optional
 
@@ -60,7 +60,7 @@ class JacobianNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         n_components=100,
         *,
         alpha=1e-3,
-        landmarks="uniform",
+        landmarks="kmeans",
         random_state=None,
     ):
         self.bandwidth = bandwidth

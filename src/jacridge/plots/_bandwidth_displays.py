@@ -217,6 +217,6 @@ def _grid(given: Any, l_max: float, spacing: float, points: int, chosen: float) 
 
 def _refitted(estimator: Any, X: Array, y: Array, sigma: float, lam: float) -> Any:
     # A sample is small enough for the exact solver, whatever the model itself needed.
-    options = {"solver": "exact", "n_landmarks": None, "landmarks": "uniform"}
+    options = {"solver": "exact", "n_landmarks": None, "landmarks": "kmeans"}
     copy = clone(estimator).set_params(bandwidth=float(sigma), alpha=lam, **options)
     return copy.fit(X, y[:, 0] if y.shape[1] == 1 else y)
