@@ -8,6 +8,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from jacridge import JacobianKernelRidge, _pcg
 
+# Iterations stop at a relative residual of 1e-7, of targets that are up to about 10.
+CLOSE = 1e-5
+
 
 def smooth(rng, n=300):
     X = rng.standard_normal((n, 3))
@@ -26,6 +29,7 @@ def test_the_product_with_the_kernel_is_that_of_the_matrix(rng, monkeypatch):
     K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / (2 * 0.7**2))
     single, double = _pcg.kernels(X, 0.7, "euclidean")
     assert _pcg.symmetric_product(double, V) == pytest.approx(K @ V)
+    # 50 terms, each with the 1e-7 of a single, and that of its exponent.
     assert _pcg.symmetric_product(single, V) == pytest.approx(K @ V, rel=1e-4, abs=1e-4)
 
 
@@ -35,7 +39,7 @@ def test_a_product_that_is_too_coarse_gives_way_to_the_exact_one(rng):
     for bad in (lambda V: (A + 6 * np.eye(40)) @ V, lambda V: -A @ V):
         Z, _, residual = _pcg.refined([bad, lambda V: A @ V], lambda V: V, B)
         assert residual <= 1e-7
-        np.testing.assert_allclose(A @ Z, B, atol=1e-6)
+        assert np.linalg.norm(A @ Z - B) <= 1.01e-7 * np.linalg.norm(B)
 
 
 def test_rows_far_out_are_not_tried_in_single_precision(rng, monkeypatch):
@@ -45,7 +49,7 @@ def test_rows_far_out_are_not_tried_in_single_precision(rng, monkeypatch):
     assert len(_pcg.kernels(X, 1.0, "euclidean")) == 1
     y = np.sin(X[:, 0])
     pcg, exact = both(X, y, bandwidth=1.0)
-    assert pcg.predict(X) == pytest.approx(exact.predict(X), abs=1e-5)
+    assert pcg.predict(X) == pytest.approx(exact.predict(X), abs=CLOSE)
 
 
 @pytest.mark.parametrize(("sigma", "alpha"), [(0.5, 0.1), (3.0, 1e-5)])
@@ -53,7 +57,7 @@ def test_single_precision_ends_at_the_same_predictions(rng, monkeypatch, sigma, 
     monkeypatch.setattr(_pcg, "SINGLE_ROWS", 0)
     X, y = smooth(rng)
     pcg, exact = both(X, y, bandwidth=sigma, alpha=alpha)
-    assert pcg.predict(X) == pytest.approx(exact.predict(X), abs=1e-5)
+    assert pcg.predict(X) == pytest.approx(exact.predict(X), abs=CLOSE)
 
 
 def test_the_preconditioner_is_the_inverse_of_what_it_stands_for(rng):
@@ -66,8 +70,7 @@ def test_the_preconditioner_is_the_inverse_of_what_it_stands_for(rng):
 def test_predictions_are_those_of_the_exact_solver(rng, bandwidth):
     X, y = smooth(rng)
     pcg, exact = both(X, y, bandwidth=bandwidth)
-    # The iteration stops at a relative residual of 1e-7.
-    assert pcg.predict(X) == pytest.approx(exact.predict(X), abs=1e-5)
+    assert pcg.predict(X) == pytest.approx(exact.predict(X), abs=CLOSE)
     assert pcg.solver_ == "pcg"
 
 
@@ -86,8 +89,10 @@ def test_weights_and_several_targets_are_those_of_the_exact_solver(rng):
     exact = JacobianKernelRidge(1.0, solver="exact")
     for est in (pcg, exact):
         est.fit(X, Y, sample_weight=w)
-    assert pcg.predict(X) == pytest.approx(exact.predict(X), abs=1e-5)
-    assert pcg.jacobian(X) == pytest.approx(exact.jacobian(X), abs=1e-4)
+    assert pcg.predict(X) == pytest.approx(exact.predict(X), abs=CLOSE)
+    assert pcg.jacobian(X) == pytest.approx(
+        exact.jacobian(X), abs=10 * CLOSE
+    )  # slopes, of steps of a tenth
 
 
 def test_a_better_preconditioner_takes_fewer_iterations(rng):
@@ -148,8 +153,7 @@ def test_a_small_preconditioner_does_not_change_the_penalty_that_is_chosen(rng):
     y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(300)
     known = JacobianKernelRidge(1.5, "loo", solver="exact").fit(X, y)
     ours = JacobianKernelRidge(1.5, "loo", solver="pcg", n_landmarks=5).fit(X, y)
-    # All rows are landmarks of the search, whose features leave out pivots below 1e-10.
-    assert ours.alpha_ == pytest.approx(known.alpha_, rel=1e-5)
+    assert ours.alpha_ == known.alpha_
 
 
 @pytest.mark.parametrize(
