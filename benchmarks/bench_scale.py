@@ -117,10 +117,10 @@ def one_thread(n, m=M):
     return nystrom(n, m=m)
 
 
-def workers(n, m=M):
-    """The fit by two worker processes with one thread each, without Dask's sampling profiler.
+def workers(n, m=M, profile=True):
+    """The fit by two worker processes with one thread each, with Dask's settings as they are.
 
-    That one takes a twentieth of each processor, where its workers leave none free for it.
+    Its sampling profiler takes a twentieth of each processor, where workers leave none free for it.
     """
     import dask
     import dask.array as da
@@ -128,7 +128,7 @@ def workers(n, m=M):
 
     X, y, *test = data(n)
     with (
-        dask.config.set({"distributed.worker.profile.enabled": False}),
+        dask.config.set({"distributed.worker.profile.enabled": profile}),
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
@@ -201,9 +201,18 @@ def part_penalty(rows, n=500_000):
 
 
 def part_dask(rows, n=1_000_000):
-    found = [(run("one_thread", n, threads="1"), run("workers", n, threads="1")) for _ in "ab"]
-    alone, both = map(min, zip(*found, strict=True))
-    add(rows, f"Dask, two workers, n={n}: time", both[0], "one thread", alone[0], "s")
+    found = [
+        (
+            run("one_thread", n, threads="1"),
+            run("workers", n, threads="1"),
+            run("workers", n, M, False, threads="1"),
+        )
+        for _ in range(3)
+    ]
+    alone, both, quiet = map(min, zip(*found, strict=True))
+    what = f"Dask, two workers, n={n}: time"
+    add(rows, what, both[0], "one thread", alone[0], "s")
+    add(rows, f"{what} without its profiler", quiet[0], "one thread", alone[0], "s")
 
 
 def part_pcg(rows, n=20_000):
