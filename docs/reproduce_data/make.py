@@ -288,15 +288,18 @@ def high_p_table(rows):
 
 
 def sources(tables, published):
-    """How many rows and seeds each table has, and which versions made them."""
-    return {
-        "versions": [
-            {"table": name, "rows": len(rows), "seeds": n_seeds(rows), "versions": version}
-            for name, rows in tables.items()
-            for version in dict.fromkeys(row.get("versions", "") for row in rows)
-            if version
-        ]
-    }
+    """How many rows and seeds each table has, and which versions made them.
+
+    What was said of tables that are not in the folder stays.
+    """
+    made = [
+        {"table": name, "rows": len(rows), "seeds": n_seeds(rows), "versions": version}
+        for name, rows in tables.items()
+        for version in dict.fromkeys(row.get("versions", "") for row in rows)
+        if version
+    ]
+    others = [row for row in read_rows(HERE / "versions.csv") if row["table"] not in tables]
+    return {"versions": sorted([*made, *others], key=lambda row: row["table"])}
 
 
 def n_seeds(rows):
