@@ -53,13 +53,24 @@ def _status(field: str) -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
 
 
-def table(name: str, rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Features and target of rows taken at random from a table in the folder JACRIDGE_DATA."""
-    path = Path(os.environ["JACRIDGE_DATA"]) / TABLES[name]
+def path_of(name: str) -> Path:
+    """Where a table is, in the folder JACRIDGE_DATA."""
+    return Path(os.environ["JACRIDGE_DATA"]) / TABLES[name]
+
+
+def whole_table(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Features and target of all rows of a table, in its order."""
+    path = path_of(name)
     with (gzip.open if path.suffix == ".gz" else open)(path, "rt") as file:
         A = np.loadtxt(file, delimiter=",", skiprows=1)
-    A = A[np.random.default_rng(seed).permutation(len(A))[:rows]]
     return A[:, 1:], A[:, 0]
+
+
+def table(name: str, rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Features and target of rows taken at random from a table."""
+    X, y = whole_table(name)
+    some = np.random.default_rng(seed).permutation(len(y))[:rows]
+    return X[some], y[some]
 
 
 def standardised(X: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from _ratio import Rows, standardised, table, tables
+from _ratio import Rows, standardised, table, tables, whole_table
 
 SIGMA, ALPHA, M = 1.5, 1e-3, 1000
 
@@ -103,10 +103,7 @@ def protein_rows():
     from sklearn.model_selection import train_test_split
     from sklearn.preprocessing import StandardScaler
 
-    table = np.loadtxt(
-        Path(os.environ["JACRIDGE_DATA"]) / "protein.csv.gz", delimiter=",", skiprows=1
-    )
-    X, X_new, y, y_new = train_test_split(table[:, 1:], table[:, 0], test_size=0.2, random_state=0)
+    X, X_new, y, y_new = train_test_split(*whole_table("protein"), test_size=0.2, random_state=0)
     scaler = StandardScaler().fit(X)
     return scaler.transform(X), y, (scaler.transform(X_new), y_new)
 

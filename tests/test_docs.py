@@ -1,5 +1,6 @@
 """The code in the documentation's pages runs, and its examples keep to their form."""
 
+import csv
 import re
 from pathlib import Path
 
@@ -37,6 +38,16 @@ def test_the_guide_s_shares_of_l_max_are_those_of_the_formula():
         d = 2 / np.pi / (6499 ** (1 / p) - 1)
         assert share in text
         assert f"{d * np.sqrt(0.5):.{len(share) - 2}f}" == share
+
+
+def test_the_readme_s_table_is_that_of_the_benchmark():
+    text = (ROOT / "README.md").read_text("utf-8")
+    with (ROOT / "benchmarks" / "results" / "bench_rules.csv").open(encoding="utf-8") as file:
+        for rule, *cells in list(csv.reader(file))[1:]:
+            name = rule if " " in rule else f"`{rule}`"
+            [line] = [line for line in text.splitlines() if name in line and line.count("|") == 8]
+            shown = [float(cell) for cell in line.split("|")[2:-1]]
+            np.testing.assert_allclose(shown, np.array(cells, dtype=float), atol=0.0051)  # 2 digits
 
 
 @pytest.fixture
