@@ -37,13 +37,12 @@ MAY_IMPORT = {
     | {"_streams", "_sums", "_survey"},
     "_survey": {"_distances", "_geometry", "_problem", "_streams"},
     "_pcg": {"_cholesky", "_distances", "_kernels", "_landmarks", "_progress", "_streams"},
-    "_dask": {"_distances", "_landmarks", "_nystrom", "_problem", "_progress", "_streams"}
-    | {"_survey"},
+    "_dask": {"_distances", "_progress", "_streams"},
     "_search": SOLVERS,
     "_problem": {"_distances", "_geometry", "theory", "_kernels", "_spectrum"},
     "_auto": {"_distances", "_problem", "_search", "_solvers"},
     "_selectors": {"_auto", "_problem", "_bandwidth", "_search"},
-    "_choice": {"_selectors", "_problem", "_dask", "_distances"},
+    "_choice": {"_selectors", "_problem", "_dask", "_distances", "_nystrom", "parquet"},
     "_fitting": CORE | SCALE - {"_progress", "parquet"},
     "_estimator": {"_dask", "_distances", "_fitting", "_kernels", "_progress", "parquet"}
     | {"diagnostics"},

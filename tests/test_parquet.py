@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from jacridge import JacobianKernelRidge, _fitting, _survey, parquet
+from jacridge import JacobianKernelRidge, _fitting, _survey, parquet, select_bandwidth
 from jacridge.parquet import ParquetFiles, ParquetRows
 
 
@@ -168,3 +168,40 @@ def test_places_that_are_none_are_refused_also_in_files(rng, tmp_path):
     pl.DataFrame({"lat": [45.0, 500.0], "lon": [0.0, 0.0]}).write_parquet(path)
     with pytest.raises(ValueError, match="latitude"):
         est.predict(ParquetFiles(str(path), ["lat", "lon"]))
+
+
+def test_files_are_asked_for_all_that_arrays_are(parts):
+    source, frame = parts
+    X, files = frame.select("a", "b").to_numpy(), ParquetFiles(source, ["a", "b"])
+    est = ridge().fit(files, ["y", "z"])
+    named = frame.select("a", "b")
+    np.testing.assert_allclose(est.jacobian(files), est.jacobian(named), rtol=1e-10)
+    np.testing.assert_allclose(est.predict_interval(files), est.predict_interval(named), rtol=1e-10)
+    known = est.score(named, frame.select("y", "z").to_numpy())
+    assert est.score(files, ["y", "z"]) == pytest.approx(known)
+    for y, column in ((None, None), (frame["y"].to_numpy(), "y")):
+        ours, theirs = select_bandwidth(files, column), select_bandwidth(X, y)
+        assert (ours.n, ours.sigma) == (theirs.n, pytest.approx(theirs.sigma))
+
+
+def test_a_search_in_files_is_that_in_memory(parts):
+    source, frame = parts
+    X, y = frame.select("a", "b").to_numpy(), frame["y"].to_numpy()
+    found = select_bandwidth(ParquetFiles(source, ["a", "b"]), "y", "loo", alpha="loo")
+    known = select_bandwidth(X, y, "loo", alpha="loo")
+    assert (found.sigma, found.alpha) == (pytest.approx(known.sigma), known.alpha)
+
+
+@pytest.mark.parametrize(
+    ("y", "weight", "message"),
+    [
+        (np.zeros(300), None, r"`y` must be the name of a column .* array of shape \(300,\)"),
+        ([], None, r"`y` must be the name of a column"),
+        ("y", 3, r"`sample_weight` must be the name of a column .* got 3"),
+    ],
+)
+def test_arrays_beside_files_are_refused(y, weight, message, parts):
+    with pytest.raises(TypeError, match=message):
+        ridge().fit(ParquetFiles(parts[0]), y, weight)
+    with pytest.raises(ValueError, match="`y` must name the column"):
+        ridge().fit(ParquetFiles(parts[0]), None)

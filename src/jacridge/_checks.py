@@ -56,6 +56,26 @@ def check_choice(name: str, value: Any, known: Any) -> str:
     return value
 
 
+def check_whole(name: str, value: Any) -> int:
+    """Return `value` as an int >= 1, or say what it must be."""
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or value < 1:
+        kind = ValueError if whole else TypeError
+        raise kind(f"`{name}` must be a whole number >= 1, got {value!r}.")
+    return int(value)
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """The random numbers that `random_state` stands for."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"`random_state` must be None, a whole number >= 0 or a numpy.random.Generator, got "
+            f"{random_state!r}."
+        ) from error
+
+
 def check_range(name: str, values: Array) -> None:
     """Refuse numbers so large that their squares overflow."""
     largest = max(values.max(), -values.min()) if values.size else 0.0

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._checks import Array, check_choice, check_positive, check_rows, check_targets
-from ._dask import dask_problem, is_dask
+from ._checks import Array, check_choice, check_positive, check_rows, check_targets, generator
+from ._dask import dask_rows, is_dask
 from ._distances import METRICS
+from ._nystrom import stream_problem
 from ._problem import Problem, mean_of
 from ._selectors import RULES, check_alpha, find
+from .parquet import ParquetFiles
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,9 @@ def select_bandwidth(
         variances and the largest distance are those of all rows; above 10,000 rows the pairs of
         ``median`` and ``maxvar`` come from a sample of 10,000, the neighbours of
         ``jacobian_median`` are those of sampled rows among all, and rules that solve use
-        landmarks.
+        landmarks. ``jacridge.parquet.ParquetFiles`` are read in the same way.
     y : array of shape (n_samples,) or (n_samples, n_targets), optional
+        The name of a column for Parquet files.
         Only the rules that solve look at it: ``loo``, ``gcv``, ``mml``, the seeded ones, ``auto``.
     rule : str or function of a Problem that returns sigma
         One of ``jacridge.RULES``.
@@ -121,12 +124,11 @@ def select_bandwidth(
     (0.004547, 1.0)
     """
     start = perf_counter()
-    make = dask_problem if is_dask(X) else _problem
-    problem = make(
+    problem = _problem(
         X,
         y,
         check_choice("metric", metric, METRICS),
-        np.random.default_rng(random_state),
+        generator(random_state),
         alpha=check_alpha(alpha),
         grid=None if grid is None else check_positive("grid", grid),
     )
@@ -148,7 +150,11 @@ def select_bandwidth(
 
 
 def _problem(X: Any, y: Any, metric: str, rng: np.random.Generator, **options: Any) -> Problem:
-    """The problem of rows in memory."""
+    """The problem of rows in memory, of Dask arrays or of Parquet files."""
+    if is_dask(X):
+        return stream_problem(dask_rows(X, y, None, metric), y is not None, metric, rng, **options)
+    if isinstance(X, ParquetFiles):
+        return stream_problem(X.rows(y, None, metric), y is not None, metric, rng, **options)
     X = check_rows(X, metric)
     y = None if y is None else _centred(check_targets(y, X))
     return Problem(X=X, y=y, w=np.ones(len(X)), metric=metric, rng=rng, **options)

@@ -21,12 +21,8 @@ import numpy as np
 
 from ._checks import Array, check_metric_rows, check_range, check_weights, require
 from ._distances import one_blas_thread
-from ._landmarks import DEFAULT, distinct_rows, evenly_among
-from ._nystrom import Nystrom, trial_spectra
-from ._problem import Problem
 from ._progress import is_heard, tell
 from ._streams import Block, Indices, T, Work, parted, rejoined, rows_for, rows_of
-from ._survey import SAMPLE, SampledProblem, centred, drawn, first_look
 
 # Sums that one task adds up; blocks whose results are waited for at a time.
 FAN_IN = 8
@@ -124,34 +120,6 @@ def dask_rows(X: Any, y: Any, w: Any, metric: str) -> DaskRows:
             starts.append(start)
         start += rows
     return DaskRows(blocks, np.array(starts), start)
-
-
-def dask_problem(X: Any, y: Any, metric: str, rng: np.random.Generator, **options: Any) -> Problem:
-    """The problem of all rows: its X and y are a sample of them, all of them if they are few."""
-    rows = dask_rows(X, y, None, metric)
-    seen, [sample] = first_look(rows, [drawn(rows.n, SAMPLE, rng)], metric, rng)
-    mean = seen.whole.mean
-    spectra = trials = None
-    if rows.n > SAMPLE and y is not None:
-        Z = distinct_rows(sample[0], DEFAULT, rng)
-        nystrom = Nystrom(rows, mean, True, sample, metric, lambda sigma: Z)
-        spectra = nystrom.spectrum
-        trials = trial_spectra(nystrom, sample, evenly_among(Z), len(Z), rng)
-    X, targets, w = centred(sample, mean, by_itself=True)
-    return SampledProblem(
-        X=X,
-        y=None if y is None else targets,
-        w=w,
-        metric=metric,
-        rng=rng,
-        spectra=spectra,
-        trials=trials,
-        rows=rows,
-        n_rows=rows.n,
-        weight=float(rows.n),
-        seen=seen,
-        **options,
-    )
 
 
 def lazy_rows(X: Any, work: Callable[[Array], Array], *shape: int) -> Any:

@@ -45,13 +45,14 @@ class JacobianKernelRidge(Fitting):
         the n x n matrix in memory. "auto" is exact up to 10,000 rows, then "nystrom"; `solver_`
         says what was taken.
     n_landmarks : int, optional
-        Landmarks m of the Nystrom solver, at most n_samples.
+        Landmarks m of the Nystrom solver, at most n_samples; 3000, or all rows, if not given.
     landmarks : {"kmeans", "uniform", "rpcholesky"} or array of shape (m, n_features)
         How landmarks are chosen: as centres of clusters, at random, or as pivots of a randomly
         pivoted Cholesky factorisation of the kernel, among 10 m rows; or the landmarks.
     fit_intercept : bool
         Whether y is centred at its mean.
     random_state : int, optional
+        Seed of the samples and landmarks that are drawn; fits without one differ a little.
     verbose : int
         Whether passes over rows and iterations of a fit print their progress to stderr.
 
@@ -135,7 +136,8 @@ class JacobianKernelRidge(Fitting):
         X : array of shape (n_samples, n_features)
         return_std : bool
             Also return the standard deviation of the function (without the noise of y) if y is
-            seen as a Gaussian process with this kernel, its variance fitted to y.
+            seen as a Gaussian process with this kernel, its variance fitted to y. It is as good
+            as bandwidth and penalty are; `predict_interval` does not lean on them so.
 
         Returns
         -------
@@ -148,11 +150,28 @@ class JacobianKernelRidge(Fitting):
             found = tuple(self._lazy(X, work) for work in works)
             return found if return_std else found[0]
         if isinstance(X, ParquetFiles):
-            return self._predict_files(X, return_std)
+            return self._of_files(X, lambda rows: self._predicted(rows, return_std))
         return self._predicted(self._validate_new(X), return_std)
 
-    def _predict_files(self, files, return_std):
-        """Predictions for the rows of Parquet files, of which only these are held."""
+    def score(self, X, y, sample_weight=None):
+        """R2 of the predictions for the rows of X.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            For ``jacridge.parquet.ParquetFiles`` y is the name of a column, or several.
+        y : array of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        y = X.column_values(y) if isinstance(X, ParquetFiles) else y
+        return super().score(X, y, sample_weight)
+
+    def _of_files(self, files, work):
+        """What `work` makes of the rows of Parquet files, of which only that is held."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", files.features)
         if names is None:
@@ -163,8 +182,8 @@ class JacobianKernelRidge(Fitting):
         rows = files.features_rows(names, self.metric)
         check_columns("X", np.empty((0, len(names))), self.n_features_in_)
         with listening(printer() if self.verbose else None):
-            parts = list(rows.each(lambda X, y, w: self._predicted(X, return_std)))
-        if return_std:
+            parts = list(rows.each(lambda X, y, w: work(X)))
+        if isinstance(parts[0], tuple):
             return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
         return np.concatenate(parts)
 
@@ -213,9 +232,13 @@ class JacobianKernelRidge(Fitting):
             light = self._light(std=True)
             lower, upper = (partial(_bound_of, light, coverage, side) for side in (0, 1))
             return self._lazy(X, lower), self._lazy(X, upper)
-        X = self._validate_new(X)
+        if isinstance(X, ParquetFiles):
+            return self._of_files(X, lambda rows: self._interval(rows, coverage))
+        return self._interval(self._validate_new(X), coverage)
+
+    def _interval(self, X, coverage):
         model, kept = self._fitted_model().jackknife, self._kept
-        mean = self.predict(X).reshape(len(X), -1)
+        mean = self._predicted(X, return_std=False).reshape(len(X), -1)
         lower, upper = np.empty_like(mean), np.empty_like(mean)
         sizes = np.abs(model.loo_residuals)
         for rows in row_blocks(len(X), rows_per_block(4 * sizes.size)):
@@ -245,7 +268,11 @@ class JacobianKernelRidge(Fitting):
             )
         if is_dask(X):
             return self._lazy(X, self._light().jacobian, self.n_features_in_)
-        X = self._validate_new(X)
+        if isinstance(X, ParquetFiles):
+            return self._of_files(X, self._slopes)
+        return self._slopes(self._validate_new(X))
+
+    def _slopes(self, X):
         return kernel_slopes(X, self.X_fit_, self.dual_coef_, self.bandwidth_, self.metric)
 
     @property

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import Any
-
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._checks import check_choice, check_number, check_range, check_targets
+from ._checks import (
+    check_choice,
+    check_number,
+    check_range,
+    check_targets,
+    check_whole,
+    generator,
+)
 from ._landmarks import CANDIDATES, LANDMARKS, features
 from ._problem import Problem, mean_of
 from ._selectors import find
@@ -84,12 +88,12 @@ class JacobianNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         X = validate_data(self, X, dtype=np.float64)
         check_range("X", X)
-        most = _whole_number("n_components", self.n_components)
+        most = check_whole("n_components", self.n_components)
         choose = LANDMARKS[check_choice("landmarks", self.landmarks, LANDMARKS)]
         # Labels of classes are no targets; a rule that needs targets then says so.
         numeric = y is not None and np.asarray(y).dtype.kind in "fiu"
         targets = check_targets(y, X) if numeric else None
-        rng = np.random.default_rng(self.random_state)
+        rng = generator(self.random_state)
         problem = Problem(
             X=X,
             y=None if targets is None else targets - mean_of(targets, np.ones(len(X))),
@@ -124,12 +128,3 @@ class JacobianNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     @property
     def _n_features_out(self):
         return len(self.components_)
-
-
-def _whole_number(name: str, value: Any) -> int:
-    """Return `value` as an int >= 1, or say what it must be."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or value < 1:
-        kind = ValueError if whole else TypeError
-        raise kind(f"`{name}` must be a whole number >= 1, got {value!r}.")
-    return int(value)

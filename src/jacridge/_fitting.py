@@ -16,6 +16,8 @@ from ._checks import (
     check_range,
     check_rows,
     check_weights,
+    check_whole,
+    generator,
 )
 from ._dask import dask_rows
 from ._distances import METRICS, blas_for
@@ -65,7 +67,7 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
             alpha=check_alpha(self.alpha),
             w=w[kept],
             metric=self.metric,
-            rng=np.random.default_rng(self.random_state),
+            rng=generator(self.random_state),
         )
         found = find(self.bandwidth, problem)
         self.bandwidth_ = found.sigma
@@ -123,8 +125,11 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _solver(self, n):
         """The solver for n rows."""
         solver = check_choice("solver", self.solver, SOLVERS)
-        if isinstance(self.landmarks, str):  # now, not when there are rows enough to need it
+        # Now, not when there are rows enough to need them.
+        if isinstance(self.landmarks, str):
             check_choice("landmarks", self.landmarks, LANDMARKS)
+        if self.n_landmarks is not None:
+            check_whole("n_landmarks", self.n_landmarks)
         if solver == "auto":
             few = n <= EXACT_ROWS or self.metric == "precomputed"
             solver = "exact" if few else "nystrom"
@@ -161,7 +166,7 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _fit_rows(self, rows, one_target):
         """Fit by passes over rows that come in blocks."""
-        rng = np.random.default_rng(self.random_state)
+        rng = generator(self.random_state)
         seen, nystrom, trials = self._landmarks(rows, rng)
         mean = nystrom.mean
         if self.solver_ == "pcg":
@@ -216,6 +221,8 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "Parquet files are fitted by the Nystrom solver on features, got "
                 f'solver="{self.solver}", metric="{self.metric}".'
             )
+        if y is None:
+            raise ValueError("`y` must name the column of the target in Parquet files, got None.")
         rows = files.rows(y, weight, check_choice("metric", self.metric, METRICS))
         self.solver_, self.n_features_in_ = "nystrom", len(rows.features)
         self.feature_names_in_ = np.array(rows.features, dtype=object)

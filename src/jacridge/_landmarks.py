@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgError, lapack
 from scipy.linalg.blas import dtrsm
 
-from ._checks import Array
+from ._checks import Array, check_whole
 from ._cholesky import LAPACK_ORDER, LastFactor, factor
 from ._distances import blas_for, bulk_centre, one_blas_thread, row_blocks, squared_distances
 from ._kernels import kernel_block
@@ -49,9 +49,7 @@ def landmark_number(asked: Any, n: int) -> int:
     """Number of landmarks for n rows, as asked for or by default."""
     if asked is None:
         return min(n, DEFAULT)
-    if isinstance(asked, bool) or not isinstance(asked, int | np.integer):
-        raise TypeError(f"`n_landmarks` must be a whole number >= 1, got {asked!r}.")
-    if not 1 <= asked <= n:
+    if check_whole("n_landmarks", asked) > n:
         raise ValueError(
             f"`n_landmarks` must be from 1 to n_samples={n}, got {asked}. Leave it out for a "
             "number that fits."

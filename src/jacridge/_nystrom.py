@@ -20,13 +20,23 @@ from scipy.linalg.blas import dtrsm
 from ._checks import Array
 from ._cholesky import factor
 from ._distances import row_blocks
-from ._landmarks import CANDIDATES, EPS, Features, blas_threads, features, whitened_late
+from ._landmarks import (
+    CANDIDATES,
+    DEFAULT,
+    EPS,
+    Features,
+    blas_threads,
+    distinct_rows,
+    evenly_among,
+    features,
+    whitened_late,
+)
 from ._nystrom_model import NystromModel
 from ._problem import carried, mean_of
 from ._solvers import Eigen, StackedModel, System, system
 from ._streams import ArrayRows, Block, Rows
 from ._sums import Sums, block_rows, spread, summed
-from ._survey import sampled
+from ._survey import SAMPLE, SampledProblem, centred, drawn, first_look, sampled
 
 # Rows for each landmark from which on it pays to find out whether whitening may come late.
 LATE_ROWS = 8
@@ -219,3 +229,35 @@ def trial_spectra(
     # The bandwidth of landmarks goes with their spacing, of all rows with its square root.
     shrink = carried(few, m, block[0].shape[1]) ** 2
     return lambda sigma: small.spectrum(sigma / shrink)
+
+
+def stream_problem(
+    rows: Rows, solved: bool, metric: str, rng: np.random.Generator, **options: Any
+) -> SampledProblem:
+    """The problem of all rows: its X and y are a sample of them, all of them if they are few.
+
+    It has targets if it is to be solved, and rules that solve then do so by landmarks.
+    """
+    seen, [sample] = first_look(rows, [drawn(rows.n, SAMPLE, rng)], metric, rng)
+    mean = seen.whole.mean
+    spectra = trials = None
+    if rows.n > SAMPLE and solved:
+        Z = distinct_rows(sample[0], DEFAULT, rng)
+        nystrom = Nystrom(rows, mean, True, sample, metric, lambda sigma: Z)
+        spectra = nystrom.spectrum
+        trials = trial_spectra(nystrom, sample, evenly_among(Z), len(Z), rng)
+    X, y, w = centred(sample, mean, by_itself=True)
+    return SampledProblem(
+        X=X,
+        y=y if solved else None,
+        w=w,
+        metric=metric,
+        rng=rng,
+        spectra=spectra,
+        trials=trials,
+        rows=rows,
+        n_rows=rows.n,
+        weight=float(rows.n),
+        seen=seen,
+        **options,
+    )

@@ -78,7 +78,7 @@ def diagnose(
     gain = _loo_gain(problem, sigma, lam)
     return Diagnosis(
         (
-            *_loo_findings(r2, gain),
+            *_loo_findings(problem, r2, gain),
             *_scale_findings(problem, sigma, gain),
             *_ridge_findings(problem, sigma, lam, degrees_of_freedom, gain),
             *_geometry_findings(problem, gain),
@@ -111,11 +111,12 @@ def _loo_gain(problem: Problem, sigma: float, lam: Array) -> float:
     return float(max(0.0, chosen - grid.curve().min())) if np.isfinite(chosen) else np.inf
 
 
-def _loo_findings(r2: float, gain: float) -> Iterator[Finding]:
+def _loo_findings(problem: Problem, r2: float, gain: float) -> Iterator[Finding]:
     yield Finding("leave-one-out R2", r2, False, "R2 on rows that the model has not seen.")
     much = gain > GAIN
     sentence = (
-        f"Leave-one-out would gain {gain:.2f}: use bandwidth='auto', alpha='auto'."
+        f"On {min(len(problem.w), SAMPLE)} rows leave-one-out R2 would gain {gain:.2f}: use "
+        "bandwidth='auto', alpha='auto'."
         if much
         else "No other bandwidth and penalty would do much better."
     )

@@ -77,11 +77,11 @@ class ParquetFiles:
         return paths
 
     def rows(
-        self, y: str | Sequence[str], weight: str | None = None, metric: str = "euclidean"
+        self, y: str | Sequence[str] | None, weight: str | None = None, metric: str = "euclidean"
     ) -> ParquetRows:
-        """The rows of all files, with the columns y as targets."""
-        targets = [y] if isinstance(y, str) else list(y)
-        used = {*targets, *([weight] if weight else [])}
+        """The rows of all files, with the columns y, if any, as targets."""
+        targets = [] if y is None else _names("y", y)
+        used = {*targets, *([] if weight is None else _names("sample_weight", weight))}
         paths = self.parts()
         known = _columns(paths[0])
         features = list(self.features or [name for name in known if name not in used])
@@ -90,6 +90,11 @@ class ParquetFiles:
         if not any(sizes):
             raise ValueError(f"{paths[0]}: Parquet files must have rows to fit to, got none.")
         return ParquetRows(paths, sizes, features, targets, weight, metric)
+
+    def column_values(self, names: str | Sequence[str]) -> Array:
+        """Values of a column, or of several, of all files."""
+        values = np.vstack(list(self.features_rows(_names("y", names)).each(lambda X, y, w: X)))
+        return values[:, 0] if isinstance(names, str) else values
 
     def features_rows(self, features: Sequence[str], metric: str = "euclidean") -> ParquetRows:
         """The rows of all files, without targets."""
@@ -180,6 +185,18 @@ class ParquetRows:
                 f"`{self.weight}` must hold weights >= 0, got {table[:, -1].min():g} in `{path}`."
             )
         return table[:, :p], table[:, p : p + k], table[:, -1] if self.weight else None
+
+
+def _names(argument: str, given: Any) -> list[str]:
+    """One name or several, or an error that says what was given instead."""
+    names = [given] if isinstance(given, str) else given
+    if isinstance(names, list | tuple) and names and all(isinstance(n, str) for n in names):
+        return list(names)
+    got = f"an array of shape {np.shape(given)}" if np.ndim(given) else repr(given)
+    raise TypeError(
+        f"`{argument}` must be the name of a column of the Parquet files, or a list of names, got "
+        f"{got}."
+    )
 
 
 def _starts(pieces: list[Piece]) -> Indices:

@@ -77,7 +77,7 @@ def read_columns(
     absent = [name for name in [*numbers, *texts] if name not in frame.columns]
     if absent:
         raise UnknownColumn(
-            f"`{source}` must have the columns of the training data, got no {listed(absent)}. "
+            f"`{source}` must have the columns that the model is made of, got no {listed(absent)}. "
             f"It has {listed(frame.columns)}."
         )
     return frame.select(
@@ -168,7 +168,7 @@ def _typed(column: pl.Series, *, as_numbers: bool = False) -> pl.Series:
         row = int(is_word.arg_max() or 0)
         raise TableError(
             f"The column `{column.name}` must hold numbers, got {_short(texts[row])} in row "
-            f"{row + 1}. Correct the value, or leave the column out with --drop."
+            f"{row + 1}. Correct the value; a feature may also be left out with --drop."
         )
     return texts
 

@@ -78,13 +78,14 @@ def fit(
             model, counts = fit_parts(
                 file, target, estimator, **columns, strict=strict, standardize=standardize
             )
+            diagnosis = _diagnosis(estimator)
     else:
         rows = rows_of(file, target, features, drop, strict, no_header)
         with progress("fitting") as move, listening(move):
             model, counts = _fitted(rows, estimator, standardize=standardize)
+            diagnosis = _diagnosis(estimator)
     seconds = perf_counter() - start
     save_model(output, model)
-    diagnosis = {} if engine == "dask" else _diagnosis(estimator)
     result = {
         "model": output,
         "rule": rule,
@@ -123,7 +124,8 @@ def predict(
         typer.Option("--output", "-o", metavar="FILE", help="File to write; else CSV on stdout."),
     ] = None,
     std: Annotated[
-        bool, typer.Option("--std", help="Add the standard deviation, noise left out.")
+        bool,
+        typer.Option("--std", help="Add the standard deviation by the kernel, noise left out."),
     ] = False,
     interval: Annotated[
         float | None,

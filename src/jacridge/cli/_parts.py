@@ -16,6 +16,9 @@ from ._columns import column_named, complete_rows, feature_columns, read_columns
 from ._model_file import SavedModel, columns_prepared
 from ._tables import TableError, read_frame, table_parts
 
+# Seconds after which a scheduler without workers is given up.
+WORKERS_WITHIN = 20
+
 
 class Counts(NamedTuple):
     """Number of complete and of all rows."""
@@ -44,9 +47,17 @@ def scheduler_at(address: str | None) -> Iterator[None]:
         client = distributed.Client(address, timeout="10s")
     except (OSError, ValueError) as error:
         raise OSError(
-            f"No Dask scheduler answers at `{address}`. Start one with `dask scheduler`."
+            f"No Dask scheduler answers at `{address}`. Start one with `dask scheduler`, and "
+            "workers for it with `dask worker ADDRESS`."
         ) from error
     with client:
+        try:
+            client.wait_for_workers(1, timeout=WORKERS_WITHIN)
+        except TimeoutError as error:
+            raise OSError(
+                f"The Dask scheduler at `{address}` must have workers, got none within "
+                f"{WORKERS_WITHIN} seconds. Start some with `dask worker {address}`."
+            ) from error
         yield
 
 
