@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jacridge import JacobianKernelRidge
-from jacridge.cli import main
+from jacridge.cli import _parts, main
 from jacridge.cli._columns import UnknownColumn
 from jacridge.cli._parts import _joined, _moments, fit_parts
 from jacridge.cli._tables import TableError
@@ -116,7 +116,7 @@ def test_the_command_fits_parts_and_predicts_with_the_model(parts, tmp_path, cap
     [
         (("--engine", "spark"), 2, "must be one of memory, dask, got 'spark'"),
         (("--scheduler", "tcp://127.0.0.1:1"), 2, "needs --engine dask"),
-        (("--engine", "dask", "--solver", "exact"), 1, '`--solver` must be "auto" or "nystrom"'),
+        (("--engine", "dask", "--solver", "exact"), 2, "must be auto or nystrom with"),
     ],
 )
 def test_wrong_use_of_engines_is_told(parts, tmp_path, capsys, args, code, message):
@@ -148,3 +148,14 @@ def test_parts_are_fitted_by_a_cluster_of_processes(parts, tmp_path, capsys):
         code = run("fit", parts[0], *args, "-o", model, "--n-landmarks", "60", "--json")
     assert code == 0
     assert json.loads(capsys.readouterr().out)["n_samples"] == 200
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_a_scheduler_without_workers_is_named(parts, tmp_path, capsys, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(_parts, "WORKERS_WITHIN", 1)
+    with distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=":0") as cluster:
+        args = ("-t", "y", "--engine", "dask", "--scheduler", cluster.scheduler_address)
+        assert run("fit", parts[0], *args, "-o", tmp_path / "m") == 1
+    assert "must have workers, got none within 1 seconds" in capsys.readouterr().err

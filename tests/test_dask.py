@@ -366,3 +366,11 @@ def test_a_fresh_process_without_a_client_fits_and_keeps_dask_s_settings():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (run.returncode, run.stdout) == (0, "(300,)\n"), run.stderr
+
+
+@pytest.mark.parametrize("name", ["X", "y"])
+def test_rows_without_columns_are_refused(name, data):
+    given = {"X": da.from_array(data[0]), "y": data[1]}
+    given[name] = given[name][:, :0]
+    with pytest.raises(ValueError, match=f"`{name}` must have at least one column"):
+        nystrom(1.0).fit(**given)

@@ -247,6 +247,28 @@ def test_rules_see_the_same_geometry_whatever_the_solver(bandwidth, targets):
     assert ours.bandwidth_ == pytest.approx(exact.bandwidth_, rel=1e-6)
 
 
+@pytest.mark.parametrize("alpha", ["gcv", "mml"])
+def test_more_landmarks_than_rows_choose_the_penalty_of_the_exact_solver(alpha, rng):
+    """Then G has eigenvalues that are rounding, and nothing of y lies along their vectors."""
+    X, Z = rng.standard_normal((20, 2)), rng.standard_normal((180, 2))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(20)
+    exact = JacobianKernelRidge(0.7, alpha, solver="exact").fit(X, y)
+    ours = nystrom(bandwidth=0.7, alpha=alpha, landmarks=np.vstack([X, Z])).fit(X, y)
+    assert ours.alpha_ == pytest.approx(exact.alpha_, rel=0.01)  # three digits, and dropped pivots
+
+
+def test_the_last_digit_of_the_bandwidth_does_not_move_predictions(rng):
+    """Where kernels are wide, and landmarks nearly depend on each other."""
+    X = rng.standard_normal((3000, 2))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(3000)
+    here, there = (
+        nystrom(bandwidth=sigma, alpha=1e-3, landmarks=X[:60]).fit(X, y).predict(X)
+        for sigma in (3.0, 3.0 * (1 + 2.3e-16))
+    )
+    # A pivot of 1e-10 has six digits, which predictions may lose.
+    np.testing.assert_allclose(here, there, atol=1e-6)
+
+
 def test_a_pickled_model_is_small_and_keeps_all_but_the_training_rows(targets, rng):
     X = rng.standard_normal((30_000, 3))
     est = nystrom(n_landmarks=10).fit(X, np.column_stack([X[:, 0], X[:, 1] * X[:, 2]]))
@@ -259,6 +281,7 @@ def test_a_pickled_model_is_small_and_keeps_all_but_the_training_rows(targets, r
         lambda e: e.jacobian(X[:5]),
         lambda e: e._fitted_model().degrees_of_freedom,
         lambda e: e._training_problem().n,
+        lambda e: e.diagnose().dict()["leave-one-out R2"]["value"],
     ):
         np.testing.assert_allclose(ask(again), ask(est), rtol=1e-10)
     with pytest.raises(AttributeError, match="need the training rows"):
@@ -317,9 +340,14 @@ def test_unknown_solvers_and_landmarks_are_refused(targets):
         nystrom(landmarks="best").fit(X, Y)
     with pytest.raises(ValueError, match=r"`landmarks` must have 3 columns, as `X` has, got 2"):
         nystrom(landmarks=np.zeros((4, 2))).fit(X, Y)
-    for m in (71, 0, -1):
-        with pytest.raises(ValueError, match=rf"`n_landmarks` must be from 1 to n_samples=70.*{m}"):
-            nystrom(n_landmarks=m).fit(X, Y)
+    with pytest.raises(ValueError, match=r"`n_landmarks` must be from 1 to n_samples=70, got 71"):
+        nystrom(n_landmarks=71).fit(X, Y)
+    for solver in ("exact", "nystrom"):
+        for m in (0, -1):
+            with pytest.raises(ValueError, match=f"`n_landmarks` must be .* got {m}"):
+                JacobianKernelRidge(solver=solver, n_landmarks=m).fit(X, Y)
+    with pytest.raises(ValueError, match="landmarks contains NaN"):
+        nystrom(landmarks=np.full((4, 3), np.nan)).fit(X, Y)
     for m in (2.5, "ten", True):
         with pytest.raises(TypeError, match="`n_landmarks` must be a whole number >= 1"):
             nystrom(n_landmarks=m).fit(X, Y)

@@ -205,3 +205,25 @@ def test_arrays_beside_files_are_refused(y, weight, message, parts):
         ridge().fit(ParquetFiles(parts[0]), y, weight)
     with pytest.raises(ValueError, match="`y` must name the column"):
         ridge().fit(ParquetFiles(parts[0]), None)
+
+
+def test_a_path_a_name_with_brackets_and_a_list_are_files(parts, tmp_path):
+    X = parts[1].select("a", "b")
+    X.write_parquet(tmp_path / "data[1].parquet")
+    est = ridge(bandwidth=1.0).fit(parts[1].select("a", "b"), parts[1]["y"].to_numpy())
+    for source in (tmp_path / "data[1].parquet", [tmp_path / "data[1].parquet"]):
+        np.testing.assert_allclose(est.predict(ParquetFiles(source)), est.predict(X), rtol=1e-10)
+    with pytest.raises(FileNotFoundError, match="No Parquet file"):
+        ridge().fit(ParquetFiles([]), "y")
+
+
+@pytest.mark.parametrize("twice", ["a", "y"])
+def test_a_column_is_used_once(twice, parts):
+    with pytest.raises(ValueError, match=f"Features must be columns beside .* got `{twice}` twice"):
+        ridge().fit(ParquetFiles(parts[0], ["a", twice]), "y")
+
+
+def test_a_target_alone_is_refused(parts, tmp_path):
+    parts[1].select("y").write_parquet(tmp_path / "alone.parquet")
+    with pytest.raises(ValueError, match=r"Features must be columns beside .* got none"):
+        ridge().fit(ParquetFiles(tmp_path / "alone.parquet"), "y")

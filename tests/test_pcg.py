@@ -124,9 +124,7 @@ def test_what_needs_a_factor_says_so(rng):
 
 @pytest.mark.parametrize("m", [0, 301])
 def test_landmarks_must_be_from_one_to_all_rows(rng, m):
-    with pytest.raises(
-        ValueError, match=rf"`n_landmarks` must be from 1 to n_samples=300, got {m}"
-    ):
+    with pytest.raises(ValueError, match=f"`n_landmarks` must be .* got {m}"):
         JacobianKernelRidge(1.0, solver="pcg", n_landmarks=m).fit(*smooth(rng))
 
 

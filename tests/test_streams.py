@@ -1,5 +1,7 @@
 """Passes over rows in blocks."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -67,6 +69,13 @@ def test_an_error_in_a_block_is_the_caller_s(rows):
 def test_one_target_is_one_column(rows):
     some = OneTarget(rows, 1)
     np.testing.assert_array_equal(np.vstack(list(some.each(lambda X, y, w: y))), rows.y[:, [1]])
+
+
+def test_work_on_one_target_is_sent_without_the_rows(rows, monkeypatch):
+    sent = []
+    monkeypatch.setattr(ArrayRows, "each", lambda self, work: sent.append(work))
+    OneTarget(rows, 1).each(np.sum)
+    assert len(pickle.dumps(sent)) < len(pickle.dumps(rows)) / 2
 
 
 def test_a_memory_map_is_never_read_whole(rng, tmp_path):

@@ -108,6 +108,12 @@ def test_the_spacing_of_a_stream_is_the_median_neighbour_distance(rng):
     assert found == pytest.approx(neighbour_spacing(X)[0], rel=1e-12)
 
 
+def test_the_spacing_of_an_even_number_of_rows_is_the_mean_of_the_middle_two():
+    """Distances 1, 1, 3, 3: not the root of the mean of their squares."""
+    X = np.array([[0.0], [1.0], [10.0], [13.0]])
+    assert stream_spacing(small_blocks(X), X, "euclidean") == 2.0
+
+
 def test_neighbours_that_nearly_agree_keep_their_distance(rng):
     X = np.repeat(rng.standard_normal((60, 2)), 2, axis=0)
     X[1::2, 0] += 1e-9

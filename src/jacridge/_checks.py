@@ -139,9 +139,9 @@ def _readable(n_bytes: int) -> str:
     return f"{n_bytes / 1e9:.3g} GB" if n_bytes >= 1e8 else f"{n_bytes / 1e6:.3g} MB"
 
 
-def check_rows(X: npt.ArrayLike, metric: str) -> Array:
+def check_rows(X: npt.ArrayLike, metric: str, name: str = "X") -> Array:
     """X as an array of doubles that the metric can be taken on."""
-    rows: Array = check_array(X, dtype=np.float64, input_name="X")
+    rows: Array = check_array(X, dtype=np.float64, input_name=name)
     check_metric_rows(rows, metric)
     return rows
 

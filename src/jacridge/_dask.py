@@ -107,6 +107,9 @@ def dask_rows(X: Any, y: Any, w: Any, metric: str) -> DaskRows:
     if not X.shape[0]:
         raise ValueError("`X` must have at least one row, got none.")
     y, w = _beside("y", y, X), _beside("sample_weight", w, X)
+    for name, Z in (("X", X), ("y", y)):
+        if Z is not None and Z.ndim == 2 and not Z.shape[1]:
+            raise ValueError(f"`{name}` must have at least one column, got none.")
     given = [Z for Z in (X, y, w) if Z is not None]
     given = list(require("dask", extra="dask").optimize(*given))
     tasks = [iter(Z.to_delayed(optimize_graph=False).ravel()) for Z in given]

@@ -279,8 +279,9 @@ class JacobianKernelRidge(Fitting):
     def loo_residuals_(self):
         """Residual of each training row for the model fitted to all other rows.
 
-        In closed form, bandwidth and penalty held fixed; computed when first asked for. Rows of
-        weight zero have their plain residuals.
+        In closed form, bandwidth and penalty held fixed; computed when first asked for, by the
+        Nystrom solver from the training rows, read again as they are then. Rows of weight zero
+        have their plain residuals.
         """
         model, kept = self._fitted_model(), self._kept
         if self.solver_ != "exact":

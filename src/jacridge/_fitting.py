@@ -231,7 +231,7 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _chooser(self, n, seed):
         """Function of rows and a number that returns a chooser of landmarks, and their number."""
         if not isinstance(self.landmarks, str):
-            Z = check_rows(self.landmarks, self.metric)
+            Z = check_rows(self.landmarks, self.metric, "landmarks")
             check_columns("landmarks", Z, self.n_features_in_)
             return evenly_among(Z), len(Z)
         kind = check_choice("landmarks", self.landmarks, LANDMARKS)

@@ -68,7 +68,9 @@ class NystromSpectrum:
     def _energies(self) -> tuple[Array, Array]:
         """Squared coordinates of W^(1/2) y along the left vectors of Phi, and the rest of y'Wy."""
         s, V = self.eigen
-        c2 = np.square(V.T @ self.sums.B[:, :-1]) / np.maximum(s, np.finfo(float).tiny)[:, None]
+        # Below this an eigenvalue is rounding, and so is what y has along its vector.
+        some = s > len(s) * EPS * s.max(initial=0.0)
+        c2 = np.square(V.T @ self.sums.B[:, :-1]) / np.where(some, s, np.inf)[:, None]
         return c2, np.maximum(self.sums.yy - c2.sum(axis=0), 0.0)
 
     def gcv(self, lams: Array) -> Array:
@@ -206,7 +208,8 @@ class Nystrom:
     ) -> Nystrom:
         """The same without the rows, from what `state` gave."""
         phi = Features(Z, np.asfortranarray(state["L"]), sigma, metric)
-        sums = Sums(*(state[field.name] for field in fields(Sums)))
+        n, weight, log_weight = (float(state[name]) for name in ("n", "weight", "log_weight"))
+        sums = Sums(state["G"], state["B"], state["yy"], n, weight, log_weight)
         sample = state["X"], state["y"], state["w"]
         last = NystromSpectrum(None, phi, sums, state["mean"])
         return cls(None, state["mean"], centred, sample, metric, _last=last)

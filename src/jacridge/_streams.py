@@ -103,7 +103,18 @@ class OneTarget:
 
     def each(self, work: Work[T]) -> Iterator[T]:
         """Results for all blocks, in order."""
-        return self.rows.each(lambda X, y, w: work(X, y[:, [self.t]], w))
+        return self.rows.each(_OfTarget(work, self.t))
+
+
+@dataclass(frozen=True)
+class _OfTarget:
+    """Work on blocks of which only one target is looked at; it holds no rows, as it is sent."""
+
+    work: Work[Any]
+    t: int
+
+    def __call__(self, X: Array, y: Array, w: Array | None) -> Any:
+        return self.work(X, y[:, [self.t]], w)
 
 
 def _under_way() -> int:

@@ -11,7 +11,14 @@ from typing import ClassVar
 import numpy as np
 
 from ._checks import Array
-from ._distances import geodesic_distances, row_blocks, rows_per_block, squared_distances
+from ._distances import (
+    FEW_COLUMNS,
+    bulk_centre,
+    geodesic_distances,
+    row_blocks,
+    rows_per_block,
+    squared_distances,
+)
 from ._geometry import NEIGHBOUR_SAMPLE, diameter
 from ._problem import Problem, mean_of
 from ._streams import Block, Indices, Rows, rows_of
@@ -245,7 +252,7 @@ class _Nearest:
         nearest = np.full(len(self.asked), np.inf)
         for part in row_blocks(len(X), rows_per_block(len(self.asked))):
             D2 = squared_distances(X[part], self.asked, self.metric)
-            if self.metric == "euclidean":
+            if self.metric == "euclidean" and X.shape[1] > FEW_COLUMNS:
                 self._sharpen(D2, X[part])
             D2[D2 == 0] = np.inf
             np.minimum(nearest, D2.min(axis=0, initial=np.inf), out=nearest)
@@ -253,8 +260,8 @@ class _Nearest:
 
     def _sharpen(self, D2: Array, X: Array) -> None:
         """Replace the smallest entries of D2, where |x|^2 - 2 x'z + |z|^2 is rounding, by sums."""
-        scale = np.square(self.asked - self.asked.mean(axis=0)).sum(axis=1).max()
-        i, j = np.nonzero(D2 / scale <= 1e-10)
+        norms = np.square(self.asked - bulk_centre(self.asked)).sum(axis=1)
+        i, j = np.nonzero(1e-10 * norms >= D2)
         D2[i, j] = np.square(X[i] - self.asked[j]).sum(axis=1)
 
 
@@ -262,7 +269,7 @@ def stream_spacing(rows: Rows, asked: Array, metric: str) -> float:
     """Median distance of the asked rows to their nearest neighbours among all distinct rows."""
     nearest = np.min(list(rows.each(_Nearest(asked, metric))), axis=0)
     found = nearest[np.isfinite(nearest)]
-    return float(np.sqrt(np.median(found))) if len(found) else 0.0
+    return float(np.median(np.sqrt(found))) if len(found) else 0.0
 
 
 @dataclass(frozen=True)

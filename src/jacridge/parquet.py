@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ class ParquetFiles:
 
     Parameters
     ----------
-    source : str or list of str
+    source : str, path or list of them
         A file, a pattern such as ``part-*.parquet``, or files.
     features : list of str, optional
         Columns to use; all but target and weights if none are given.
@@ -64,16 +65,19 @@ class ParquetFiles:
     0.0
     """
 
-    source: str | Sequence[str]
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     features: Sequence[str] | None = None
 
     def parts(self) -> list[str]:
         """The files, sorted."""
-        if not isinstance(self.source, str):
-            return list(self.source)
-        paths = sorted(glob.glob(self.source))
+        if not isinstance(self.source, str | os.PathLike):
+            paths = [os.fspath(path) for path in self.source]
+        elif os.path.exists(self.source):  # whatever characters its name has
+            paths = [os.fspath(self.source)]
+        else:
+            paths = sorted(glob.glob(os.fspath(self.source)))
         if not paths:
-            raise FileNotFoundError(2, "No Parquet file matches this pattern", self.source)
+            raise FileNotFoundError(2, "No Parquet file matches this pattern", str(self.source))
         return paths
 
     def rows(
@@ -86,6 +90,13 @@ class ParquetFiles:
         known = _columns(paths[0])
         features = list(self.features or [name for name in known if name not in used])
         names = [*features, *targets, *([weight] if weight else [])]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice or not features:
+            got = f"`{twice[0]}` twice" if twice else "none"
+            raise ValueError(
+                "Features must be columns beside target and weights, each of them once, got "
+                f"{got}. Name them: ParquetFiles(source, [...])."
+            )
         sizes = [_checked_size(path, names, paths[0]) for path in paths]
         if not any(sizes):
             raise ValueError(f"{paths[0]}: Parquet files must have rows to fit to, got none.")
@@ -100,6 +111,8 @@ class ParquetFiles:
         """The rows of all files, without targets."""
         paths = self.parts()
         sizes = [_checked_size(path, features, paths[0]) for path in paths]
+        if not any(sizes):
+            raise ValueError(f"{paths[0]}: Parquet files must have rows, got none.")
         return ParquetRows(paths, sizes, list(features), [], None, metric)
 
 
@@ -208,7 +221,7 @@ def _columns(path: str) -> list[str]:
     """The names of the columns of a file."""
     pl = require("polars", extra="cli")
     try:
-        return list(pl.read_parquet_schema(path))
+        return list(pl.scan_parquet(path, glob=False).collect_schema().names())
     except FileNotFoundError:
         raise
     except (OSError, pl.exceptions.PolarsError) as error:

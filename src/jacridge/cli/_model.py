@@ -73,6 +73,10 @@ def fit(
     )
     start = perf_counter()
     if engine_of(engine, scheduler) == "dask":
+        if solver not in ("auto", "nystrom"):
+            raise typer.BadParameter(
+                f"must be auto or nystrom with --engine dask, got {solver}.", param_hint="--solver"
+            )
         columns = {"features": features or (), "drop": drop or ()}
         with scheduler_at(scheduler), progress("fitting") as move, listening(move):
             model, counts = fit_parts(
