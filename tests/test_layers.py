@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent / "src" / "jacridge"
 FILES = sorted(ROOT.rglob("*.py"))
 
 SOLVERS = {"_bandwidth", "_cholesky", "_distances", "_kernels", "_nystrom", "_solvers", "_spectrum"}
-SCALE = {"_landmarks", "_streams", "_nystrom", "_pcg", "_survey", "_dask", "parquet", "_progress"}
+SCALE = {"_landmarks", "_streams", "_nystrom", "_pcg", "_survey", "_sampled", "_dask"}
 CORE = SOLVERS | {"theory", "_geometry", "_problem", "_search", "_auto", "_selectors", "_dask"}
 # The public names of `jacridge` itself, and what stands beside them.
 DOORS = {"jacridge", "theory", "plots", "datasets", "diagnostics"}
@@ -34,8 +34,9 @@ MAY_IMPORT = {
     "_sums": {"_distances", "_landmarks", "_streams"},
     "_nystrom_model": {"_distances", "_landmarks", "_solvers", "_streams", "_sums"},
     "_nystrom": {"_cholesky", "_distances", "_landmarks", "_nystrom_model", "_problem", "_solvers"}
-    | {"_streams", "_sums", "_survey"},
-    "_survey": {"_distances", "_geometry", "_problem", "_streams"},
+    | {"_sampled", "_streams", "_sums", "_survey"},
+    "_survey": {"_distances", "_problem", "_streams"},
+    "_sampled": {"_distances", "_geometry", "_problem", "_streams", "_survey"},
     "_pcg": {"_cholesky", "_distances", "_kernels", "_landmarks", "_progress", "_streams"},
     "_dask": {"_distances", "_progress", "_streams"},
     "_search": SOLVERS,
@@ -43,7 +44,7 @@ MAY_IMPORT = {
     "_auto": {"_distances", "_problem", "_search", "_solvers"},
     "_selectors": {"_auto", "_problem", "_bandwidth", "_search"},
     "_choice": {"_selectors", "_problem", "_dask", "_distances", "_nystrom", "parquet"},
-    "_fitting": CORE | SCALE - {"_progress", "parquet"},
+    "_fitting": CORE | SCALE,
     "_estimator": {"_dask", "_distances", "_fitting", "_kernels", "_progress", "parquet"}
     | {"diagnostics"},
     "_features": {"_landmarks", "_problem", "_selectors"},

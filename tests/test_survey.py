@@ -7,17 +7,9 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
 from jacridge import _streams, _survey
+from jacridge._sampled import stream_diameter, stream_spacing, stream_variance
 from jacridge._streams import ArrayRows
-from jacridge._survey import (
-    Surveying,
-    drawn,
-    first_look,
-    sampled,
-    stream_diameter,
-    stream_spacing,
-    stream_variance,
-    surveyed,
-)
+from jacridge._survey import Surveying, drawn, first_look, sampled, surveyed
 from naive import neighbour_spacing
 
 

@@ -25,10 +25,11 @@ from ._landmarks import CANDIDATES, LANDMARKS, chooser, evenly_among, landmark_n
 from ._nystrom import Nystrom, trial_spectra
 from ._pcg import solve_pcg
 from ._problem import Problem, mean_of
+from ._sampled import SampledProblem, centred
 from ._selectors import check_alpha, find
 from ._solvers import solve_each, solve_exact
 from ._streams import ArrayRows
-from ._survey import SAMPLE, SampledProblem, centred, drawn, first_look
+from ._survey import SAMPLE, drawn, first_look
 
 SOLVERS = ("auto", "exact", "nystrom", "pcg")
 

@@ -33,10 +33,11 @@ from ._landmarks import (
 )
 from ._nystrom_model import NystromModel
 from ._problem import carried, mean_of
+from ._sampled import SampledProblem, centred
 from ._solvers import Eigen, StackedModel, System, system
 from ._streams import ArrayRows, Block, Rows
 from ._sums import Sums, block_rows, spread, summed
-from ._survey import SAMPLE, SampledProblem, centred, drawn, first_look, sampled
+from ._survey import SAMPLE, drawn, first_look, sampled
 
 # Rows for each landmark from which on it pays to find out whether whitening may come late.
 LATE_ROWS = 8
