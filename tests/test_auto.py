@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jacridge import JacobianKernelRidge, select_bandwidth
-from jacridge._auto import _not_clearly_worse, auto, downhill
+from jacridge._auto import _not_clearly_worse, auto
 from jacridge._problem import Problem
 
 
@@ -77,16 +77,6 @@ def test_auto_takes_the_criterion_of_the_penalty(rng, rule):
     assert auto.sigma == pytest.approx(full.sigma, rel=0.25)
 
 
-def test_downhill_walks_and_ends_at_the_vertex():
-    found = downhill(lambda x: (np.log(x) - 1.7) ** 2, x=1.0, step=0.9, value=1.7**2)
-    assert found == pytest.approx(np.exp(1.7))
-
-
-def test_downhill_stops_at_a_wall():
-    found = downhill(lambda x: np.inf if x > 2 else -x, x=1.9, step=0.5, value=-1.9)
-    assert found == 1.9
-
-
 def test_bandwidths_that_few_rows_cannot_tell_apart_are_kept():
     """Those within sqrt(4 / 400) = 10 % of the best one, and its neighbours whatever they are."""
     curve = np.array([1.04, 1.08, 5.0, 1.0, 5.0, 1.12])
@@ -147,7 +137,7 @@ def test_a_penalty_of_zero_that_leaves_nothing_to_solve_is_an_error(rng, n):
 @pytest.mark.parametrize(("alpha", "criterion"), [(1e-3, "gcv"), ("auto", "loo")])
 @pytest.mark.parametrize("best", [0.05, 0.4, 9.0])
 def test_landmarks_choose_their_own_bandwidth(rng, best, alpha, criterion):
-    """Their criterion is a parabola in log sigma, which the last step finds without error."""
+    """Their criterion is a parabola in log sigma, whose vertex is told to 0.1 %."""
     X, y = noisy(rng, 60)
 
     def curve(sigma):
@@ -157,7 +147,7 @@ def test_landmarks_choose_their_own_bandwidth(rng, best, alpha, criterion):
         return SimpleNamespace(**{criterion: values})
 
     problem = Problem(X, y[:, None], alpha, np.ones(60), rng=rng, trials=curve)
-    assert auto(problem, "loo")[0] == pytest.approx(best)
+    assert auto(problem, "loo")[0] == pytest.approx(best, rel=1.01e-3)
 
 
 def test_landmarks_at_a_small_penalty_predict_better_with_their_own_bandwidth(rng, monkeypatch):

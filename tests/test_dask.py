@@ -10,8 +10,18 @@ import time
 import numpy as np
 import pytest
 
-from jacridge import JacobianKernelRidge, _dask, _fitting, _sums, _survey, select_bandwidth
+from jacridge import (
+    JacobianKernelRidge,
+    _choice,
+    _dask,
+    _fitting,
+    _nystrom,
+    _sums,
+    _survey,
+    select_bandwidth,
+)
 from jacridge._dask import dask_rows
+from jacridge._selectors import RULES, SEARCHES
 from jacridge._streams import ArrayRows
 
 da = pytest.importorskip("dask.array")
@@ -82,24 +92,53 @@ def test_bandwidth_and_penalty_are_chosen_together_as_for_numpy(data):
     np.testing.assert_allclose(ours.predict(X), known.predict(X), rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("chunks", CHUNKS)
-def test_a_bandwidth_found_by_solving_is_that_of_numpy_whatever_the_chunks(chunks, data):
+@pytest.mark.parametrize("sample", [600, 10_000])
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_finds_what_it_finds_for_numpy_whatever_the_chunks(
+    rule, sample, data, monkeypatch
+):
+    """With a sample of all rows to look at, and with fewer."""
+    monkeypatch.setattr(_fitting, "SAMPLE", sample)
     X, Y, w = data
-    known = nystrom("auto").fit(X, Y, w)
-    ours = nystrom("auto").fit(da.from_array(X, chunks=chunks), Y, w)
-    assert ours.bandwidth_ == known.bandwidth_
-    np.testing.assert_allclose(ours.predict(X), known.predict(X), rtol=1e-8, atol=1e-8)
+    known = nystrom(rule).fit(X, Y, w)
+    for chunks in CHUNKS:
+        ours = nystrom(rule).fit(da.from_array(X, chunks=chunks), Y, w)
+        assert ours.bandwidth_ == known.bandwidth_
+        np.testing.assert_allclose(ours.predict(X), known.predict(X), rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    "rule", ["jacobian", "jacobian_median", "silverman", "scale", "median", "maxvar"]
-)
-def test_a_bandwidth_is_that_of_numpy(rule, data):
+@pytest.mark.parametrize("rule", SEARCHES)
+def test_every_search_finds_bandwidth_and_penalty_as_for_numpy_whatever_the_chunks(rule, data):
+    X, Y, w = data
+    known = nystrom(rule, "auto").fit(X, Y, w)
+    for chunks in CHUNKS:
+        ours = nystrom(rule, "auto").fit(da.from_array(X, chunks=chunks), Y, w)
+        assert ours.bandwidth_ == known.bandwidth_
+        np.testing.assert_array_equal(ours.alpha_, known.alpha_)
+        np.testing.assert_allclose(ours.predict(X), known.predict(X), rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("sample", [300, 10_000])
+@pytest.mark.parametrize("rule", RULES)
+def test_a_bandwidth_alone_is_that_of_numpy(rule, sample, data, monkeypatch):
+    for module in (_choice, _nystrom):
+        monkeypatch.setattr(module, "SAMPLE", sample)
     X, Y = data[0][:800], data[1][:800]
     known = select_bandwidth(X, Y, rule, random_state=0)
-    ours = select_bandwidth(of_unknown_chunks(X), da.from_array(Y), rule, random_state=0)
-    for name in ("sigma", "n", "p", "l_max", "spacing"):
-        np.testing.assert_allclose(getattr(ours, name), getattr(known, name), rtol=1e-8)
+    for rows in (of_unknown_chunks(X), da.from_array(X, chunks=(97, 1))):
+        ours = select_bandwidth(rows, da.from_array(Y), rule, random_state=0)
+        for name in ("sigma", "n", "p", "l_max", "spacing"):
+            np.testing.assert_allclose(getattr(ours, name), getattr(known, name), rtol=1e-8)
+
+
+def test_a_bandwidth_and_penalty_alone_are_those_of_numpy(data, monkeypatch):
+    for module in (_choice, _nystrom):
+        monkeypatch.setattr(module, "SAMPLE", 300)
+    X, Y = data[0][:800], data[1][:800]
+    known = select_bandwidth(X, Y, alpha="loo", random_state=0)
+    ours = select_bandwidth(of_unknown_chunks(X), da.from_array(Y), alpha="loo", random_state=0)
+    np.testing.assert_allclose(ours.sigma, known.sigma, rtol=1e-8)
+    np.testing.assert_array_equal(ours.alpha, known.alpha)
 
 
 def test_the_largest_distance_of_more_rows_than_are_sampled_is_exact(rng):

@@ -43,7 +43,8 @@ MAY_IMPORT = {
     "_problem": {"_distances", "_geometry", "theory", "_kernels", "_spectrum"},
     "_auto": {"_distances", "_problem", "_search", "_solvers"},
     "_selectors": {"_auto", "_problem", "_bandwidth", "_search"},
-    "_choice": {"_selectors", "_problem", "_dask", "_distances", "_nystrom", "parquet"},
+    "_choice": {"_selectors", "_problem", "_dask", "_distances", "_nystrom", "parquet"}
+    | {"_streams", "_survey"},
     "_fitting": CORE | SCALE,
     "_estimator": {"_dask", "_distances", "_fitting", "_kernels", "_progress", "parquet"}
     | {"diagnostics"},

@@ -17,6 +17,7 @@ from jacridge._search import (
     Surface,
     best_lambdas,
     criterion_curve,
+    downhill,
     minimise,
     minimise_near,
     surface,
@@ -25,6 +26,8 @@ from jacridge._search import (
 from jacridge._spectrum import spectrum
 
 SIGMAS = np.array([0.02, 0.1, 0.5, 3.0])
+# A minimum is rounded to steps of 2e-3 in the logarithm.
+TOLD = 1.01e-3
 
 
 @pytest.fixture
@@ -142,25 +145,24 @@ def two_valleys(sigma):
 
 
 def test_the_deeper_of_two_valleys_is_found():
-    # The search ends at a step of 1e-4 in log sigma.
-    assert minimise(two_valleys, 1e-3, 100, points=15) == pytest.approx(20, rel=1e-3)
+    # A minimum is told to 0.1 %, and this valley is no parabola.
+    assert minimise(two_valleys, 1e-3, 100, points=15) == pytest.approx(20, rel=2e-3)
 
 
 @given(st.floats(0.01, 50), st.integers(3, 20))
 def test_a_single_valley_is_found_from_any_grid(bottom, points):
     found = minimise(lambda s: np.log(s / bottom) ** 2, 1e-3, 100, points)
-    # The search ends at a step of 1e-4 in log sigma.
-    assert found == pytest.approx(bottom, rel=1e-3)
+    assert found == pytest.approx(bottom, rel=TOLD)
 
 
 @pytest.mark.parametrize(("slope", "end"), [(1, 0.1), (-1, 10)])
 def test_a_minimum_at_an_end_is_that_end(slope, end):
-    assert minimise(lambda s: slope * np.log(s), 0.1, 10, 7) == pytest.approx(end, rel=1e-3)
+    assert minimise(lambda s: slope * np.log(s), 0.1, 10, 7) == pytest.approx(end, rel=1e-15)
 
 
 def test_points_that_cannot_be_solved_are_passed_over():
     found = minimise(lambda s: np.log(s / 2) ** 2 if s < 3 else np.inf, 0.1, 100, 12)
-    assert found == pytest.approx(2, rel=1e-3)
+    assert found == pytest.approx(2, rel=TOLD)
 
 
 def test_a_search_where_nothing_can_be_solved_says_so():
@@ -173,16 +175,33 @@ def test_a_search_from_a_start_goes_down_its_own_valley(start):
     assert minimise_near(two_valleys, start) == pytest.approx(0.1, rel=1e-2)
 
 
+def test_rounding_in_a_criterion_does_not_move_its_minimum(rng):
+    def rounded(sigma):
+        return np.cosh(np.log(sigma / 3)) * (1 + 1e-9 * rng.uniform())
+
+    assert len({minimise(rounded, 0.1, 100, 15) for _ in range(5)}) == 1
+
+
 def test_a_search_downhill_without_a_bottom_ends():
     assert minimise_near(lambda s: -np.log(s), 1.0) > 10
 
 
+def test_downhill_walks_and_ends_at_the_vertex():
+    found = downhill(lambda x: (np.log(x) - 1.7) ** 2, x=1.0, step=0.9, value=1.7**2)
+    assert found == pytest.approx(np.exp(1.7), rel=TOLD)
+
+
+def test_downhill_stops_at_a_wall():
+    found = downhill(lambda x: np.inf if x > 2 else -x, x=1.9, step=0.5, value=-1.9)
+    assert found == 1.9
+
+
 @given(st.floats(-1.9, 1.9), st.floats(0.1, 10))
-def test_the_vertex_of_a_parabola_in_the_logarithm_is_exact(middle, height):
+def test_the_vertex_of_a_parabola_in_the_logarithm_is_told_to_a_digit(middle, height):
     grid = np.exp([-4.0, -2.0, -1.0, 1.0, 2.0, 4.0])
     values = height * (np.log(grid) - middle) ** 2
     found = vertex(grid, values, int(np.argmin(values)))
-    assert np.log(found) == pytest.approx(middle, abs=1e-9)
+    assert np.log(found) == pytest.approx(middle, abs=TOLD)
 
 
 @pytest.mark.parametrize(
@@ -196,17 +215,18 @@ def test_where_there_is_no_parabola_the_grid_point_stays(values, i):
 def test_each_target_gets_its_own_penalty():
     lams = np.logspace(-3, 3, 13)
     values = np.column_stack([(np.log(lams) - m) ** 2 for m in (-3.0, 2.0)])
-    np.testing.assert_array_equal(best_lambdas(lams, values), [0.0498, 7.39])  # exp(-3), exp(2)
+    np.testing.assert_allclose(best_lambdas(lams, values), np.exp([-3, 2]), rtol=TOLD)
 
 
-def test_penalties_are_those_of_a_grid_or_have_three_digits():
-    """So that rounding in the criterion, which goes with the blocks of rows, does not move them."""
+def test_rounding_in_a_criterion_does_not_move_what_is_chosen():
     lams = np.array([0.012345, 0.12345, 1.2345, 12.345])
     values = np.column_stack([[0.0, 1, 2, 3], [3.0, 1, 0.5, 3]])
     found = best_lambdas(lams, values)
     assert found[0] == 0.012345
-    assert found[1] == float(f"{found[1]:.3g}") != 1.2345
-    np.testing.assert_array_equal(best_lambdas(lams, values * (1 + 1e-8)), found)
+    assert found[1] not in lams
+    for noise in (1e-8, -1e-8):
+        moved = values * (1 + noise * np.arange(4)[:, None])
+        np.testing.assert_array_equal(best_lambdas(lams, moved), found)
 
 
 def test_a_surface_is_lowest_at_one_bandwidth_and_the_penalties_there():
@@ -215,7 +235,7 @@ def test_a_surface_is_lowest_at_one_bandwidth_and_the_penalties_there():
     values = (s - 1.0) ** 2 + (v - np.array([-3.0, 2.0])) ** 2
     sigma, found = Surface(sigmas, lams, values).best()
     assert sigma == pytest.approx(np.e, rel=0.05)  # the penalties move it between grid points
-    np.testing.assert_array_equal(found, [0.0498, 7.39])
+    np.testing.assert_allclose(found, np.exp([-3, 2]), rtol=TOLD)
 
 
 @pytest.mark.parametrize("name", CRITERIA)

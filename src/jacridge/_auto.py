@@ -17,7 +17,16 @@ from scipy.linalg import LinAlgError
 from ._checks import Array
 from ._distances import blas_for
 from ._problem import Problem
-from ._search import CRITERIA, Surface, best_lambdas, check_solved, surface, system, vertex
+from ._search import (
+    CRITERIA,
+    Surface,
+    best_lambdas,
+    check_solved,
+    downhill,
+    surface,
+    system,
+    vertex,
+)
 
 FIRST_SIGMAS = 9
 # Rows on which whole lines of penalties are looked at, from one eigendecomposition a bandwidth.
@@ -148,27 +157,3 @@ def _objective(part: Problem, criterion: str) -> Callable[[float, float], float]
             return float(CRITERIA[criterion](A, y, w, lam)[0])
 
     return objective
-
-
-def downhill(
-    f: Callable[[float], float], x: float, step: float, value: float, moves: int = 3
-) -> float:
-    """Minimum of f along log x: downhill by steps, then the parabola of the last three points.
-
-    `value` is f(x).
-    """
-    values = {0: value}
-
-    def at(i: int) -> float:
-        if i not in values:
-            values[i] = f(float(x * np.exp(i * step)))
-        return values[i]
-
-    i = 0
-    for _ in range(moves):
-        lower = min((i, i - 1, i + 1), key=at)
-        if lower == i:
-            break
-        i = lower
-    grid = x * np.exp(step * np.arange(i - 1, i + 2))
-    return vertex(grid, np.array([values.get(j, np.inf) for j in range(i - 1, i + 2)]), 1)

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._checks import Array, check_choice, check_positive, check_rows, check_targets, generator
+from ._checks import check_choice, check_positive, check_rows, check_targets, generator
 from ._dask import dask_rows, is_dask
 from ._distances import METRICS
 from ._nystrom import stream_problem
 from ._problem import Problem, mean_of
-from ._selectors import RULES, check_alpha, find
+from ._selectors import RULES, WHOLE, check_alpha, find
+from ._streams import ArrayRows
+from ._survey import SAMPLE
 from .parquet import ParquetFiles
 
 
@@ -88,11 +90,11 @@ def select_bandwidth(
     ----------
     X : array of shape (n_samples, n_features)
         For ``metric="geodesic"`` latitude and longitude in degrees; for ``"precomputed"`` the
-        n x n matrix of distances (not a kernel). Rows of a Dask array stay where they are: sizes,
-        variances and the largest distance are those of all rows; above 10,000 rows the pairs of
-        ``median`` and ``maxvar`` come from a sample of 10,000, the neighbours of
-        ``jacobian_median`` are those of sampled rows among all, and rules that solve use
-        landmarks. ``jacridge.parquet.ParquetFiles`` are read in the same way.
+        n x n matrix of distances (not a kernel). Sizes, variances and the largest distance are
+        those of all rows. Above 10,000 rows with features the pairs of ``median`` and ``maxvar``
+        come from a sample of 10,000, ``jacobian_median`` takes 5000 of these rows and their
+        nearest neighbours among all, and rules that solve use landmarks. Rows of a Dask array stay
+        where they are, and ``jacridge.parquet.ParquetFiles`` are read in blocks.
     y : array of shape (n_samples,) or (n_samples, n_targets), optional
         The name of a column for Parquet files.
         Only the rules that solve look at it: ``loo``, ``gcv``, ``mml``, the seeded ones, ``auto``.
@@ -107,7 +109,7 @@ def select_bandwidth(
         is not given. Other rules do not look at it.
     random_state : int, optional
         Only ``auto`` (above 400 rows), the other rules that solve at a given alpha (above 1000),
-        ``median`` and ``maxvar`` (above 2000) and ``jacobian_median`` (above 50,000) look at
+        ``median`` and ``maxvar`` (above 2000) and ``jacobian_median`` (above 10,000) look at
         random samples.
 
     Returns
@@ -124,16 +126,18 @@ def select_bandwidth(
     (0.004547, 1.0)
     """
     start = perf_counter()
+    if not callable(rule):
+        check_choice("rule", rule, RULES)
+    penalty = check_alpha(alpha)
     problem = _problem(
         X,
         y,
         check_choice("metric", metric, METRICS),
         generator(random_state),
-        alpha=check_alpha(alpha),
+        few_seen=rule not in WHOLE or not isinstance(penalty, float),
+        alpha=penalty,
         grid=None if grid is None else check_positive("grid", grid),
     )
-    if not callable(rule):
-        check_choice("rule", rule, RULES)
     found = find(rule, problem, "rule")
     seconds = perf_counter() - start  # what else is told of the data is no part of the rule
     median = rule == "jacobian_median"
@@ -149,16 +153,22 @@ def select_bandwidth(
     )
 
 
-def _problem(X: Any, y: Any, metric: str, rng: np.random.Generator, **options: Any) -> Problem:
-    """The problem of rows in memory, of Dask arrays or of Parquet files."""
+def _problem(
+    X: Any, y: Any, metric: str, rng: np.random.Generator, *, few_seen: bool, **options: Any
+) -> Problem:
+    """The problem of rows in memory, of Dask arrays or of Parquet files.
+
+    Many rows in memory go the way of the others if the rule has `few_seen`, so that it finds the
+    same wherever they are.
+    """
     if is_dask(X):
         return stream_problem(dask_rows(X, y, None, metric), y is not None, metric, rng, **options)
     if isinstance(X, ParquetFiles):
         return stream_problem(X.rows(y, None, metric), y is not None, metric, rng, **options)
     X = check_rows(X, metric)
-    y = None if y is None else _centred(check_targets(y, X))
-    return Problem(X=X, y=y, w=np.ones(len(X)), metric=metric, rng=rng, **options)
-
-
-def _centred(y: Array) -> Array:
-    return np.asarray(y - mean_of(y, np.ones(len(y))))
+    targets = np.empty((len(X), 0)) if y is None else check_targets(y, X)
+    if few_seen and len(X) > SAMPLE and metric != "precomputed":
+        return stream_problem(ArrayRows(X, targets), y is not None, metric, rng, **options)
+    w = np.ones(len(X))
+    centred = None if y is None else targets - mean_of(targets, w)
+    return Problem(X=X, y=centred, w=w, metric=metric, rng=rng, **options)

@@ -90,10 +90,10 @@ class _Squares:
 
 
 def stream_variance(rows: Rows, whole: Survey, metric: str) -> float:
-    """Variance of all features together, as Problem.variance has it."""
+    """Variance of all features together, as Problem.variance has it, whatever the blocks are."""
     if metric == "geodesic":
-        return float(rows.total(_Squares(whole.centre, metric)) / whole.weight)
-    return float(whole.squares.mean() / whole.weight + whole.centre.var())
+        return rounded(rows.total(_Squares(whole.centre, metric)) / whole.weight, 10)
+    return rounded(whole.squares.mean() / whole.weight + whole.centre.var(), 10)
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class SampledProblem(Problem):
     @cached_property
     def n(self) -> float:
         """Sum of the weights of all rows."""
-        return self.weight
+        return rounded(self.weight, 12)
 
     @cached_property
     def l_max(self) -> float:
@@ -195,3 +195,8 @@ def centred(sample: Block, mean: Array, *, by_itself: bool) -> tuple[Array, Arra
     if by_itself and (y != y[:1]).any():
         mean = mean_of(y, w)
     return X, y - mean, w
+
+
+def rounded(value: float, digits: int) -> float:
+    """A sum over all rows without the last digits, which go with the blocks of rows."""
+    return float(f"{value:.{digits}g}")

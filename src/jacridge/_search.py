@@ -8,7 +8,6 @@ from typing import Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError
-from scipy.optimize import minimize_scalar
 
 from ._checks import Array
 from ._cholesky import BlockFactor, LastFactor, factor
@@ -21,6 +20,14 @@ from ._solvers import Solvable
 
 # Up to this many rows a factor takes less time than to look whether the kernel falls apart.
 FEW_ROWS = 250
+
+# How often the steps of a search are halved before its last parabola.
+HALVINGS = 3
+
+# To this a minimum is told, in logarithms.
+DIGIT = 2e-3
+
+Objective = Callable[[float], float]
 
 
 def loo(A: Solvable, y: Array, w: Array, lam: float) -> Array:
@@ -96,24 +103,27 @@ def system(pairs: Pairs, sigma: float, ridge: Array) -> Solvable:
     return BlockFactor(1.0 + ridge, [(rows, factor(K, ridge[rows])) for rows, K in blocks])
 
 
-def minimise(objective: Callable[[float], float], low: float, high: float, points: int) -> float:
-    """Minimum over log sigma: the best of a grid, refined between its neighbours.
+def minimise(objective: Objective, low: float, high: float, points: int) -> float:
+    """Minimum over log sigma: the best of a grid, then downhill from it in finer steps.
 
-    Brent's method alone would stay in the first valley that it meets; criteria of sigma have
-    several.
+    A walk alone would stay in the first valley that it meets; criteria of sigma have several.
     """
     grid = np.geomspace(low, high, points)
     i, value = _lowest(objective, grid)
-    ends = grid[max(i - 1, 0)], grid[min(i + 1, points - 1)]
-    return _refined(objective, ends, float(grid[i]), value)
+    within = _within(objective, low, high)
+    return downhill(within, float(grid[i]), np.log(grid[1] / grid[0]), value, 0, halvings=HALVINGS)
 
 
-def best_of(objective: Callable[[float], float], grid: Array) -> float:
+def _within(objective: Objective, low: float, high: float) -> Objective:
+    return lambda sigma: objective(sigma) if low <= sigma <= high else np.inf
+
+
+def best_of(objective: Objective, grid: Array) -> float:
     """The bandwidth of a grid with the lowest value, the first of them if there are several."""
     return float(grid[_lowest(objective, grid)[0]])
 
 
-def _lowest(objective: Callable[[float], float], grid: Array) -> tuple[int, float]:
+def _lowest(objective: Objective, grid: Array) -> tuple[int, float]:
     values = [objective(sigma) for sigma in grid]
     i = int(np.argmin(values))
     if not np.isfinite(values[i]):
@@ -124,33 +134,40 @@ def _lowest(objective: Callable[[float], float], grid: Array) -> tuple[int, floa
     return i, values[i]
 
 
-def minimise_near(objective: Callable[[float], float], start: float) -> float:
-    """Minimum over log sigma in the valley of `start`: downhill by steps, then refined."""
-    known: dict[int, float] = {}
+def minimise_near(objective: Objective, start: float) -> float:
+    """Minimum over log sigma in the valley of `start`."""
+    value = objective(start)
+    return downhill(objective, start, np.log(1.5), value, moves=10, halvings=HALVINGS)
+
+
+def downhill(
+    f: Objective, x: float, step: float, value: float, moves: int = 3, halvings: int = 0
+) -> float:
+    """Minimum of f along log x: downhill by steps, halved ones at the end, then a parabola.
+
+    `value` is f(x). The parabola is that of the last three points, a step apart: rounding in f
+    moves its vertex by little, where the last steps of Brent's method would follow it.
+    """
+    values = {0: value}
+    finest = step / 2**halvings
 
     def at(i: int) -> float:
-        if i not in known:
-            known[i] = objective(start * 1.5**i)
-        return known[i]
+        if i not in values:
+            values[i] = f(float(x * np.exp(i * finest)))
+        return values[i]
 
-    i = 0
-    while (lower := min((i, i - 1, i + 1), key=at)) != i and abs(lower) < 10:
+    i, stride = 0, 2**halvings
+    for _ in range(moves):
+        lower = min((i, i - stride, i + stride), key=at)
+        if lower == i:
+            break
         i = lower
-    here = start * 1.5**i
-    return _refined(objective, (here / 1.5, here * 1.5), here, at(i))
-
-
-def _refined(
-    objective: Callable[[float], float], ends: tuple[float, float], best: float, value: float
-) -> float:
-    """The minimum between two bandwidths by Brent's method, or the best one known before."""
-    found = minimize_scalar(
-        lambda s: objective(float(np.exp(s))),
-        bounds=(np.log(ends[0]), np.log(ends[1])),
-        method="bounded",
-        options={"xatol": 1e-5},
-    )
-    return float(np.exp(found.x)) if found.fun < value else best
+    while stride > 1:
+        stride //= 2
+        i = min((i, i - stride, i + stride), key=at)
+    last = range(i - 1, i + 2)
+    grid = x * np.exp(finest * np.array(last))
+    return vertex(grid, np.array([values.get(j, np.inf) for j in last]), 1)
 
 
 class Spectral(Protocol):
@@ -191,19 +208,17 @@ def check_solved(sigmas: Array, curve: Array) -> None:
 
 
 def best_lambdas(lams: Array, values: Array) -> Array:
-    """Lambda at the minimum of each column of values, to three digits between the grid's points.
-
-    More digits would tell of the rounding of sums alone, which goes with the blocks of rows.
-    """
+    """Lambda at the minimum of each column of values, between the grid's points."""
     lowest = values.argmin(axis=0)
-    found = [vertex(lams, v, i) for v, i in zip(values.T, lowest, strict=True)]
-    return np.array([lam if lam in lams else float(f"{lam:.3g}") for lam in found])
+    return np.array([vertex(lams, v, i) for v, i in zip(values.T, lowest, strict=True)])
 
 
 def vertex(grid: Array, values: Array, i: int) -> float:
     """Minimum of the parabola in log(grid) through point i and its neighbours.
 
-    At an end of the grid, or where a neighbour is not finite, it is point i itself.
+    It is told to 0.1 % only: rounding in the values, which goes with blocks of rows, threads and
+    machines, shall not move it. At an end of the grid, or where a neighbour is not finite, it is
+    point i itself.
     """
     if not 0 < i < len(grid) - 1 or not np.isfinite(values[i - 1 : i + 2]).all():
         return float(grid[i])
@@ -214,7 +229,8 @@ def vertex(grid: Array, values: Array, i: int) -> float:
         return float(grid[i])
     # Slopes at the two middles are -rise_left and rise_right; the slope is linear between them.
     share = rise_left / (rise_left + rise_right)
-    return float(np.exp((left + here) / 2 + share * (right - left) / 2))
+    offset = (left - here) / 2 + share * (right - left) / 2
+    return float(np.exp(here + np.round(offset / DIGIT) * DIGIT))
 
 
 def surface(

@@ -180,6 +180,8 @@ SELECTORS: dict[str, Rule] = {
     "auto": _auto,
 }
 RULES = tuple(SELECTORS)
+# The rules that look at all rows, however many they are, and at no sample of them.
+WHOLE = ("jacobian", "silverman", "scale")
 # The rules that solve, and so look at y.
 SEARCHES = ("loo", "gcv", "mml", "jacobian_loo", "jacobian_mml", "auto")
 # The words that say how to choose the penalty.
