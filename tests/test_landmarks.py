@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from jacridge import _landmarks
 from jacridge._landmarks import (
     LANDMARKS,
     Features,
@@ -124,6 +125,24 @@ def test_whitening_comes_late_only_where_it_is_safe(rng):
     assert isinstance(rough, Features)
     assert whitened_late(rough, X).late
     assert not whitened_late(smooth, X).late
+
+
+@pytest.mark.parametrize("limit", [1.01, 0.99])
+@pytest.mark.parametrize("sigma", [0.3, 0.7])
+def test_how_safe_late_whitening_is_comes_from_rows_and_landmarks(rng, sigma, limit, monkeypatch):
+    """A bound from landmarks alone decides where it is enough; it is ten times as large here."""
+    X, Z = rng.standard_normal((200, 2)), rng.standard_normal((30, 2))
+    phi = features(Z, sigma)
+    K, K_zz = dense(X, phi.Z, sigma), dense(phi.Z, phi.Z, sigma)
+    G = K.T @ K + K_zz @ K_zz
+    bound = np.finfo(float).eps * (np.diag(G) * np.square(np.linalg.inv(K_zz)).sum(axis=0)).sum()
+    loss = np.finfo(float).eps * (np.diag(G) * np.diag(np.linalg.inv(G))).sum()
+    assert loss < bound / 10
+    monkeypatch.setattr(_landmarks, "LATE", limit * loss)
+    assert whitened_late(phi, X).late == (limit > 1)
+    monkeypatch.setattr(_landmarks, "LATE", limit * bound)
+    monkeypatch.setattr(_landmarks, "_loss", lambda G: np.inf)
+    assert whitened_late(phi, X).late == (limit > 1)
 
 
 @pytest.mark.parametrize("far", [1e4, 1e10, 1e12])

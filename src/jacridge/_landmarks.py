@@ -239,20 +239,31 @@ def whitened_late(phi: Features, X: Array) -> Features:
     Before whitening, G has the entries of K'K, each with an error of eps sqrt(G_ii G_jj). Seen
     in the metric of G itself that is eps tr(S^-1), S being G scaled to a diagonal of ones.
     """
-    room = np.empty((max(len(X), len(phi.Z)), len(phi.Z)))
     with blas_threads(len(phi.Z)):
-        K = phi.kernel(X, room)
-        G = K.T @ K
-        K = phi.kernel(phi.Z, room)  # landmarks are like rows, too
-        G += K.T @ K
-        d = np.sqrt(np.diagonal(G))
-        G /= d
-        G /= d[:, None]
-        try:
-            S = LastFactor(factor(G, 0.0).L)
-        except LinAlgError:
-            return phi
-        return replace(phi, late=bool(EPS * S.inverse_diagonal().sum() < LATE))
+        K, K_zz = phi.kernel(X), phi.kernel(phi.Z)  # landmarks are like rows, too
+        d2 = np.einsum("ij,ij->j", K, K) + np.einsum("ij,ij->j", K_zz, K_zz)
+        # G is at least K_zz^2, whose inverse is at hand: often that will do, without a product.
+        most = EPS * d2 @ _squared_norms_of_inverse(phi.L)
+        late = most < LATE or (most < 1 and _loss(K.T @ K + K_zz.T @ K_zz) < LATE)
+    return replace(phi, late=bool(late))
+
+
+def _squared_norms_of_inverse(L: Array) -> Array:
+    """Squared norms of the rows of (L L')^-1."""
+    lower, _ = lapack.dpotri(L, lower=1)
+    squares = np.square(lower, out=lower)
+    return np.asarray(squares.sum(axis=0) + squares.sum(axis=1) - np.diagonal(squares))
+
+
+def _loss(G: Array) -> float:
+    """Eps tr(S^-1), S being G scaled to a diagonal of ones."""
+    d = np.sqrt(np.diagonal(G))
+    G /= d
+    G /= d[:, None]
+    try:
+        return float(EPS * LastFactor(factor(G, 0.0).L).inverse_diagonal().sum())
+    except LinAlgError:
+        return np.inf
 
 
 def blas_threads(m: int) -> Any:

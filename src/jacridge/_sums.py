@@ -9,11 +9,12 @@ from threading import local
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.linalg import lapack
 from scipy.linalg.blas import dtrsm
 
 from ._checks import Array
 from ._distances import row_blocks, rows_per_block
-from ._landmarks import Features, evenly
+from ._landmarks import Features, blas_threads, evenly
 from ._streams import Block, Rows
 
 
@@ -21,7 +22,7 @@ from ._streams import Block, Rows
 class Sums:
     """What a pass over the rows keeps: G = Phi'W Phi, B = Phi'W [y, 1], and numbers.
 
-    The mean of y is taken away from it.
+    The mean of y is taken away from it. Of G only the lower triangle is looked at.
     """
 
     G: Array
@@ -111,8 +112,8 @@ def summed(rows: Rows, phi: Features, mean: Array) -> Sums:
     sums: Sums = rows.total(Summing(phi, mean))
     if not phi.late:
         return sums
-    half = dtrsm(1.0, phi.L, sums.G.T, lower=1)  # G is symmetric
-    G = dtrsm(1.0, phi.L, half.T, lower=1)
+    with blas_threads(len(phi.L)):
+        G, _ = lapack.dsygst(sums.G.T, phi.L, lower=1, overwrite_a=1)
     return replace(sums, G=G, B=dtrsm(1.0, phi.L, sums.B, lower=1))
 
 
