@@ -88,6 +88,18 @@ def test_leave_one_out_residuals_are_those_of_refits_with_the_same_landmarks(
     np.testing.assert_allclose(found, leave_one_out(make, X, Y, w), rtol=1e-7)
 
 
+def test_residuals_of_targets_with_penalties_of_their_own_take_one_pass(targets, monkeypatch):
+    """Its work is sent to workers without the rows."""
+    X, Y, _ = targets
+    est, each, passes = nystrom(alpha="loo", landmarks=X[:20]).fit(X, Y), ArrayRows.each, []
+    monkeypatch.setattr(
+        ArrayRows, "each", lambda rows, work: passes.append(work) or each(rows, work)
+    )
+    assert est.loo_residuals_.shape == (70, 2)
+    assert len(passes) == 1
+    assert [model.rows for model in passes[0].models] == [None, None]
+
+
 def test_intervals_come_from_models_that_leave_a_row_out(targets, rng):
     """Jackknife+ by 70 refits: the quantiles of prediction plus or minus residual."""
     X, Y, w = targets

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from jacridge import JacobianKernelRidge, _fitting, _survey, parquet, select_bandwidth
+from jacridge import JacobianKernelRidge, _fitting, parquet, select_bandwidth
 from jacridge.parquet import ParquetFiles, ParquetRows
 
 
@@ -44,7 +44,6 @@ def test_files_give_the_model_of_their_rows(bandwidth, parts):
 def test_a_fit_reads_each_row_twice(bandwidth, parts, monkeypatch):
     """Once for the geometry and the samples, of which there are several, once for the sums."""
     monkeypatch.setattr(_fitting, "SAMPLE", 100)
-    monkeypatch.setattr(_survey, "OUTERMOST", 4)  # of blocks so small a larger share is needed
     seen, read = [], ParquetRows._read
 
     def counted(self, *piece):

@@ -1,12 +1,10 @@
 """Passes over rows in blocks."""
 
-import pickle
-
 import numpy as np
 import pytest
 
 from jacridge import _streams
-from jacridge._streams import ArrayRows, OneTarget
+from jacridge._streams import ArrayRows
 
 
 @pytest.fixture
@@ -64,18 +62,6 @@ def test_rows_are_taken_in_the_order_asked_for(rows):
 def test_an_error_in_a_block_is_the_caller_s(rows):
     with pytest.raises(ZeroDivisionError):
         rows.total(lambda X, y, w: 1 / 0)
-
-
-def test_one_target_is_one_column(rows):
-    some = OneTarget(rows, 1)
-    np.testing.assert_array_equal(np.vstack(list(some.each(lambda X, y, w: y))), rows.y[:, [1]])
-
-
-def test_work_on_one_target_is_sent_without_the_rows(rows, monkeypatch):
-    sent = []
-    monkeypatch.setattr(ArrayRows, "each", lambda self, work: sent.append(work))
-    OneTarget(rows, 1).each(np.sum)
-    assert len(pickle.dumps(sent)) < len(pickle.dumps(rows)) / 2
 
 
 def test_a_memory_map_is_never_read_whole(rng, tmp_path):

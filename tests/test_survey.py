@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
-from jacridge import _streams, _survey
+from jacridge import _sampled, _streams, _survey
 from jacridge._sampled import stream_diameter, stream_spacing, stream_variance
 from jacridge._streams import ArrayRows
 from jacridge._survey import Surveying, drawn, first_look, sampled, surveyed
@@ -20,7 +20,9 @@ def small_blocks(X, y=None, w=None):
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch):
     monkeypatch.setattr(_streams, "TASK_ROWS", 37)
-    monkeypatch.setattr(_survey, "OUTERMOST", 9)
+    monkeypatch.setattr(_survey, "OUTERMOST", 4)
+    monkeypatch.setattr(_survey, "TURNS", 9)
+    monkeypatch.setattr(_sampled, "TURNS", 9)
 
 
 def seen(rows):

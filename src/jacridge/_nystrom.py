@@ -31,10 +31,10 @@ from ._landmarks import (
     features,
     whitened_late,
 )
-from ._nystrom_model import NystromModel
+from ._nystrom_model import NystromModel, StackedNystrom
 from ._problem import carried, mean_of
 from ._sampled import SampledProblem, centred
-from ._solvers import Eigen, StackedModel, System, system
+from ._solvers import Eigen, System, system
 from ._streams import ArrayRows, Block, Rows
 from ._sums import Sums, block_rows, spread, summed
 from ._survey import SAMPLE, drawn, first_look, sampled
@@ -181,7 +181,7 @@ class Nystrom:
         mean = mean_of(y, np.ones(len(y)) if w is None else w) if self.centred else self.mean
         return replace(self, rows=ArrayRows(X, y, w), mean=mean, choose=choose, _last=None)
 
-    def solve(self, sigma: float, lams: Array) -> NystromModel | StackedModel:
+    def solve(self, sigma: float, lams: Array) -> NystromModel | StackedNystrom:
         """The model at one bandwidth, with one penalty or one for each target."""
         at = self.spectrum(sigma)
         if len(lams) == 1:
@@ -189,7 +189,7 @@ class Nystrom:
             return self._model(at.phi, at.sums, A, lams[0])
         s, V = at.eigen
         models = [self._model(at.phi, at.sums, Eigen(V, s + lam), lam) for lam in lams]
-        return StackedModel([model.of_target(t) for t, model in enumerate(models)])
+        return StackedNystrom([model.of_target(t) for t, model in enumerate(models)], self.rows)
 
     def _model(self, phi: Features, sums: Sums, A: System, lam: float) -> NystromModel:
         return NystromModel(phi, sums, A, lam, self.mean, self.centred, self.sample, self.rows)

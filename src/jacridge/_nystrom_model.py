@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
@@ -11,8 +13,8 @@ from scipy.linalg.blas import dtrsm
 from ._checks import Array
 from ._distances import row_blocks
 from ._landmarks import EPS, Features
-from ._solvers import System
-from ._streams import Block, Blocks, OneTarget
+from ._solvers import StackedModel, System
+from ._streams import Block, Blocks
 from ._sums import Sums, block_rows, spread
 
 # Rows whose leave-one-out models make an interval, if there are more.
@@ -36,8 +38,7 @@ class NystromModel:
         """The model of one target alone."""
         X, y, w = self.sample
         sums = replace(self.sums, B=self.sums.B[:, [t, -1]], yy=self.sums.yy[[t]])
-        rows = None if self.rows is None else OneTarget(self.rows, t)
-        return replace(self, sums=sums, mean=self.mean[[t]], sample=(X, y[:, [t]], w), rows=rows)
+        return replace(self, sums=sums, mean=self.mean[[t]], sample=(X, y[:, [t]], w), rows=None)
 
     @cached_property
     def _beta(self) -> Array:
@@ -74,21 +75,13 @@ class NystromModel:
     @cached_property
     def loo_residuals(self) -> Array:
         """Residual of each row for the model fitted to the others, its mean of y included."""
-        if self.rows is None:
-            raise AttributeError(
-                "Leave-one-out residuals need the training rows, which a pickled Nystrom model "
-                "does not hold. Ask for them before pickling, or fit again."
-            )
-        alone = replace(self, rows=None)  # what workers get has no need of the rows' source
-        return np.vstack(list(self.rows.each(alone._loo_block)))
+        return _left_out(self.rows, [self])
 
-    def _loo_block(self, X: Array, y: Array, w: Array | None) -> Array:
-        parts = row_blocks(len(X), block_rows(len(self.phi.L)))
-        return np.vstack([self._loo(X[r], y[r], None if w is None else w[r]) for r in parts])
+    def left_out(self, phi: Array, y: Array, w: Array | None) -> Array:
+        """The same of rows with features phi: residual / (1 - leverage).
 
-    def _loo(self, X: Array, y: Array, w: Array | None) -> Array:
-        """Residual / (1 - leverage), where y - mean is as it were without the row."""
-        phi = self.phi(X)
+        Y - mean is as it were without the row.
+        """
         half = self.A.half_solve(phi.T)
         leverage = np.einsum("ij,ij->j", half, half) * (1.0 if w is None else w)
         fitted = phi @ self._beta
@@ -106,7 +99,7 @@ class NystromModel:
         """Leave-one-out models of a sample of the rows."""
         X, y, w = spread(self.sample, JACKKNIFE_ROWS)
         influence = self.A.solve(self.phi(X).T) * (1.0 if w is None else w)
-        residuals, shift = self._loo_block(X, y, w), self._mean_shift(y, w)
+        residuals, shift = _LeavingOut([self])(X, y, w), self._mean_shift(y, w)
         return NystromJackknife(self.phi, influence, self._beta[:, -1], residuals, shift)
 
 
@@ -126,3 +119,43 @@ class NystromJackknife:
         P, rest = phi @ self.influence, 1.0 - phi @ self.ones
         moved = P[:, :, None] * self.loo_residuals + rest[:, None, None] * self.mean_shift
         return np.asarray(-moved)
+
+
+@dataclass(frozen=True)
+class StackedNystrom(StackedModel):
+    """Models of one target each, with the same features, and the rows that they were fitted to."""
+
+    rows: Blocks | None = None
+
+    @cached_property
+    def loo_residuals(self) -> Array:
+        """Leave-one-out residuals, of shape (n, k), by one pass."""
+        return _left_out(self.rows, self.models)
+
+
+@dataclass(frozen=True)
+class _LeavingOut:
+    """The work of a pass for leave-one-out residuals: each model takes the targets that it has."""
+
+    what: ClassVar[str] = "their leave-one-out residuals"
+    models: Sequence[NystromModel]
+
+    def __call__(self, X: Array, y: Array, w: Array | None) -> Array:
+        phi, found = self.models[0].phi, np.empty(y.shape)
+        for rows in row_blocks(len(X), block_rows(len(phi.L))):
+            P, v, stop = phi(X[rows]), None if w is None else w[rows], 0
+            for model in self.models:
+                start, stop = stop, stop + len(model.mean)
+                found[rows, start:stop] = model.left_out(P, y[rows, start:stop], v)
+        return found
+
+
+def _left_out(rows: Blocks | None, models: Sequence[NystromModel]) -> Array:
+    if rows is None:
+        raise AttributeError(
+            "Leave-one-out residuals need the training rows, which a pickled Nystrom model "
+            "does not hold. Ask for them before pickling, or fit again."
+        )
+    # What workers get has no need of the rows' source.
+    work = _LeavingOut([replace(model, rows=None) for model in models])
+    return np.vstack(list(rows.each(work)))

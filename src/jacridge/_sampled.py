@@ -13,7 +13,7 @@ from ._distances import FEW_COLUMNS, bulk_centre, row_blocks, rows_per_block, sq
 from ._geometry import NEIGHBOUR_SAMPLE, diameter
 from ._problem import Problem, mean_of
 from ._streams import Block, Indices, Rows
-from ._survey import OUTERMOST, Ends, Survey, Surveyed, Surveying, ends_of, radii, surveyed
+from ._survey import TURNS, Ends, Survey, Surveyed, Surveying, ends_of, radii, surveyed
 
 
 def stream_diameter(rows: Rows, seen: Surveyed, metric: str) -> float:
@@ -25,7 +25,7 @@ def stream_diameter(rows: Rows, seen: Surveyed, metric: str) -> float:
     """
     centre, ends, best = seen.whole.centre, seen.ends, 0.0
     steps = radii(np.array([end.centre for end in ends]), centre, metric)
-    for turn in range(1, OUTERMOST + 1):
+    for turn in range(1, TURNS + 2):
         Z = np.unique(np.vstack([end.rows for end in ends]), axis=0)
         best = max(best, diameter(Z, metric))
         rest, r = float(np.max(steps + [end.rest for end in ends])), radii(Z, centre, metric)

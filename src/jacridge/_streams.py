@@ -94,29 +94,6 @@ class ArrayRows:
         return list(self.each(work)), self.take(indices)
 
 
-@dataclass(frozen=True)
-class OneTarget:
-    """Rows of which only one target is looked at."""
-
-    rows: Blocks
-    t: int
-
-    def each(self, work: Work[T]) -> Iterator[T]:
-        """Results for all blocks, in order."""
-        return self.rows.each(_OfTarget(work, self.t))
-
-
-@dataclass(frozen=True)
-class _OfTarget:
-    """Work on blocks of which only one target is looked at; it holds no rows, as it is sent."""
-
-    work: Work[Any]
-    t: int
-
-    def __call__(self, X: Array, y: Array, w: Array | None) -> Any:
-        return self.work(X, y[:, [self.t]], w)
-
-
 def _under_way() -> int:
     """Blocks that are worked on or wait for it: one more than there are processors."""
     return processors() + 1

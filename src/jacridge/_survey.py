@@ -15,8 +15,10 @@ from ._distances import geodesic_distances
 from ._problem import mean_of
 from ._streams import Block, Indices, Rows, rows_of
 
-# Of each block the outermost rows, one in so many, are compared with all rows at a time.
-OUTERMOST = 32
+# Rows of each block that the first pass brings, the outermost ones.
+OUTERMOST = 256
+# Where they leave doubt on the largest distance, the rows that come next are looked at in turns.
+TURNS = 32
 
 # Rows on which rules look at pairs of rows, or solve.
 SAMPLE = 10_000
@@ -78,9 +80,12 @@ class Surveying:
 
 def ends_of(X: Array, centre: Array, metric: str, turn: int = 0) -> Ends:
     """The outermost rows of a block, in a later turn those that come next."""
-    r, size = radii(X, centre, metric), -(-len(X) // OUTERMOST)
-    order = np.argsort(-r, kind="stable")[turn * size :]
-    return Ends(X[order[:size]], centre, float(r[order[size:]].max(initial=-np.inf)))
+    r, size = radii(X, centre, metric), -(-len(X) // TURNS)
+    start, stop = (
+        (OUTERMOST + (turn - 1) * size, OUTERMOST + turn * size) if turn else (0, OUTERMOST)
+    )
+    order = np.argsort(-r, kind="stable")
+    return Ends(X[order[start:stop]], centre, float(r[order[stop:]].max(initial=-np.inf)))
 
 
 def radii(X: Array, centre: Array, metric: str) -> Array:
