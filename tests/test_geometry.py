@@ -70,7 +70,7 @@ def test_the_diameter_scales_with_the_rows_and_ignores_their_order(scale, seed):
 def test_single_rows_as_blocks_and_no_first_guess_find_the_same_diameter(monkeypatch, seed):
     """All rows of a sphere are outermost: the search has to look at each."""
     X = sphere(np.random.default_rng(seed), 200, 3)
-    monkeypatch.setattr(_geometry, "_sweep", lambda X, r2: 0.0)
+    monkeypatch.setattr(_geometry, "_sweep", lambda *_: 0.0)
     monkeypatch.setattr(_geometry, "rows_per_block", lambda width: 1)
     assert diameter(X) == pytest.approx(pdist(X).max(), rel=1e-12)
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
 from jacridge import _sampled, _streams, _survey
+from jacridge._geometry import diameter
 from jacridge._sampled import stream_diameter, stream_spacing, stream_variance
 from jacridge._streams import ArrayRows
 from jacridge._survey import Surveying, drawn, first_look, sampled, surveyed
@@ -67,6 +68,17 @@ def test_the_diameter_of_a_stream_is_the_largest_distance(n, p, seed, far, in_or
     rows = small_blocks(X[np.argsort(X[:, 0])] if in_order else X)
     found = stream_diameter(rows, seen(rows), "euclidean")
     assert found == pytest.approx(pdist(X).max(), rel=1e-12)
+
+
+@pytest.mark.parametrize("p", [2, 20])
+def test_the_diameter_is_that_of_its_two_rows_to_the_last_digit(p, rng):
+    """Far from the origin, where a centre of other rows would round it otherwise."""
+    X = rng.standard_normal((400, p)) + 1000
+    known = diameter(X)
+    for rows in (X, X[::-1], X[rng.permutation(400)]):
+        assert diameter(rows) == known
+        stream = small_blocks(rows)
+        assert stream_diameter(stream, seen(stream), "euclidean") == known
 
 
 def test_the_diameter_of_most_rows_takes_no_other_pass(rng, monkeypatch):

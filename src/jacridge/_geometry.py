@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
@@ -55,9 +56,9 @@ def _pruned_diameter(X: Array) -> float:
     row are dropped, and the rest is compared in order of r until no pair left can beat it.
     """
     # Any centre will do; a product with ones is the fastest mean.
-    X = X - np.full(len(X), 1 / len(X)) @ X
+    rows, X = X, X - np.full(len(X), 1 / len(X)) @ X
     r2 = np.einsum("ij,ij->i", X, X)
-    best = _sweep(X, r2)
+    best = _sweep(X, r2, rows)
     r_max = np.sqrt(r2.max())
     # The margin covers rounding in r; a row kept for nothing costs little.
     reach = max(best * (1 - 1e-9) - r_max, 0.0)
@@ -66,23 +67,27 @@ def _pruned_diameter(X: Array) -> float:
     if 2 * np.count_nonzero(np.diff(r2[kept])) < len(kept):  # many rows are equal, it seems
         _, first = np.unique(X[kept], axis=0, return_index=True)
         kept = kept[np.sort(first)]
-    return max(best, _outside_in(X[kept], np.sqrt(r2[kept]), best))
+    return max(best, _outside_in(X[kept], np.sqrt(r2[kept]), best, rows, kept))
 
 
-def _sweep(X: Array, r2: Array) -> float:
-    """Lower bound on the diameter: walk from farthest row to farthest row."""
+def _sweep(X: Array, r2: Array, rows: Array) -> float:
+    """Lower bound on the diameter: walk from farthest row to farthest row.
+
+    Lengths are those between the rows as they were given: to the last digit they then depend on
+    the two rows alone, not on the others and their centre.
+    """
     best, a = 0.0, int(r2.argmax())
     for _ in range(4):
         d2 = r2 - X @ (2.0 * X[a])
         b = int(d2.argmax())
-        length = float(np.linalg.norm(X[a] - X[b]))
+        length = float(np.linalg.norm(rows[a] - rows[b]))
         if length <= best:
             break
         best, a = length, b
     return best
 
 
-def _outside_in(X: Array, r: Array, best: float) -> float:
+def _outside_in(X: Array, r: Array, best: float, rows: Array, kept: npt.NDArray[np.intp]) -> float:
     """Largest distance between rows sorted by falling r, if it beats `best`."""
     margin = 1 + 1e-12
     start, size = 0, 4
@@ -93,7 +98,8 @@ def _outside_in(X: Array, r: Array, best: float) -> float:
         block = slice(start, min(start + min(size, rows_per_block(stop - start)), stop))
         D2 = cdist(X[block], X[start:stop], "sqeuclidean")
         i, j = np.unravel_index(D2.argmax(), D2.shape)
-        best = max(best, float(np.linalg.norm(X[start + i] - X[start + j])))
+        ends = rows[kept[start + i]], rows[kept[start + j]]
+        best = max(best, float(np.linalg.norm(ends[0] - ends[1])))
         # Any block may end the search, so that the first ones are small.
         start, size = block.stop, min(2 * size, 32)
     return best

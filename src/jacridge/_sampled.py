@@ -73,7 +73,8 @@ class _Comparing:
             if not len(Z):
                 break
             D2 = squared_distances(X_part, Z, self.metric)
-            largest = max(largest, float(np.sqrt(D2.max())))
+            i, j = np.unravel_index(D2.argmax(), D2.shape)
+            largest = max(largest, diameter(np.stack([X_part[i], Z[j]]), self.metric))
         return largest
 
 
