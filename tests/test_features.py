@@ -8,7 +8,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from jacridge import JacobianKernelRidge, JacobianNystroem, select_bandwidth
+from jacridge import JacobianKernelRidge, JacobianNystroem, _choice, _nystrom, select_bandwidth
 
 LANDMARKS = ("rpcholesky", "uniform", "kmeans")
 
@@ -63,6 +63,15 @@ def test_a_rule_that_needs_a_target_takes_it(table):
     assert phi.bandwidth_ == select_bandwidth(*table, "loo").sigma
     with pytest.raises(ValueError, match="needs `y`"):
         JacobianNystroem(bandwidth="loo").fit(table[0])
+
+
+def test_many_rows_are_searched_by_landmarks_as_select_bandwidth_does(table, monkeypatch):
+    known = JacobianNystroem(bandwidth="loo", random_state=0).fit(*table).bandwidth_
+    for module in (_choice, _nystrom):
+        monkeypatch.setattr(module, "SAMPLE", len(table[0]) - 1)
+    monkeypatch.setattr(_nystrom, "DEFAULT", 10)
+    phi = JacobianNystroem(bandwidth="loo", random_state=0).fit(*table)
+    assert phi.bandwidth_ == select_bandwidth(*table, "loo", random_state=0).sigma != known
 
 
 def test_labels_of_classes_are_no_target(table):

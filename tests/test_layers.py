@@ -48,7 +48,7 @@ MAY_IMPORT = {
     "_fitting": CORE | SCALE,
     "_estimator": {"_dask", "_distances", "_fitting", "_kernels", "_progress", "parquet"}
     | {"diagnostics"},
-    "_features": {"_landmarks", "_problem", "_selectors"},
+    "_features": {"_choice", "_landmarks", "_selectors"},
     "__init__": CORE | {"_choice", "_estimator", "_features"},
     "_curves": {"_distances", "_kernels", "_spectrum"},
     "plots": {"jacridge", "theory", "_curves"},

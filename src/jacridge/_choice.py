@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from time import perf_counter
 from typing import Any
 
@@ -128,14 +129,13 @@ def select_bandwidth(
     start = perf_counter()
     if not callable(rule):
         check_choice("rule", rule, RULES)
-    penalty = check_alpha(alpha)
-    problem = _problem(
+    problem = problem_of(
         X,
         y,
+        rule,
         check_choice("metric", metric, METRICS),
         generator(random_state),
-        few_seen=rule not in WHOLE or not isinstance(penalty, float),
-        alpha=penalty,
+        alpha=check_alpha(alpha),
         grid=None if grid is None else check_positive("grid", grid),
     )
     found = find(rule, problem, "rule")
@@ -153,13 +153,13 @@ def select_bandwidth(
     )
 
 
-def _problem(
-    X: Any, y: Any, metric: str, rng: np.random.Generator, *, few_seen: bool, **options: Any
+def problem_of(
+    X: Any, y: Any, rule: Any, metric: str, rng: np.random.Generator, **options: Any
 ) -> Problem:
-    """The problem of rows in memory, of Dask arrays or of Parquet files.
+    """The problem that a rule is to look at, of rows in memory, of Dask arrays or Parquet files.
 
-    Many rows in memory go the way of the others if the rule has `few_seen`, so that it finds the
-    same wherever they are.
+    Many rows in memory go the way of the others where a sample or landmarks stand for them, so
+    that a rule finds the same wherever they are.
     """
     if is_dask(X):
         return stream_problem(dask_rows(X, y, None, metric), y is not None, metric, rng, **options)
@@ -167,7 +167,9 @@ def _problem(
         return stream_problem(X.rows(y, None, metric), y is not None, metric, rng, **options)
     X = check_rows(X, metric)
     targets = np.empty((len(X), 0)) if y is None else check_targets(y, X)
-    if few_seen and len(X) > SAMPLE and metric != "precomputed":
+    whole = isinstance(rule, Real) or (isinstance(rule, str) and rule in WHOLE)
+    searched = not whole or not isinstance(options["alpha"], float)
+    if len(X) > SAMPLE and searched and metric != "precomputed":
         return stream_problem(ArrayRows(X, targets), y is not None, metric, rng, **options)
     w = np.ones(len(X))
     centred = None if y is None else targets - mean_of(targets, w)

@@ -6,16 +6,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._checks import (
-    check_choice,
-    check_number,
-    check_range,
-    check_targets,
-    check_whole,
-    generator,
-)
+from ._checks import check_choice, check_number, check_range, check_whole, generator
+from ._choice import problem_of
 from ._landmarks import CANDIDATES, LANDMARKS, features
-from ._problem import Problem, mean_of
 from ._selectors import find
 
 
@@ -92,15 +85,9 @@ class JacobianNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         choose = LANDMARKS[check_choice("landmarks", self.landmarks, LANDMARKS)]
         # Labels of classes are no targets; a rule that needs targets then says so.
         numeric = y is not None and np.asarray(y).dtype.kind in "fiu"
-        targets = check_targets(y, X) if numeric else None
-        rng = generator(self.random_state)
-        problem = Problem(
-            X=X,
-            y=None if targets is None else targets - mean_of(targets, np.ones(len(X))),
-            alpha=check_number("alpha", self.alpha, at_least=0),
-            w=np.ones(len(X)),
-            rng=rng,
-        )
+        rng, alpha = generator(self.random_state), check_number("alpha", self.alpha, at_least=0)
+        targets = y if numeric else None
+        problem = problem_of(X, targets, self.bandwidth, "euclidean", rng, alpha=alpha)
         sigma = find(self.bandwidth, problem).sigma
         if len(X) > CANDIDATES * most:
             X = X[np.sort(rng.choice(len(X), CANDIDATES * most, replace=False))]
