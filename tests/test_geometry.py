@@ -173,18 +173,6 @@ def test_equal_rows_have_no_spacing_and_all_but_one_are_counted(metric):
     assert neighbour_spacing(X, metric) == (0.0, 3)
 
 
-def test_the_spacing_of_many_rows_is_that_of_a_sample(rng, monkeypatch):
-    X = rng.uniform(size=(3000, 2))
-    exact = neighbour_spacing(X)[0]
-    monkeypatch.setattr(_geometry, "NEIGHBOUR_ROWS", 100)
-    monkeypatch.setattr(_geometry, "NEIGHBOUR_SAMPLE", 1000)
-    sampled = neighbour_spacing(X, rng=np.random.default_rng(0))[0]
-    # The median of 1000 draws is within a few parts in a hundred of that of all.
-    assert sampled == pytest.approx(exact, rel=0.1)
-    assert sampled != exact
-    assert sampled == neighbour_spacing(X, rng=np.random.default_rng(0))[0]
-
-
 @pytest.mark.parametrize("p", [1, 2, 5])
 def test_distances_span_as_many_dimensions_as_their_rows_have(rng, p):
     X = rng.standard_normal((120, p)) * np.linspace(1, 0.3, p)

@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.svm import SVR
 
 import naive
-from jacridge import RULES, Choice, select_bandwidth
+from jacridge import RULES, Choice, _choice, _nystrom, _sampled, select_bandwidth
 from jacridge._selectors import SEARCHES, SELECTORS
 
 CLOSED = [rule for rule in RULES if rule not in SEARCHES]
@@ -233,6 +233,21 @@ def test_rules_on_pairs_look_at_a_sample_that_the_seed_decides(rng, monkeypatch,
     assert other != first
     # Ten thousand pairs know a median to a part in a hundred.
     assert other == pytest.approx(first, rel=0.05)
+
+
+def test_the_spacing_of_many_rows_is_that_of_a_sample(rng, monkeypatch):
+    X = rng.uniform(size=(3000, 2))
+
+    def spacing():
+        return select_bandwidth(X, rule="jacobian_median", random_state=0).spacing
+
+    exact = spacing()
+    for module in (_choice, _nystrom):
+        monkeypatch.setattr(module, "SAMPLE", 1500)
+    monkeypatch.setattr(_sampled, "NEIGHBOUR_SAMPLE", 1000)
+    # The median of 750 draws is within a few parts in a hundred of that of all.
+    assert spacing() == pytest.approx(exact, rel=0.1)
+    assert spacing() == spacing() != exact
 
 
 def test_a_search_on_more_rows_than_the_first_look_takes_is_still_the_best(rng, monkeypatch):

@@ -12,10 +12,6 @@ from sklearn.neighbors import NearestNeighbors
 from ._checks import Array
 from ._distances import geodesic_distances, row_blocks, rows_per_block
 
-# Above this many rows the median neighbour distance is that of a sample of rows.
-NEIGHBOUR_ROWS = 50_000
-NEIGHBOUR_SAMPLE = 5_000
-
 
 @dataclass(frozen=True)
 class Geometry:
@@ -110,14 +106,8 @@ def _largest_geodesic(X: Array) -> float:
     return max(float(geodesic_distances(X[rows], X[rows.start :]).max()) for rows in blocks)
 
 
-def neighbour_spacing(
-    X: Array, metric: str = "euclidean", rng: np.random.Generator | None = None
-) -> tuple[float, int]:
-    """Median distance of nearest neighbours among distinct rows, and how many rows were equal.
-
-    Above 50,000 distinct rows the median is over a sample of 5000 of them, each with its
-    nearest neighbour among all.
-    """
+def neighbour_spacing(X: Array, metric: str = "euclidean") -> tuple[float, int]:
+    """Median distance of nearest neighbours among distinct rows, and how many rows were equal."""
     if metric == "precomputed":
         return _given_spacing(X)
     distinct = np.unique(X, axis=0)
@@ -126,7 +116,7 @@ def neighbour_spacing(
     if metric == "geodesic":
         distances = _geodesic_neighbours(distinct)
     else:
-        distances = _euclidean_neighbours(distinct, rng)
+        distances = _euclidean_neighbours(distinct)
     return float(np.median(distances)), len(X) - len(distinct)
 
 
@@ -141,17 +131,13 @@ def _given_spacing(D: Array) -> tuple[float, int]:
     return float(np.median(nearest)), n - len(distinct)
 
 
-def _euclidean_neighbours(X: Array, rng: np.random.Generator | None) -> Array:
-    asked = np.arange(len(X))
-    if len(X) > NEIGHBOUR_ROWS:
-        rng = np.random.default_rng(0) if rng is None else rng
-        asked = rng.choice(len(X), NEIGHBOUR_SAMPLE, replace=False)
+def _euclidean_neighbours(X: Array) -> Array:
     # With many columns scikit-learn expands |x - z|^2, which loses digits far from the origin.
     centred = X - np.median(X, axis=0)
-    _, found = NearestNeighbors(n_neighbors=2).fit(centred).kneighbors(centred[asked])
+    _, found = NearestNeighbors(n_neighbors=2).fit(centred).kneighbors(centred)
     # A row's own index need not come first where distances are rounded to zero.
-    other = np.where(found[:, 0] == asked, found[:, 1], found[:, 0])
-    return np.asarray(np.linalg.norm(X[asked] - X[other], axis=1))
+    other = np.where(found[:, 0] == np.arange(len(X)), found[:, 1], found[:, 0])
+    return np.asarray(np.linalg.norm(X - X[other], axis=1))
 
 
 def _geodesic_neighbours(X: Array) -> Array:

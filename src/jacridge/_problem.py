@@ -138,7 +138,7 @@ class Problem:
 
     @cached_property
     def _neighbours(self) -> tuple[float, int]:
-        return _geometry.neighbour_spacing(self.X, self.metric, self.rng)
+        return _geometry.neighbour_spacing(self.X, self.metric)
 
     @property
     def neighbour_spacing(self) -> float:
