@@ -11,10 +11,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import LinAlgError
 
-from ._checks import Array
+from ._checks import Array, Indices
 from ._distances import blas_for
 from ._problem import Problem
 from ._search import (
@@ -98,7 +97,7 @@ def _on_a_grid(part: Problem, criterion: str) -> Surface:
 
 
 def _on_more_rows(
-    problem: Problem, order: npt.NDArray[np.intp], part: Problem, found: Surface, criterion: str
+    problem: Problem, order: Indices, part: Problem, found: Surface, criterion: str
 ) -> tuple[float, Array, Problem]:
     """The bottom of the valley on more rows, whose course is known from fewer.
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_array, check_consistent_length
 
 Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
 
 # Squared distances of rows with larger entries leave the range of doubles.
 LARGEST = 1e150

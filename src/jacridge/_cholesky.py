@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import LinAlgError, lapack
 from scipy.linalg.blas import dtrsm
 
-from ._checks import Array
+from ._checks import Array, Indices
 
 # Above this order a threaded LAPACK may crash (its dsyrk does from about 16,000), so larger
 # matrices are factored by panels of this many columns, where all large products are gemm.
@@ -95,7 +94,7 @@ class BlockFactor:
     """
 
     diagonal: Array
-    blocks: list[tuple[npt.NDArray[np.intp], Factor]]
+    blocks: list[tuple[Indices, Factor]]
 
     def solve(self, B: Array) -> Array:
         """A^-1 B."""

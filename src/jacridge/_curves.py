@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from ._checks import Array
+from ._checks import Array, Indices
 from ._distances import squared_distances
 from ._kernels import gaussian_kernel, kernel_block, kernel_slopes
 from ._spectrum import Spectrum, spectrum
@@ -56,7 +55,7 @@ class FitGrid:
 
 
 def fit_grid(
-    X: Array, y: Array, sigmas: Array, lams: Array, shown: npt.NDArray[np.intp], X_new: Array
+    X: Array, y: Array, sigmas: Array, lams: Array, shown: Indices, X_new: Array
 ) -> FitGrid:
     """Fit every pair; y of shape (n,), centred, `shown` the rows whose errors are wanted.
 

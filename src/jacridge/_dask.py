@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from ._checks import Array, check_metric_rows, check_range, check_weights, require
+from ._checks import Array, Indices, check_metric_rows, check_range, check_weights, require
 from ._distances import one_blas_thread
 from ._progress import is_heard, tell
-from ._streams import Block, Indices, T, Work, parted, rejoined, rows_for, rows_of
+from ._streams import Block, T, Work, parted, rejoined, rows_for, rows_of
 
 # Sums that one task adds up; blocks whose results are waited for at a time.
 FAN_IN = 8

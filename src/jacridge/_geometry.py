@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
-from ._checks import Array
+from ._checks import Array, Indices
 from ._distances import geodesic_distances, row_blocks, rows_per_block
 
 
@@ -83,7 +82,7 @@ def _sweep(X: Array, r2: Array, rows: Array) -> float:
     return best
 
 
-def _outside_in(X: Array, r: Array, best: float, rows: Array, kept: npt.NDArray[np.intp]) -> float:
+def _outside_in(X: Array, r: Array, best: float, rows: Array, kept: Indices) -> float:
     """Largest distance between rows sorted by falling r, if it beats `best`."""
     margin = 1 + 1e-12
     start, size = 0, 4

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from ._checks import Array, check_memory
+from ._checks import Array, Indices, check_memory
 from ._distances import (
     for_blocks,
     row_blocks,
@@ -96,7 +95,7 @@ class Pairs:
         for_blocks(work, n, 128)
         return self.M
 
-    def clusters(self, sigma: float) -> list[npt.NDArray[np.intp]] | None:
+    def clusters(self, sigma: float) -> list[Indices] | None:
         """Groups of rows between which the kernel is below 1e-18, if all are small; else None."""
         n, reach2 = len(self.M), -2.0 * np.log(1e-18) * sigma**2
         few = n // 16
@@ -110,13 +109,13 @@ class Pairs:
         groups = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
         return groups if max(map(len, groups)) <= n // 8 else None
 
-    def block(self, rows: npt.NDArray[np.intp], sigma: float) -> Array:
+    def block(self, rows: Indices, sigma: float) -> Array:
         """Kernel of some rows, in rising order, in the lower triangle of a new array."""
         D2 = np.triu(self.M[np.ix_(rows, rows)], 1)
         return np.tril(gaussian_kernel(D2, sigma).T)
 
 
-def _near_pairs(M: Array, rows: slice, reach2: float) -> npt.NDArray[np.intp]:
+def _near_pairs(M: Array, rows: slice, reach2: float) -> Indices:
     """Indices of the pairs above the diagonal, in a block of rows, that are near each other."""
     i, j = np.nonzero(M[rows, rows.start :] < reach2)
     above = j > i

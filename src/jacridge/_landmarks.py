@@ -8,16 +8,13 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import LinAlgError, lapack
 from scipy.linalg.blas import dtrsm
 
-from ._checks import Array, check_whole
+from ._checks import Array, Indices, check_whole
 from ._cholesky import LAPACK_ORDER, LastFactor, factor
 from ._distances import blas_for, bulk_centre, one_blas_thread, row_blocks, squared_distances
 from ._kernels import kernel_block
-
-Indices = npt.NDArray[np.intp]
 
 # Landmarks are looked for among this many rows for each landmark.
 CANDIDATES = 10

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.spatial.distance import pdist
 
 from . import _geometry, theory
-from ._checks import LARGEST, Array
+from ._checks import LARGEST, Array, Indices
 from ._distances import blas_for, geodesic_distances, paired_geodesics, squared_distances
 from ._kernels import Pairs
 from ._spectrum import spectrum
@@ -66,7 +66,7 @@ class Problem:
         object.__setattr__(other, "lam", lam)
         return other
 
-    def part(self, rows: npt.NDArray[np.intp]) -> Problem:
+    def part(self, rows: Indices) -> Problem:
         """The problem of some of the rows."""
         X = self.X[np.ix_(rows, rows)] if self.metric == "precomputed" else self.X[rows]
         y = None if self.y is None else self.y[rows]

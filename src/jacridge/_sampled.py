@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from ._checks import Array
+from ._checks import Array, Indices
 from ._distances import FEW_COLUMNS, bulk_centre, row_blocks, rows_per_block, squared_distances
 from ._geometry import diameter
 from ._problem import Problem, mean_of
-from ._streams import Block, Indices, Rows
+from ._streams import Block, Rows
 from ._survey import TURNS, Ends, Survey, Surveyed, Surveying, ends_of, radii, surveyed
 
 # Rows of the sample whose neighbours are looked for among all rows.

@@ -11,14 +11,12 @@ from operator import iadd
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from ._checks import Array
+from ._checks import Array, Indices
 from ._distances import one_blas_thread, processors, row_blocks
 from ._progress import tell
 
 T = TypeVar("T")
-Indices = npt.NDArray[np.intp]
 
 # A block of rows: features, targets of shape (rows, k), weights or None for ones.
 Block = tuple[Array, Array, Array | None]

@@ -10,10 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from ._checks import Array
+from ._checks import Array, Indices
 from ._distances import geodesic_distances
 from ._problem import mean_of
-from ._streams import Block, Indices, Rows, rows_of
+from ._streams import Block, Rows, rows_of
 
 # Rows of each block that the first pass brings, the outermost ones.
 OUTERMOST = 256

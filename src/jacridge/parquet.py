@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ._checks import Array, check_metric_rows, check_range, require
+from ._checks import Array, Indices, check_metric_rows, check_range, require
 from ._distances import one_blas_thread, processors, row_blocks
 from ._progress import tell
 from ._streams import (
     Block,
-    Indices,
     T,
     Work,
     in_order,

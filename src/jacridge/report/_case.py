@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgError
 
 from .. import Choice, JacobianKernelRidge, select_bandwidth
-from .._checks import Array, check_rows
+from .._checks import Array, Indices, check_rows
 
 # What is solved many times (curves, sliders, rules) is solved on at most this many rows.
 SAMPLE = 600
@@ -99,7 +99,7 @@ class Case:
         return np.asarray((self.X - self.centre) / self.scale)
 
     @cached_property
-    def rows(self) -> npt.NDArray[np.intp]:
+    def rows(self) -> Indices:
         """Positions of the rows that are solved many times."""
         rng = np.random.default_rng(self.random_state)
         n = len(self.X)
