@@ -263,7 +263,7 @@ def test_fit_notes_what_speaks_against_it(run, boxes, tmp_path):
     code, out, err = run("fit", boxes, *args)
     assert code == 0
     assert "diagnosis" not in out
-    assert "rows leave-one-out R2 would gain" in err
+    assert "of the rows, leave-one-out R2 would gain" in err
     assert ": use --rule auto.\n" in err
 
 
@@ -306,6 +306,14 @@ def test_a_model_from_a_file_has_deviations_and_intervals(run, boxes, tmp_path, 
     columns = out["predictions"]
     assert set(columns) == {"prediction", "std", "lower", "upper"}
     assert all(np.isfinite(column).all() for column in columns.values())
+
+
+def test_predictions_are_not_written_as_csv_under_another_name(run, model, boxes, tmp_path):
+    out = tmp_path / "p.xlsx"
+    code, _, err = run("predict", model, boxes, "-o", out)
+    assert code == 1
+    assert "a file that ends in .csv, .tsv, .txt, .parquet" in err
+    assert not out.exists()
 
 
 def test_predict_prints_csv_without_an_output_file(run, model, boxes):

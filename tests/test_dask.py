@@ -107,6 +107,29 @@ def test_every_rule_finds_what_it_finds_for_numpy_whatever_the_chunks(
         np.testing.assert_allclose(ours.predict(X), known.predict(X), rtol=1e-8, atol=1e-8)
 
 
+KINDS = {
+    "places": lambda X: np.column_stack([45 + X[:, 0], X[:, 1]]),
+    "far from the origin": lambda X: X + 1e4,
+    "many equal": np.round,
+    "many features": lambda X: np.hstack([X, np.sin(3 * X), X[:, ::-1] ** 2, np.cos(X), X**3]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.* rows are equal to another one")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rule", ["jacobian", "jacobian_median", "scale", "median", "gcv", "auto"])
+def test_rows_of_all_kinds_give_what_they_give_for_numpy(rule, kind, data, monkeypatch):
+    """With some weights of zero."""
+    monkeypatch.setattr(_fitting, "SAMPLE", 400)
+    X, Y, w = KINDS[kind](data[0][:1000]), data[1][:1000], np.floor(data[2][:1000])
+    metric = "geodesic" if kind == "places" else "euclidean"
+    known = nystrom(rule, metric=metric).fit(X, Y, w)
+    for chunks in [(300, -1), (97, 1)]:
+        ours = nystrom(rule, metric=metric).fit(da.from_array(X, chunks=chunks), Y, w)
+        np.testing.assert_allclose(ours.bandwidth_, known.bandwidth_, rtol=1e-12)
+        np.testing.assert_allclose(ours.predict(X), known.predict(X), rtol=1e-8, atol=1e-8)
+
+
 @pytest.mark.parametrize("rule", SEARCHES)
 def test_every_search_finds_bandwidth_and_penalty_as_for_numpy_whatever_the_chunks(rule, data):
     X, Y, w = data

@@ -182,6 +182,15 @@ def test_rounding_in_a_criterion_does_not_move_its_minimum(rng):
     assert len({minimise(rounded, 0.1, 100, 15) for _ in range(5)}) == 1
 
 
+def test_a_search_from_where_nothing_can_be_solved_goes_to_smaller_bandwidths():
+    def solvable_below_one(sigma):
+        return np.log(sigma / 0.2) ** 2 if sigma < 1 else np.inf
+
+    assert minimise_near(solvable_below_one, 30.0) == pytest.approx(0.2, rel=TOLD)
+    with pytest.raises(LinAlgError, match=r"any bandwidth from .* to 30\. Give a larger"):
+        minimise_near(lambda s: np.inf, 30.0)
+
+
 def test_a_search_downhill_without_a_bottom_ends():
     assert minimise_near(lambda s: -np.log(s), 1.0) > 10
 

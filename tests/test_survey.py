@@ -1,5 +1,7 @@
 """What passes over all rows learn, against the whole array at once."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from scipy.spatial.distance import pdist
 
 from jacridge import _sampled, _streams, _survey
 from jacridge._geometry import diameter
+from jacridge._problem import Problem
 from jacridge._sampled import stream_diameter, stream_spacing, stream_variance
 from jacridge._streams import ArrayRows
 from jacridge._survey import Surveying, drawn, first_look, sampled, surveyed
@@ -107,6 +110,17 @@ def test_the_variance_of_a_stream_is_that_of_all_entries(rng):
     assert stream_variance(rows, seen(rows).whole, "euclidean") == pytest.approx(X.var())
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_variance_of_places_is_that_of_their_distances_to_the_centre(rng, weighted):
+    X = np.column_stack([rng.uniform(42, 51, 100), rng.uniform(-4, 8, 100)])
+    w = rng.integers(0, 3, 100).astype(float) if weighted else None
+    rows, kept = small_blocks(X, w=w), slice(None) if w is None else w > 0
+    known = Problem(X=X[kept], y=None, alpha=0.0, w=np.ones(100) if w is None else w[kept])
+    known = replace(known, metric="geodesic").variance
+    whole = surveyed(rows.each(Surveying("geodesic"))).whole
+    assert stream_variance(rows, whole, "geodesic") == pytest.approx(known, rel=1e-9)
+
+
 def test_the_spacing_of_a_stream_is_the_median_neighbour_distance(rng):
     X = np.unique(rng.standard_normal((100, 2)), axis=0)
     twice = np.vstack([X, X])
@@ -120,9 +134,12 @@ def test_the_spacing_of_an_even_number_of_rows_is_the_mean_of_the_middle_two():
     assert stream_spacing(small_blocks(X), X, "euclidean") == 2.0
 
 
-def test_neighbours_that_nearly_agree_keep_their_distance(rng):
-    X = np.repeat(rng.standard_normal((60, 2)), 2, axis=0)
-    X[1::2, 0] += 1e-9
+@pytest.mark.parametrize("gap", [1e-9, 1e-5, 1e-3])
+@pytest.mark.parametrize("p", [2, 12])
+def test_neighbours_that_nearly_agree_keep_their_distance(rng, p, gap):
+    """Also with more than ten columns, where squares of distances are expanded."""
+    X = np.repeat(rng.standard_normal((60, p)), 2, axis=0)
+    X[1::2, 0] += gap
     found = stream_spacing(small_blocks(X), X, "euclidean")
     gap = np.abs(X[1::2, 0] - X[::2, 0])
     assert found == pytest.approx(np.median(np.repeat(gap, 2)), rel=1e-12)
@@ -131,7 +148,8 @@ def test_neighbours_that_nearly_agree_keep_their_distance(rng):
 def test_a_sample_has_only_rows_of_positive_weight(rng):
     w = (np.arange(90) % 3).astype(float)
     X, _, found = sampled(small_blocks(np.arange(90.0)[:, None], w=w), 40, rng)
-    assert len(np.unique(X)) == len(X) <= 40
+    assert len(np.unique(X)) == len(X)
+    assert 35 <= len(X) <= 40  # of 60 rows of positive weight, among 60 drawn again
     np.testing.assert_array_equal(X[:, 0] % 3, found)
     assert found.min() > 0
 

@@ -100,7 +100,8 @@ def select_bandwidth(
         The name of a column for Parquet files.
         Only the rules that solve look at it: ``loo``, ``gcv``, ``mml``, the seeded ones, ``auto``.
     rule : str or function of a Problem that returns sigma
-        One of ``jacridge.RULES``.
+        One of ``jacridge.RULES``. What a function sees of more than 10,000 rows is a sample in
+        ``X`` and ``y``, beside the size and the geometry of all rows.
     alpha : float or {"loo", "gcv", "mml", "auto"}
         Ridge penalty lambda >= 0, in K + lambda I, or the criterion that chooses it with the
         bandwidth, which needs y.
@@ -110,8 +111,8 @@ def select_bandwidth(
         is not given. Other rules do not look at it.
     random_state : int, optional
         Only ``auto`` (above 400 rows), the other rules that solve at a given alpha (above 1000),
-        ``median`` and ``maxvar`` (above 2000) and ``jacobian_median`` (above 10,000) look at
-        random samples.
+        ``median`` and ``maxvar`` (above 2000), and ``jacobian_median`` and all that solves (above
+        10,000) look at random samples.
 
     Returns
     -------

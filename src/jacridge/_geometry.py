@@ -1,8 +1,6 @@
-"""Geometry(n, p, l_max, spacing): exact diameter and neighbour distances, no n x n matrix."""
+"""Exact diameter and neighbour distances of rows, without an n x n matrix."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -10,16 +8,6 @@ from sklearn.neighbors import NearestNeighbors
 
 from ._checks import Array, Indices
 from ._distances import geodesic_distances, row_blocks, rows_per_block
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """What the closed-form rules know of the data: four numbers."""
-
-    n: float
-    p: int
-    l_max: float
-    spacing: float
 
 
 def diameter(X: Array, metric: str = "euclidean") -> float:

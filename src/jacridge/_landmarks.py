@@ -253,7 +253,7 @@ def _squared_norms_of_inverse(L: Array) -> Array:
 
 
 def _loss(G: Array) -> float:
-    """Eps tr(S^-1), S being G scaled to a diagonal of ones."""
+    """What rounding in G costs: eps tr(S^-1), S being G scaled to a diagonal of ones."""
     d = np.sqrt(np.diagonal(G))
     G /= d
     G /= d[:, None]

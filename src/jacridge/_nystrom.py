@@ -94,7 +94,7 @@ class NystromSpectrum:
         return np.asarray(n * np.maximum(left, 0.0) / trace**2)
 
     def mml(self, lams: Array) -> Array:
-        """N log(y'A^-1 y / n) + log |A| for A = Phi Phi' + lambda W^-1, (lambdas, targets)."""
+        """The sum n log(y'A^-1 y / n) + log |A|, A = Phi Phi' + lambda W^-1, (lambdas, targets)."""
         n, lam, (s, _), (c2, rest) = self.sums.n, lams[:, None], self.eigen, self._energies
         fit = (1.0 / (s + lam)) @ c2 + rest / lam
         log_det = np.log(s + lam).sum(axis=1) + (n - len(s)) * np.log(lams) - self.sums.log_weight
@@ -103,12 +103,21 @@ class NystromSpectrum:
 
     def loo(self, lams: Array) -> Array:
         """Weighted mean of the squared leave-one-out residuals, of shape (lambdas, targets)."""
-        s, V = self.eigen
+        V, R = self._resolvents(lams)
         a = V.T @ self.sums.B[:, :-1]
         T = np.asarray(dtrsm(1.0, self.phi.L, V, lower=1, trans_a=1))
         assert self.rows is not None
-        total = self.rows.total(_LooErrors(self.phi, self.mean, T, a, 1.0 / (s + lams[:, None])))
+        total = self.rows.total(_LooErrors(self.phi, self.mean, T, a, R))
         return np.asarray(total / self.sums.weight)
+
+    def _resolvents(self, lams: Array) -> tuple[Array, Array]:
+        """V and, for each lambda, the diagonal R in (G + lambda I)^-1 = V R V'."""
+        if len(lams) == 1 and lams[0] > 0:
+            with suppress(LinAlgError), blas_threads(len(self.sums.G)):
+                A = factor(self.sums.G.copy(), float(lams[0]))
+                return A.half_solve(np.eye(A.rank)).T, np.ones((1, A.rank))
+        s, V = self.eigen
+        return V, 1.0 / (s + lams[:, None])
 
 
 @dataclass(frozen=True)
@@ -120,7 +129,7 @@ class _LooErrors:
     mean: Array
     T: Array  # L^-T V, takes rows k to rows of V'phi
     a: Array
-    R: Array  # eigenvalues of (G + lambda I)^-1, one row for each lambda
+    R: Array  # (G + lambda I)^-1 = V R V', one row for each lambda
 
     def __call__(self, X: Array, y: Array, w: Array | None) -> Array:
         total = np.zeros((len(self.R), y.shape[1]))

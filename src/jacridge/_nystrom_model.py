@@ -80,7 +80,7 @@ class NystromModel:
     def left_out(self, phi: Array, y: Array, w: Array | None) -> Array:
         """The same of rows with features phi: residual / (1 - leverage).
 
-        Y - mean is as it were without the row.
+        The mean of y is as it were without the row.
         """
         half = self.A.half_solve(phi.T)
         leverage = np.einsum("ij,ij->j", half, half) * (1.0 if w is None else w)

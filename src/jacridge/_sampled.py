@@ -110,19 +110,29 @@ class _Nearest:
 
     def __call__(self, X: Array, y: Array, w: Array | None) -> Array:
         X = X if w is None else X[w > 0]
-        nearest = np.full(len(self.asked), np.inf)
+        nearest, expanded = np.full(len(self.asked), np.inf), self._is_expanded
         for part in row_blocks(len(X), rows_per_block(len(self.asked))):
             D2 = squared_distances(X[part], self.asked, self.metric)
-            if self.metric == "euclidean" and X.shape[1] > FEW_COLUMNS:
+            if expanded:
                 self._sharpen(D2, X[part])
             D2[D2 == 0] = np.inf
-            np.minimum(nearest, D2.min(axis=0, initial=np.inf), out=nearest)
+            i = D2.argmin(axis=0)
+            found = D2[i, np.arange(len(i))]
+            if expanded:  # from the two rows alone, to the last digit
+                exact = np.square(X[part][i] - self.asked).sum(axis=1)
+                found = np.where(np.isfinite(found), exact, np.inf)
+            np.minimum(nearest, found, out=nearest)
         return nearest
 
+    @property
+    def _is_expanded(self) -> bool:
+        """Whether squared distances come as |x|^2 - 2 x'z + |z|^2, with the rounding of that."""
+        return self.metric == "euclidean" and self.asked.shape[1] > FEW_COLUMNS
+
     def _sharpen(self, D2: Array, X: Array) -> None:
-        """Replace the smallest entries of D2, where |x|^2 - 2 x'z + |z|^2 is rounding, by sums."""
+        """Replace the smallest entries of D2, which may be rounding, by sums of squares."""
         norms = np.square(self.asked - bulk_centre(self.asked)).sum(axis=1)
-        i, j = np.nonzero(1e-10 * norms >= D2)
+        i, j = np.nonzero(1e-8 * norms >= D2)
         D2[i, j] = np.square(X[i] - self.asked[j]).sum(axis=1)
 
 
@@ -178,6 +188,13 @@ class SampledProblem(Problem):
             return self.sample.variance
         rows, seen = self._stream
         return stream_variance(rows, seen.whole, self.metric)
+
+    @property
+    def n_equal(self) -> int:
+        """How many rows of the sample are equal to another one before them."""
+        if self._stream is None:
+            return self.sample.n_equal
+        return len(self.X) - len(np.unique(self.X, axis=0))
 
     @cached_property
     def neighbour_spacing(self) -> float:

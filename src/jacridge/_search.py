@@ -24,8 +24,8 @@ FEW_ROWS = 250
 # How often the steps of a search are halved before its last parabola.
 HALVINGS = 3
 
-# To this a minimum is told, in logarithms.
-DIGIT = 2e-3
+# A minimum is rounded to such steps of the logarithm.
+ROUNDED = 2e-3
 
 Objective = Callable[[float], float]
 
@@ -47,7 +47,7 @@ def gcv(A: Solvable, y: Array, w: Array, lam: float) -> Array:
 
 
 def mml(A: Solvable, y: Array, w: Array, lam: float) -> Array:
-    """N log s2 + log |A|, s2 = y'A^-1 y / n: minus twice the profiled log marginal likelihood."""
+    """Minus twice the profiled log marginal likelihood: n log s2 + log |A|, s2 = y'A^-1 y / n."""
     n = np.maximum(w, 1.0).sum()
     repeated = (n - len(w)) * np.log(lam) if n > len(w) and lam else 0.0
     with np.errstate(divide="ignore"):  # a target of zeros: minus infinity
@@ -94,13 +94,14 @@ def _alike(values: Array, scale: Array, name: str) -> Array:
     return np.where(some, values / np.where(some, scale, 1.0) if name != "mml" else values, 0.0)
 
 
-def system(pairs: Pairs, sigma: float, ridge: Array) -> Solvable:
-    """K + diag(ridge), factored: by clusters of rows where the kernel is that narrow."""
-    clusters = pairs.clusters(sigma) if len(ridge) > FEW_ROWS else None
+def system(pairs: Pairs, sigma: float, lam_over_w: Array) -> Solvable:
+    """K + diag(lam_over_w), factored: by clusters of rows where the kernel is that narrow."""
+    clusters = pairs.clusters(sigma) if len(lam_over_w) > FEW_ROWS else None
     if clusters is None:
-        return LastFactor(factor(pairs.kernel(sigma), ridge).L)
-    blocks = [(rows, pairs.block(rows, sigma)) for rows in clusters if len(rows) > 1]
-    return BlockFactor(1.0 + ridge, [(rows, factor(K, ridge[rows])) for rows, K in blocks])
+        return LastFactor(factor(pairs.kernel(sigma), lam_over_w).L)
+    some = [rows for rows in clusters if len(rows) > 1]
+    blocks = [(rows, factor(pairs.block(rows, sigma), lam_over_w[rows])) for rows in some]
+    return BlockFactor(1.0 + lam_over_w, blocks)
 
 
 def minimise(objective: Objective, low: float, high: float, points: int) -> float:
@@ -127,17 +128,21 @@ def _lowest(objective: Objective, grid: Array) -> tuple[int, float]:
     values = [objective(sigma) for sigma in grid]
     i = int(np.argmin(values))
     if not np.isfinite(values[i]):
-        raise LinAlgError(
-            f"K + lambda I could not be factored for any bandwidth from {grid.min():.3g} to "
-            f"{grid.max():.3g}. Give a larger `alpha`."
-        )
+        raise _unsolved(grid)
     return i, values[i]
 
 
 def minimise_near(objective: Objective, start: float) -> float:
-    """Minimum over log sigma in the valley of `start`."""
-    value = objective(start)
-    return downhill(objective, start, np.log(1.5), value, moves=10, halvings=HALVINGS)
+    """Minimum over log sigma in the valley of `start`, or of the next point that can be solved.
+
+    The larger sigma is, the nearer is the kernel to a singular one.
+    """
+    grid = np.asarray(start / 1.5 ** np.arange(20), dtype=np.float64)
+    found = ((float(sigma), objective(float(sigma))) for sigma in grid)
+    sigma, value = next((pair for pair in found if np.isfinite(pair[1])), (start, np.inf))
+    if not np.isfinite(value):
+        raise _unsolved(grid)
+    return downhill(objective, sigma, np.log(1.5), value, moves=10, halvings=HALVINGS)
 
 
 def downhill(
@@ -167,7 +172,7 @@ def downhill(
         i = min((i, i - stride, i + stride), key=at)
     last = range(i - 1, i + 2)
     grid = x * np.exp(finest * np.array(last))
-    return vertex(grid, np.array([values.get(j, np.inf) for j in last]), 1)
+    return vertex(grid, np.array([at(j) for j in last]), 1)
 
 
 class Spectral(Protocol):
@@ -201,10 +206,14 @@ class Surface:
 def check_solved(sigmas: Array, curve: Array) -> None:
     """Refuse a search in which no system could be solved."""
     if not np.isfinite(curve).any():
-        raise LinAlgError(
-            "K + lambda I could not be solved with for any bandwidth from "
-            f"{sigmas.min():.3g} to {sigmas.max():.3g}. Give a larger `alpha`."
-        )
+        raise _unsolved(sigmas)
+
+
+def _unsolved(sigmas: Array) -> LinAlgError:
+    return LinAlgError(
+        f"K + lambda I could not be solved with for any bandwidth from {sigmas.min():.3g} to "
+        f"{sigmas.max():.3g}. Give a larger `alpha`."
+    )
 
 
 def best_lambdas(lams: Array, values: Array) -> Array:
@@ -216,9 +225,9 @@ def best_lambdas(lams: Array, values: Array) -> Array:
 def vertex(grid: Array, values: Array, i: int) -> float:
     """Minimum of the parabola in log(grid) through point i and its neighbours.
 
-    It is told to 0.1 % only: rounding in the values, which goes with blocks of rows, threads and
-    machines, shall not move it. At an end of the grid, or where a neighbour is not finite, it is
-    point i itself.
+    It comes in steps of 0.2 %, so that rounding in the values, which goes with blocks of rows,
+    threads and machines, does not move it. At an end of the grid, or where a neighbour is not
+    finite, it is point i itself.
     """
     if not 0 < i < len(grid) - 1 or not np.isfinite(values[i - 1 : i + 2]).all():
         return float(grid[i])
@@ -230,7 +239,7 @@ def vertex(grid: Array, values: Array, i: int) -> float:
     # Slopes at the two middles are -rise_left and rise_right; the slope is linear between them.
     share = rise_left / (rise_left + rise_right)
     offset = (left - here) / 2 + share * (right - left) / 2
-    return float(np.exp(here + np.round(offset / DIGIT) * DIGIT))
+    return float(np.exp(here + np.round(offset / ROUNDED) * ROUNDED))
 
 
 def surface(

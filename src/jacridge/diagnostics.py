@@ -115,8 +115,8 @@ def _loo_findings(problem: Problem, r2: float, gain: float) -> Iterator[Finding]
     yield Finding("leave-one-out R2", r2, False, "R2 on rows that the model has not seen.")
     much = gain > GAIN
     sentence = (
-        f"On {min(len(problem.w), SAMPLE)} rows leave-one-out R2 would gain {gain:.2f}: use "
-        "bandwidth='auto', alpha='auto'."
+        f"Fitted to {min(len(problem.w), SAMPLE)} of the rows, leave-one-out R2 would gain "
+        f"{gain:.2f}: use bandwidth='auto', alpha='auto'."
         if much
         else "No other bandwidth and penalty would do much better."
     )

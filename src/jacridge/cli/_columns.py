@@ -168,7 +168,7 @@ def _typed(column: pl.Series, *, as_numbers: bool = False) -> pl.Series:
         row = int(is_word.arg_max() or 0)
         raise TableError(
             f"The column `{column.name}` must hold numbers, got {_short(texts[row])} in row "
-            f"{row + 1}. Correct the value; a feature may also be left out with --drop."
+            f"{row + 1}. Correct the value; a fit may also leave a feature out, with --drop."
         )
     return texts
 

@@ -36,9 +36,18 @@ def read_frame(source: str, *, header: bool = True) -> pl.DataFrame:
         raise TableError(f"The parts of `{source}` hold unlike types: {_first(error)}") from error
 
 
+# Endings of files that tables are written to; without one it is CSV.
+WRITTEN = ("", ".csv", ".tsv", ".txt", ".parquet", ".feather", ".arrow", ".ipc")
+
+
 def write_table(frame: pl.DataFrame, path: str) -> None:
     """Write a frame in the form that the name of the file asks for."""
     suffix = Path(path.lower().removesuffix(".gz")).suffix
+    if suffix not in WRITTEN:
+        raise TableError(
+            f"A table is written to a file that ends in {', '.join(filter(None, WRITTEN))}, got "
+            f"`{path}`."
+        )
     with replaced(path) as beside:
         if suffix == ".parquet":
             frame.write_parquet(beside)
