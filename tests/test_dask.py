@@ -16,6 +16,7 @@ from jacridge import (
     _dask,
     _fitting,
     _nystrom,
+    _streams,
     _sums,
     _survey,
     select_bandwidth,
@@ -26,6 +27,13 @@ from jacridge._streams import ArrayRows
 
 da = pytest.importorskip("dask.array")
 dask = pytest.importorskip("dask")
+
+
+@pytest.fixture(autouse=True)
+def _short_spans(monkeypatch):
+    """So that a few rows are many blocks."""
+    monkeypatch.setattr(_streams, "SPAN", 16)
+
 
 CHUNKS = [(-1, -1), (500, 2), ((700, 1, 1299), 3), (97, 1)]
 OPTIONS = {"n_landmarks": 50, "random_state": 0}
@@ -58,9 +66,20 @@ def test_a_fit_is_that_of_numpy_whatever_the_chunks(chunks, data):
         rows, da.from_array(Y, chunks=(333, 1)), da.from_array(w, chunks=450)
     )
     assert (ours.solver_, ours.n_features_in_) == ("nystrom", 3)
-    np.testing.assert_allclose(ours.bandwidth_, known.bandwidth_, rtol=1e-8)
-    np.testing.assert_allclose(ours.predict(X), known.predict(X), rtol=1e-8)
+    np.testing.assert_array_equal(ours.dual_coef_, known.dual_coef_)
+    np.testing.assert_array_equal(ours.intercept_, known.intercept_)
+    np.testing.assert_allclose(ours.predict(rows).compute(), known.predict(X), rtol=1e-8)
     np.testing.assert_allclose(ours.loo_residuals_, known.loo_residuals_, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 1e-9])
+def test_a_system_that_magnifies_rounding_is_the_same_whatever_the_chunks(alpha, data):
+    """Few landmarks would do for this bandwidth: by other sums predictions were 1e-7 apart."""
+    X, Y, w = data
+    known = nystrom(30.0, alpha).fit(X, Y, w)
+    for chunks in CHUNKS:
+        ours = nystrom(30.0, alpha).fit(da.from_array(X, chunks=chunks), Y, w)
+        np.testing.assert_array_equal(ours.dual_coef_, known.dual_coef_)
 
 
 def test_a_fit_to_unknown_chunks_is_that_of_numpy_and_leaves_the_array_as_it_was(data):
@@ -276,6 +295,9 @@ def test_a_block_of_another_shape_than_its_chunk_is_refused(data):
     blocks = [da.from_delayed(dask.delayed(X[:990]), (1000, 3), dtype=float) for _ in range(2)]
     with pytest.raises(ValueError, match=r"\(1000, 3\) for rows .* got \(990, 3\)"):
         nystrom().fit(da.concatenate(blocks), Y)
+    more = da.from_delayed(dask.delayed(X[:1010]), (1000, 3), dtype=float)
+    with pytest.raises(ValueError, match=r"`X` .* 0 to 999, got \(1010, 3\)"):
+        nystrom().fit(da.concatenate([more, da.from_array(X[:1000])]), Y)
 
 
 def test_texts_are_refused_before_anything_is_computed(data):

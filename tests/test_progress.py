@@ -42,6 +42,7 @@ def test_none_leaves_it_to_who_listens_already():
 @pytest.mark.parametrize("alpha", [0.1, "loo"])
 def test_a_nystrom_fit_tells_of_each_pass_over_the_rows(alpha, rows, monkeypatch):
     monkeypatch.setattr("jacridge._streams.TASK_ROWS", 100)
+    monkeypatch.setattr("jacridge._streams.SPAN", 100)
     monkeypatch.setattr("jacridge._streams.processors", lambda: 3)
     lines = heard(lambda: estimator(solver="nystrom").set_params(alpha=alpha).fit(*rows))
     sums = [line for line in lines if line[2] == "rows, their sums"]
@@ -70,7 +71,8 @@ def test_parquet_files_are_told_of_by_rows(rows, tmp_path, monkeypatch):
     assert [line[0] for line in heard(lambda: est.predict(files))] == [120, 240, 300]
 
 
-def test_blocks_of_dask_are_told_of_where_no_cluster_does_the_work(rows):
+def test_blocks_of_dask_are_told_of_where_no_cluster_does_the_work(rows, monkeypatch):
+    monkeypatch.setattr("jacridge._streams.SPAN", 100)
     da = pytest.importorskip("dask.array")
     X = da.from_array(rows[0], chunks=(100, 2))
     lines = heard(lambda: estimator().fit(X, rows[1]))

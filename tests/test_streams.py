@@ -10,6 +10,7 @@ from jacridge._streams import ArrayRows
 @pytest.fixture
 def rows(rng, monkeypatch):
     monkeypatch.setattr(_streams, "TASK_ROWS", 7)
+    monkeypatch.setattr(_streams, "SPAN", 1)
     return ArrayRows(rng.standard_normal((100, 2)), rng.standard_normal((100, 3)), np.arange(100.0))
 
 
@@ -43,14 +44,15 @@ def test_a_total_takes_no_more_sums_than_blocks_under_way(rows, monkeypatch):
 
 
 @pytest.mark.parametrize("n", [1, 1000, 8193, 125_000])
-def test_tasks_are_of_one_size_and_as_many_for_each_processor(n, monkeypatch):
+def test_tasks_start_at_spans_and_are_as_many_for_each_processor(n, monkeypatch):
     monkeypatch.setattr(_streams, "processors", lambda: 2)
     sizes = [
         len(part) for part in ArrayRows(np.zeros((n, 1)), np.zeros((n, 1))).each(lambda X, *_: X)
     ]
     assert len(sizes) == 1 or len(sizes) % 2 == 0
     assert max(sizes) <= _streams.TASK_ROWS
-    assert max(sizes) - min(sizes) < len(sizes)
+    assert len(set(sizes[:-1])) <= 1
+    assert not any(size % _streams.SPAN for size in sizes[:-1])
 
 
 def test_rows_are_taken_in_the_order_asked_for(rows):

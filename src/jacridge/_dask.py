@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import reduce
@@ -22,7 +22,18 @@ import numpy as np
 from ._checks import Array, Indices, check_metric_rows, check_range, check_weights, require
 from ._distances import one_blas_thread
 from ._progress import is_heard, tell
-from ._streams import Block, T, Work, parted, rejoined, rows_for, rows_of
+from ._streams import (
+    Block,
+    T,
+    Work,
+    in_spans,
+    onto,
+    parted,
+    rejoined,
+    rows_for,
+    rows_of,
+    stacked,
+)
 
 # Sums that one task adds up; blocks whose results are waited for at a time.
 FAN_IN = 8
@@ -51,28 +62,46 @@ class DaskRows:
         tell(self.n, self.n, rows_for(work))
 
     def total(self, work: Work[Any]) -> Any:
-        """Sum of the results for all blocks, added up by the workers."""
-        delayed, parts = _delayed(), self._tasks(work)
+        """Sum of the results for all spans of rows, added up by the workers.
+
+        Those that are within one block are worked on there. Of the others, which are few unless
+        blocks are small, the rows are brought together.
+        """
+        delayed, shared = _delayed(), _shared(work)
+        parts, across = [], dict[int, list[Any]]()
+        for block, start in zip(self.blocks, self.starts, strict=True):
+            within, ends = in_spans(start, block[4][0], self.n)
+            if within.start < within.stop:
+                parts.append(delayed(_applied)(shared, *block, rows=within))
+            for span, rows in ends:
+                across.setdefault(span, []).append(delayed(_taken)(rows, *block))
+        parts += [delayed(_applied_across)(shared, spans) for spans in _groups(across.values())]
+        tasks = len(parts)
         while len(parts) > 1:
-            groups = range(0, len(parts), FAN_IN)
-            parts = [delayed(_added)(parts[first : first + FAN_IN]) for first in groups]
-        return self._passed(parts, work)[0]
+            parts = [delayed(_added)(group) for group in _groups(parts)]
+        return self._passed(parts, work, tasks)[0]
 
     def take(self, indices: Indices) -> Block:
         """The rows with these indices."""
-        tasks, order = self._taking(indices)
-        return rejoined(_computed(tasks), order)
+        places, order = parted(indices, self.starts)
+        asked = [(i, block) for i, block in zip(places, self.blocks, strict=True) if len(i)]
+        return rejoined(_computed([_delayed()(_taken)(i, *block) for i, block in asked]), order)
 
     def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]:
         """Results for all blocks, and the rows with these indices, each block made once."""
-        tasks, order = self._taking(indices)
-        found = self._passed([*self._tasks(work), *tasks], work)
-        return list(found[: len(self.blocks)]), rejoined(found[len(self.blocks) :], order)
+        places, order = parted(indices, self.starts)
+        shared = _shared(work)
+        tasks = [
+            _delayed()(_applied_and_taken)(shared, i, *block)
+            for i, block in zip(places, self.blocks, strict=True)
+        ]
+        found, taken = zip(*self._passed(tasks, work, len(tasks)), strict=True)
+        return list(found), rejoined(taken, order)
 
-    def _passed(self, tasks: Sequence[Any], work: Work[Any]) -> Any:
-        """Results of tasks that go through all blocks once."""
+    def _passed(self, tasks: Sequence[Any], work: Work[Any], blocks: int) -> Any:
+        """Results of tasks that go through all rows once, in so many blocks."""
         tell(0, self.n, rows_for(work))
-        with _blocks_told(len(self.blocks), rows_for(work)):
+        with _blocks_told(blocks, rows_for(work)):
             found = _computed(tasks)
         tell(self.n, self.n, rows_for(work))
         return found
@@ -81,11 +110,11 @@ class DaskRows:
         shared = _shared(work)
         return [_delayed()(_applied)(shared, *block) for block in self.blocks]
 
-    def _taking(self, indices: Indices) -> tuple[list[Any], Indices]:
-        """Tasks that take rows out of the blocks that have some, and how to order the rows."""
-        places, order = parted(indices, self.starts)
-        asked = [(i, block) for i, block in zip(places, self.blocks, strict=True) if len(i)]
-        return [_delayed()(_taken)(i, *block) for i, block in asked], order
+
+def _groups(parts: Iterable[T]) -> list[list[T]]:
+    """FAN_IN parts at a time."""
+    listed = list(parts)
+    return [listed[first : first + FAN_IN] for first in range(0, len(listed), FAN_IN)]
 
 
 def _blocks_told(total: int, what: str) -> Any:
@@ -273,15 +302,31 @@ def _weights(w: Any, X: Array) -> Array:
     return np.zeros(len(X)) if not np.any(w) and len(w) == len(X) else check_weights(w, X)
 
 
-def _applied(work: Work[T], *block: Any) -> T:
+def _applied(work: Work[T], *block: Any, rows: slice = slice(None)) -> T:
+    """What the work makes of some rows of a block."""
     with one_blas_thread():  # on the worker, in each of its threads
-        return work(*_checked(*block))
+        return work(*rows_of(_checked(*block), rows))
+
+
+def _applied_across(work: Work[Any], spans: Sequence[Sequence[Block]]) -> Any:
+    """The sum of what the work makes of spans, each given as the parts that blocks have of it."""
+    total = None
+    with one_blas_thread():
+        for parts in spans:
+            total = onto(total, work, stacked(parts))
+    return total
 
 
 def _added(parts: Sequence[Any]) -> Any:
     """Their sum; the parts, which are Dask's, stay as they are."""
     first, *rest = parts
     return reduce(iadd, rest[1:], first + rest[0]) if rest else first
+
+
+def _applied_and_taken(work: Work[T], places: Indices, *block: Any) -> tuple[T, Block]:
+    checked = _checked(*block)
+    with one_blas_thread():
+        return work(*checked), rows_of(checked, places)
 
 
 def _taken(places: Indices, *block: Any) -> Block:

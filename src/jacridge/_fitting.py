@@ -169,7 +169,7 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Fit by passes over rows that come in blocks."""
         rng = generator(self.random_state)
         seen, nystrom, trials = self._landmarks(rows, rng)
-        mean = nystrom.mean
+        mean = seen.whole.mean if self.fit_intercept else np.zeros(len(seen.whole.mean))
         if self.solver_ == "pcg":
             self._check_pcg(len(mean))
         X, y, w = centred(nystrom.sample, mean, by_itself=self.fit_intercept)
@@ -197,6 +197,7 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
         else:
             self._nystrom, self._model = nystrom, nystrom.solve(found.sigma, lams)
             self.X_fit_ = nystrom.spectrum(found.sigma).phi.Z
+            mean = nystrom.spectrum(found.sigma).sums.mean
         dual_coef = self._model.dual_coef
         self.dual_coef_ = dual_coef[:, 0] if one_target else dual_coef
         self.intercept_ = mean[0] if one_target else mean
@@ -210,9 +211,8 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
             draws.append(drawn(rows.n, CANDIDATES * m, rng))
         seen, blocks = first_look(rows, draws, self.metric, rng)
         sample, candidates = blocks[0], blocks[-1]  # the same where landmarks are given
-        mean = seen.whole.mean if self.fit_intercept else np.zeros(len(seen.whole.mean))
         choose = among(candidates[0], m)
-        nystrom = Nystrom(rows, mean, bool(self.fit_intercept), sample, self.metric, choose)
+        nystrom = Nystrom(rows, bool(self.fit_intercept), sample, self.metric, choose)
         return seen, nystrom, trial_spectra(nystrom, candidates, among, m, rng)
 
     def _fit_files(self, files, y, weight):
@@ -268,7 +268,7 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """The problem that was fitted, without the choices made for it."""
         if self.solver_ == "nystrom":
             fitted, sums = self._nystrom, self._nystrom.spectrum(self.bandwidth_).sums
-            X, y, w = centred(fitted.sample, fitted.mean, by_itself=self.fit_intercept)
+            X, y, w = centred(fitted.sample, sums.mean, by_itself=self.fit_intercept)
             return SampledProblem(
                 X=X,
                 y=y,

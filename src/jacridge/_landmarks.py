@@ -179,11 +179,12 @@ class Features:
     late: bool = False
 
     def kernel(self, X: Array, out: Array | None = None) -> Array:
-        """K(X, Z), in the rows of `out` if there is one."""
+        """K(X, Z), in `out` if there is one."""
         centre, right = self._right
+        out = np.empty((len(X), len(self.Z))) if out is None else out
         if self.metric != "euclidean" or right[-1].min() < -FAR:
-            return kernel_block(X, self.Z, self.sigma, self.metric)
-        out = None if out is None else out[: len(X)]
+            out[...] = kernel_block(X, self.Z, self.sigma, self.metric)
+            return out
         U = np.empty((len(X), right.shape[0]))
         np.subtract(X, centre, out=U[:, :-2])
         U[:, :-2] /= self.sigma

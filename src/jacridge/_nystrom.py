@@ -56,7 +56,6 @@ class NystromSpectrum:
     rows: Rows | None
     phi: Features
     sums: Sums
-    mean: Array
 
     @cached_property
     def eigen(self) -> tuple[Array, Array]:
@@ -107,7 +106,7 @@ class NystromSpectrum:
         a = V.T @ self.sums.B[:, :-1]
         T = np.asarray(dtrsm(1.0, self.phi.L, V, lower=1, trans_a=1))
         assert self.rows is not None
-        total = self.rows.total(_LooErrors(self.phi, self.mean, T, a, R))
+        total = self.rows.total(_LooErrors(self.phi, self.sums.mean, T, a, R))
         return np.asarray(total / self.sums.weight)
 
     def _resolvents(self, lams: Array) -> tuple[Array, Array]:
@@ -165,7 +164,6 @@ class Nystrom:
     """Passes over the rows at one bandwidth or several; the last sums are remembered."""
 
     rows: Rows | None
-    mean: Array
     centred: bool
     sample: Block
     metric: str = "euclidean"
@@ -180,15 +178,20 @@ class Nystrom:
             phi = features(self.choose(sigma), sigma, self.metric)
             if self.rows.n >= LATE_ROWS * len(phi.Z):
                 phi = whitened_late(phi, spread(self.sample, len(phi.Z))[0])
-            sums = summed(self.rows, phi, self.mean)
-            self._last = NystromSpectrum(self.rows, phi, sums, self.mean)
+            sums = summed(self.rows, phi, self.shift, centred=self.centred)
+            self._last = NystromSpectrum(self.rows, phi, sums)
         return self._last
+
+    @property
+    def shift(self) -> Array:
+        """What y is shifted by while it is summed up: about its mean, whatever the blocks are."""
+        _, y, w = self.sample
+        v = np.ones(len(y)) if w is None else w
+        return mean_of(y, v) if self.centred else np.zeros(y.shape[1])
 
     def of_rows(self, block: Block, choose: Choose) -> Nystrom:
         """The same for some of the rows, centred by themselves if all are."""
-        X, y, w = block
-        mean = mean_of(y, np.ones(len(y)) if w is None else w) if self.centred else self.mean
-        return replace(self, rows=ArrayRows(X, y, w), mean=mean, choose=choose, _last=None)
+        return replace(self, rows=ArrayRows(*block), sample=block, choose=choose, _last=None)
 
     def solve(self, sigma: float, lams: Array) -> NystromModel | StackedNystrom:
         """The model at one bandwidth, with one penalty or one for each target."""
@@ -201,7 +204,7 @@ class Nystrom:
         return StackedNystrom([model.of_target(t) for t, model in enumerate(models)], self.rows)
 
     def _model(self, phi: Features, sums: Sums, A: System, lam: float) -> NystromModel:
-        return NystromModel(phi, sums, A, lam, self.mean, self.centred, self.sample, self.rows)
+        return NystromModel(phi, sums, A, lam, self.centred, self.sample, self.rows)
 
     def state(self) -> dict[str, Array | None]:
         """What the last model is made of, but for its landmarks and the rows, as plain arrays."""
@@ -210,7 +213,7 @@ class Nystrom:
         sums = {
             field.name: np.asarray(getattr(self._last.sums, field.name)) for field in fields(Sums)
         }
-        return {"L": self._last.phi.L, "mean": self.mean, "X": X, "y": y, "w": w, **sums}
+        return {"L": self._last.phi.L, "X": X, "y": y, "w": w, **sums}
 
     @classmethod
     def restored(
@@ -218,11 +221,10 @@ class Nystrom:
     ) -> Nystrom:
         """The same without the rows, from what `state` gave."""
         phi = Features(Z, np.asfortranarray(state["L"]), sigma, metric)
-        n, weight, log_weight = (float(state[name]) for name in ("n", "weight", "log_weight"))
-        sums = Sums(state["G"], state["B"], state["yy"], n, weight, log_weight)
+        kept = ((field.name, state[field.name]) for field in fields(Sums))
+        values: dict[str, Any] = {name: Z if np.ndim(Z) else float(Z) for name, Z in kept}
         sample = state["X"], state["y"], state["w"]
-        last = NystromSpectrum(None, phi, sums, state["mean"])
-        return cls(None, state["mean"], centred, sample, metric, _last=last)
+        return cls(None, centred, sample, metric, _last=NystromSpectrum(None, phi, Sums(**values)))
 
 
 def trial_spectra(
@@ -252,14 +254,13 @@ def stream_problem(
     It has targets if it is to be solved, and rules that solve then do so by landmarks.
     """
     seen, [sample] = first_look(rows, [drawn(rows.n, SAMPLE, rng)], metric, rng)
-    mean = seen.whole.mean
     spectra = trials = None
     if rows.n > SAMPLE and solved:
         Z = distinct_rows(sample[0], DEFAULT, rng)
-        nystrom = Nystrom(rows, mean, True, sample, metric, lambda sigma: Z)
+        nystrom = Nystrom(rows, True, sample, metric, lambda sigma: Z)
         spectra = nystrom.spectrum
         trials = trial_spectra(nystrom, sample, evenly_among(Z), len(Z), rng)
-    X, y, w = centred(sample, mean, by_itself=True)
+    X, y, w = centred(sample, seen.whole.mean, by_itself=True)
     return SampledProblem(
         X=X,
         y=y if solved else None,

@@ -29,7 +29,6 @@ class NystromModel:
     sums: Sums
     A: System  # G + lambda I
     lam: float
-    mean: Array
     centred: bool
     sample: Block
     rows: Blocks | None = None
@@ -37,8 +36,9 @@ class NystromModel:
     def of_target(self, t: int) -> NystromModel:
         """The model of one target alone."""
         X, y, w = self.sample
-        sums = replace(self.sums, B=self.sums.B[:, [t, -1]], yy=self.sums.yy[[t]])
-        return replace(self, sums=sums, mean=self.mean[[t]], sample=(X, y[:, [t]], w), rows=None)
+        B, yy, mean = self.sums.B[:, [t, -1]], self.sums.yy[[t]], self.sums.mean[[t]]
+        sums = replace(self.sums, B=B, yy=yy, mean=mean)
+        return replace(self, sums=sums, sample=(X, y[:, [t]], w), rows=None)
 
     @cached_property
     def _beta(self) -> Array:
@@ -85,14 +85,16 @@ class NystromModel:
         half = self.A.half_solve(phi.T)
         leverage = np.einsum("ij,ij->j", half, half) * (1.0 if w is None else w)
         fitted = phi @ self._beta
-        residuals = y - self.mean - fitted[:, :-1] + self._mean_shift(y, w) * (1 - fitted[:, -1:])
+        residuals = (
+            y - self.sums.mean - fitted[:, :-1] + self._mean_shift(y, w) * (1 - fitted[:, -1:])
+        )
         return np.asarray(residuals / np.maximum(1.0 - leverage, EPS)[:, None])
 
     def _mean_shift(self, y: Array, w: Array | None) -> Array:
         """How much the mean of y falls when a row is left out; zero for a model without a mean."""
         v = np.ones(len(y)) if w is None else w
         rest = np.maximum(self.sums.weight - v, np.finfo(float).tiny)
-        return np.asarray(self.centred * (v / rest)[:, None] * (y - self.mean))
+        return np.asarray(self.centred * (v / rest)[:, None] * (y - self.sums.mean))
 
     @cached_property
     def jackknife(self) -> NystromJackknife:
@@ -145,7 +147,7 @@ class _LeavingOut:
         for rows in row_blocks(len(X), block_rows(len(phi.L))):
             P, v, stop = phi(X[rows]), None if w is None else w[rows], 0
             for model in self.models:
-                start, stop = stop, stop + len(model.mean)
+                start, stop = stop, stop + len(model.sums.mean)
                 found[rows, start:stop] = model.left_out(P, y[rows, start:stop], v)
         return found
 

@@ -22,6 +22,10 @@ T = TypeVar("T")
 Block = tuple[Array, Array, Array | None]
 Work = Callable[[Array, Array, Array | None], T]
 
+# Blocks start at multiples of so many rows, counted from the first of all, however they come. What
+# is summed up of the rows between is then the same, to the last bit, whatever the blocks are.
+SPAN = 4096
+
 # Rows of an array that one task takes; it goes through them in smaller blocks.
 TASK_ROWS = 8192
 
@@ -98,10 +102,10 @@ def _under_way() -> int:
 
 
 def _task_rows(n: int) -> int:
-    """Rows of a task: as many tasks for each processor, so that all end together."""
+    """Rows of a task: about as many tasks for each processor, so that all end together."""
     tasks = -(-n // TASK_ROWS)
     tasks = -(-tasks // processors()) * processors() if tasks > 1 else 1
-    return max(1, -(-n // tasks))
+    return -(-n // (tasks * SPAN)) * SPAN
 
 
 def total_of(work: Work[Any], run: Callable[[Callable[[int, Block], None]], Iterator[Any]]) -> Any:
@@ -113,17 +117,37 @@ def total_of(work: Work[Any], run: Callable[[Callable[[int, Block], None]], Iter
     sums: list[Any] = [None] * _under_way()
 
     def add(i: int, block: Block) -> None:
-        turn = i % len(sums)
-        if sums[turn] is None:
-            sums[turn] = work(*block)
-        elif hasattr(work, "onto"):
-            sums[turn] = work.onto(sums[turn], *block)
-        else:
-            sums[turn] += work(*block)
+        sums[i % len(sums)] = onto(sums[i % len(sums)], work, block)
 
     for _ in run(add):
         pass
     return reduce(iadd, (total for total in sums if total is not None))
+
+
+def onto(total: Any, work: Work[Any], block: Block) -> Any:
+    """The total, None if there is none yet, with what the work makes of one more block."""
+    if total is None:
+        return work(*block)
+    if hasattr(work, "onto"):
+        return work.onto(total, *block)
+    total += work(*block)
+    return total
+
+
+def spans(n: int) -> Iterator[slice]:
+    """Slices that cover n rows, the first of which is at a multiple of SPAN, span by span."""
+    return row_blocks(n, SPAN)
+
+
+def in_spans(start: int, size: int, n: int) -> tuple[slice, list[tuple[int, Indices]]]:
+    """Which rows of a block are whole spans; and those at its ends, each with its span's number.
+
+    The block has `size` of n rows, from `start` on; its own rows are counted from zero.
+    """
+    first = min(-start % SPAN, size)
+    last = size if start + size == n else max(size - (start + size) % SPAN, first)
+    ends = [rows for rows in (np.arange(first), np.arange(last, size)) if len(rows)]
+    return slice(first, last), [(int(start + rows[0]) // SPAN, rows) for rows in ends]
 
 
 def parted(indices: Indices, starts: Indices) -> tuple[list[Indices], Indices]:
@@ -136,7 +160,7 @@ def parted(indices: Indices, starts: Indices) -> tuple[list[Indices], Indices]:
     return [i - start for i, start in zip(found, starts, strict=True)], np.argsort(order)
 
 
-def rows_of(block: Block, places: Indices) -> Block:
+def rows_of(block: Block, places: Indices | slice) -> Block:
     """Some rows of a block."""
     X, y, w = block
     return X[places], y[places], None if w is None else w[places]
@@ -144,9 +168,13 @@ def rows_of(block: Block, places: Indices) -> Block:
 
 def rejoined(parts: Iterable[Block], order: Indices) -> Block:
     """Rows of several blocks in one, in this order."""
+    return rows_of(stacked(parts), order)
+
+
+def stacked(parts: Iterable[Block]) -> Block:
+    """Rows of several blocks in one."""
     X, y, w = zip(*parts, strict=True)
-    weights = None if w[0] is None else np.concatenate(w)[order]
-    return np.vstack(X)[order], np.vstack(y)[order], weights
+    return np.vstack(X), np.vstack(y), None if w[0] is None else np.concatenate(w)
 
 
 def rows_for(work: Any) -> str:

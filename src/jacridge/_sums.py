@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import add, iadd
 from threading import local
 from typing import Any, ClassVar
 
@@ -15,83 +15,119 @@ from scipy.linalg.blas import dtrsm
 from ._checks import Array
 from ._distances import row_blocks, rows_per_block
 from ._landmarks import Features, blas_threads, evenly
-from ._streams import Block, Rows
+from ._streams import Block, Rows, spans
+
+# Rows of a matrix that are added at a time, while they are near the processor.
+SLAB = 64
 
 
 @dataclass(frozen=True)
-class Sums:
-    """What a pass over the rows keeps: G = Phi'W Phi, B = Phi'W [y, 1], and numbers.
+class Moments:
+    """M = [Phi, y, 1]'W [Phi, y, 1] of some rows: its upper triangle, slab of rows by slab.
 
-    The mean of y is taken away from it. Of G only the lower triangle is looked at.
+    It is summed in twice the digits of a double, so that neither the number of blocks nor the order
+    in which they are added leaves a trace.
     """
 
-    G: Array
-    B: Array
-    yy: Array
+    slabs: list[Array]
+    low: list[Array]  # what rounding has taken from them
     n: float
-    weight: float
     log_weight: float
 
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(*map(add, self._parts(), other._parts()))
+    def __add__(self, other: Moments) -> Moments:
+        mine = replace(self, slabs=_copied(self.slabs), low=_copied(self.low))
+        mine += other
+        return mine
 
-    def __iadd__(self, other: Sums) -> Sums:
+    def __iadd__(self, other: Moments) -> Moments:
         """The same, in the memory of the first."""
-        return Sums(*map(iadd, self._parts(), other._parts()))
+        for slab, low in zip(self.low, other.low, strict=True):
+            slab += low
+        self.add(other.slabs, _room(len(self.slabs[0][0])))
+        n, log_weight = self.n + other.n, self.log_weight + other.log_weight
+        return replace(self, n=n, log_weight=log_weight)
 
-    def _parts(self) -> list[Any]:
-        return [getattr(self, field.name) for field in fields(self)]
+    def add(self, slabs: Iterable[Array], room: Array) -> None:
+        """Add to each slab what belongs there, and to `low` what rounding takes from that."""
+        for a, b, low in zip(self.slabs, slabs, self.low, strict=True):
+            total, taken, lost = room[:, : len(a), : a.shape[1]]
+            np.add(a, b, out=total)
+            np.subtract(total, a, out=taken)
+            low += np.subtract(b, taken, out=lost)  # of b, exactly
+            np.subtract(total, taken, out=taken)
+            low += np.subtract(a, taken, out=lost)  # of a
+            a[...] = total
+
+    def matrix(self) -> Array:
+        """M, in its upper triangle."""
+        order = len(self.slabs[0][0])
+        M = np.zeros((order, order))
+        for part, slab, low in zip(_slabs(M), self.slabs, self.low, strict=True):
+            np.add(slab, low, out=part)
+        return M
+
+
+def _copied(slabs: list[Array]) -> list[Array]:
+    return [slab.copy() for slab in slabs]
+
+
+def _slabs(M: Array) -> list[Array]:
+    """The upper triangle of a matrix, slab by slab, each from its first column on the diagonal."""
+    return [M[rows, rows.start :] for rows in row_blocks(len(M), SLAB)]
+
+
+def _room(order: int) -> Array:
+    """Memory for what is between the steps of a sum of slabs."""
+    return np.empty((3, SLAB, order))
 
 
 @dataclass(frozen=True)
 class Summing:
-    """The work of that pass on one block of rows."""
+    """The work of that pass on one block of rows, span by span."""
 
     what: ClassVar[str] = "their sums"
     phi: Features
-    mean: Array
+    shift: Array
 
-    def __call__(self, X: Array, y: Array, w: Array | None) -> Sums:
-        m, k = len(self.phi.Z), y.shape[1]
-        nothing = Sums(np.zeros((m, m)), np.zeros((m, k + 1)), np.zeros(k), 0.0, 0.0, 0.0)
-        return self.onto(nothing, X, y, w)
+    def __call__(self, X: Array, y: Array, w: Array | None) -> Moments:
+        order = len(self.phi.Z) + y.shape[1] + 1
+        shapes = [slab.shape for slab in _slabs(np.empty((order, order)))]
+        slabs, low = ([np.zeros(shape) for shape in shapes] for _ in range(2))
+        return self.onto(Moments(slabs, low, 0.0, 0.0), X, y, w)
 
-    def onto(self, sums: Sums, X: Array, y: Array, w: Array | None) -> Sums:
+    def onto(self, sums: Moments, X: Array, y: Array, w: Array | None) -> Moments:
         """The sums with those of one more block, in the same memory."""
-        m, (G, B, yy) = len(self.phi.Z), (sums.G, sums.B, sums.yy)
-        room, KK = self._rooms(min(len(X), block_rows(m)))
-        for rows in row_blocks(len(X), block_rows(m)):
-            K = self.phi.kernel(X[rows], room)
-            K = K if self.phi.late else self.phi.whiten(K)
-            T = np.column_stack([y[rows] - self.mean, np.ones(len(K))])
+        m, order = len(self.phi.Z), len(self.phi.Z) + y.shape[1] + 1
+        for rows in spans(len(X)):
+            R, product, room = self._rooms(rows.stop - rows.start, order)
+            for part in row_blocks(len(R), rows_per_block(order)):
+                self.phi.kernel(X[rows][part], R[part, :m])
+            if not self.phi.late:
+                self.phi.whiten(R[:, :m])
+            R[:, m:-1] = y[rows] - self.shift
+            R[:, -1] = 1.0
             if w is not None:
-                K *= np.sqrt(w[rows])[:, None]
-                T *= np.sqrt(w[rows])[:, None]
+                R *= np.sqrt(w[rows])[:, None]
             # NumPy makes half of it, and other threads go on; SciPy's dsyrk holds Python's lock.
-            G += np.matmul(K.T, K, out=KK)
-            B += K.T @ T
-            yy += np.einsum("ij,ij->j", T[:, :-1], T[:, :-1])
+            sums.add(_slabs(np.matmul(R.T, R, out=product)), room)
         some = np.ones(len(X)) if w is None else w[w > 0]
-        return Sums(
-            G,
-            B,
-            yy,
-            sums.n + float(np.maximum(some, 1.0).sum()),  # a row of weight two is two rows
-            sums.weight + float(some.sum()),
-            sums.log_weight + float(np.log(some).sum()),
+        return replace(
+            sums,
+            n=sums.n + float(np.maximum(some, 1.0).sum()),  # a row of weight two is two rows
+            log_weight=sums.log_weight + float(np.log(some).sum()),
         )
 
-    def _rooms(self, rows: int) -> tuple[Array, Array]:
-        """Memory for a block of so many rows and for its product, the same in all of a thread.
+    def _rooms(self, rows: int, order: int) -> tuple[Array, Array, Array]:
+        """Memory for so many rows, their product and its sum, the same in all of a thread.
 
         Arrays of this size are fetched from the system and cleared, which takes time.
         """
-        mine, m = self._of_threads.__dict__, len(self.phi.Z)
-        if len(mine.get("room", ())) < rows:
-            mine["room"] = np.empty((rows, m))
-        if "KK" not in mine:
-            mine["KK"] = np.empty((m, m))
-        return mine["room"], mine["KK"]
+        mine = self._of_threads.__dict__
+        if len(mine.get("rows", ())) < rows:
+            mine["rows"] = np.empty((rows, order))
+        if "product" not in mine:
+            mine["product"], mine["room"] = np.empty((order, order)), _room(order)
+        return mine["rows"][:rows], mine["product"], mine["room"]
 
     @cached_property
     def _of_threads(self) -> local:
@@ -99,7 +135,23 @@ class Summing:
 
     def __getstate__(self) -> dict[str, Any]:
         """What workers get of each other: not the memory that belongs to threads."""
-        return {"phi": self.phi, "mean": self.mean}
+        return {"phi": self.phi, "shift": self.shift}
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What a Nystrom model is made of: G = Phi'W Phi, B = Phi'W [y - mean, 1], and numbers.
+
+    Of G only the lower triangle is looked at. The mean is zero for a model without an intercept.
+    """
+
+    G: Array
+    B: Array
+    yy: Array
+    mean: Array
+    n: float
+    weight: float
+    log_weight: float
 
 
 def block_rows(m: int) -> int:
@@ -107,14 +159,21 @@ def block_rows(m: int) -> int:
     return max(rows_per_block(m), 1024)
 
 
-def summed(rows: Rows, phi: Features, mean: Array) -> Sums:
-    """One pass over the rows; G and B are whitened when it returns."""
-    sums: Sums = rows.total(Summing(phi, mean))
-    if not phi.late:
-        return sums
-    with blas_threads(len(phi.L)):
-        G, _ = lapack.dsygst(sums.G.T, phi.L, lower=1, overwrite_a=1)
-    return replace(sums, G=G, B=dtrsm(1.0, phi.L, sums.B, lower=1))
+def summed(rows: Rows, phi: Features, shift: Array, *, centred: bool) -> Sums:
+    """One pass over the rows, whose y is shifted by about its mean; features are then white."""
+    found: Moments = rows.total(Summing(phi, shift))
+    m, M = len(phi.Z), found.matrix()
+    weight, squares = float(M[-1, -1]), M.diagonal()[m:-1]
+    rest = M[m:-1, -1] / weight if centred else np.zeros(len(shift))
+    # The upper triangle of M is the lower one of G, which is in Fortran's order.
+    G, B = M[:m, :m].copy().T, M[:m, m:].copy()
+    B[:, :-1] -= B[:, -1:] * rest
+    if phi.late:
+        with blas_threads(m):
+            G, _ = lapack.dsygst(G, phi.L, lower=1, overwrite_a=1)
+        B = np.asarray(dtrsm(1.0, phi.L, B, lower=1))
+    yy = np.maximum(squares - weight * rest**2, 0.0)
+    return Sums(G, B, yy, shift + rest, found.n, weight, found.log_weight)
 
 
 def spread(block: Block, most: int) -> Block:

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from ._checks import Array, Indices, check_metric_rows, check_range, require
-from ._distances import one_blas_thread, processors, row_blocks
+from ._distances import one_blas_thread, processors
 from ._progress import tell
 from ._streams import (
+    SPAN,
     Block,
     T,
     Work,
@@ -29,10 +30,10 @@ from ._streams import (
 __all__ = ["ParquetFiles"]
 
 # Rows that are read at a time.
-READ_ROWS = 1 << 16
+READ_ROWS = 16 * SPAN
 
-# A file, and its rows from one to before another.
-Piece = tuple[str, int, int]
+# Files, each with its rows from one to before another.
+Piece = list[tuple[str, int, int]]
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ class ParquetRows:
         pieces = self._pieces()
         places, order = parted(indices, _starts(pieces))
         asked = [(piece, i) for piece, i in zip(pieces, places, strict=True) if len(i)]
-        return rejoined((rows_of(self._read(*piece), i) for piece, i in asked), order)
+        return rejoined((rows_of(self._read(piece), i) for piece, i in asked), order)
 
     def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]:
         """Results for all blocks, and the rows with these indices, each block read once."""
@@ -158,24 +159,35 @@ class ParquetRows:
         return list(found), rejoined(rows, order)
 
     def _pieces(self) -> list[Piece]:
-        """What is read at a time."""
-        sizes = zip(self.paths, self.sizes, strict=True)
-        return [
-            (path, rows.start, rows.stop)
-            for path, size in sizes
-            for rows in row_blocks(size, READ_ROWS)
-        ]
+        """What is read at a time, through the ends of files."""
+        pieces, room = list[Piece](), 0
+        for path, size in zip(self.paths, self.sizes, strict=True):
+            start = 0
+            while start < size:
+                if not room:
+                    pieces.append([])
+                    room = READ_ROWS
+                stop = min(start + room, size)
+                pieces[-1].append((path, start, stop))
+                start, room = stop, room - (stop - start)
+        return pieces
 
     def _pass(self, part: Callable[[int, Block], T], pieces: list[Piece], what: str) -> Iterator[T]:
         """What `part` makes of the number of a piece and its rows, in order."""
-        done = np.cumsum([stop - start for _, start, stop in pieces])
+        done = np.cumsum([_length(piece) for piece in pieces])
         with one_blas_thread(), ThreadPoolExecutor(processors()) as pool:
-            results = in_order(pool, lambda i: part(i, self._read(*pieces[i])), range(len(pieces)))
+            results = in_order(pool, lambda i: part(i, self._read(pieces[i])), range(len(pieces)))
             for count, found in zip(done, results, strict=True):
                 tell(int(count), self.n, what)
                 yield found
 
-    def _read(self, path: str, start: int, stop: int) -> Block:
+    def _read(self, piece: Piece) -> Block:
+        """The rows of a piece as features, targets and weights."""
+        table = np.vstack([self._read_file(*rows) for rows in piece])
+        p, k = len(self.features), len(self.targets)
+        return table[:, :p], table[:, p : p + k], table[:, -1] if self.weight else None
+
+    def _read_file(self, path: str, start: int, stop: int) -> Array:
         """Some rows of a file, or an error that names the file."""
         pl = require("polars", extra="cli")
         names = [*self.features, *self.targets, *([self.weight] if self.weight else [])]
@@ -190,13 +202,12 @@ class ParquetRows:
         if len(frame) != length:
             raise OSError(f"`{path}` has changed since the fit began. Nothing was fitted.")
         table = np.column_stack([_numbers(frame[name], name, path) for name in names])
-        p, k = len(self.features), len(self.targets)
-        check_metric_rows(table[:, :p], self.metric)
+        check_metric_rows(table[:, : len(self.features)], self.metric)
         if self.weight and table[:, -1].min(initial=0) < 0:
             raise ValueError(
                 f"`{self.weight}` must hold weights >= 0, got {table[:, -1].min():g} in `{path}`."
             )
-        return table[:, :p], table[:, p : p + k], table[:, -1] if self.weight else None
+        return table
 
 
 def _names(argument: str, given: Any) -> list[str]:
@@ -213,7 +224,11 @@ def _names(argument: str, given: Any) -> list[str]:
 
 def _starts(pieces: list[Piece]) -> Indices:
     """The first row of each piece, counted through all files."""
-    return np.cumsum([0, *(stop - start for _, start, stop in pieces[:-1])])
+    return np.cumsum([0, *map(_length, pieces[:-1])])
+
+
+def _length(piece: Piece) -> int:
+    return sum(stop - start for _, start, stop in piece)
 
 
 def _columns(path: str) -> list[str]:
