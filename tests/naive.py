@@ -108,6 +108,17 @@ def dual_coef(K, y, lam):
     return np.linalg.inv(K + lam * np.eye(len(K))) @ y
 
 
+def with_intercept(A, y):
+    """Solution c and b of A c + b = y with c'1 = 0, by the bordered system; y of shape (n, k)."""
+    found = np.linalg.solve(bordered(A), np.vstack([y, np.zeros((1, y.shape[1]))]))
+    return found[:-1], found[-1]
+
+
+def bordered(A):
+    """A with a row and a column of ones around it: the equations of ordinary kriging."""
+    return np.block([[A, np.ones((len(A), 1))], [np.ones((1, len(A))), np.zeros((1, 1))]])
+
+
 def loo(K, y, lam):
     """Mean squared residual of n actual refits without an intercept."""
     total = 0.0

@@ -15,7 +15,7 @@ from jacridge._landmarks import features, whitened_late
 from jacridge._nystrom import NystromSpectrum
 from jacridge._streams import ArrayRows
 from jacridge._sums import Summing, summed
-from naive import distances, kernel, leave_one_out, slopes
+from naive import distances, kernel, leave_one_out, slopes, with_intercept
 
 
 def nystrom(bandwidth=0.8, alpha=0.01, **options):
@@ -25,9 +25,10 @@ def nystrom(bandwidth=0.8, alpha=0.01, **options):
 def subset_of_regressors(X, y, w, Z, X_new, sigma, lam):
     """Predictions by the textbook's formula, which squares the condition."""
     K, K_zz, K_new = (kernel(distances(A, Z), sigma) for A in (X, Z, X_new))
-    mean = w @ y / w.sum()
-    M = K.T @ (w[:, None] * K) + lam * K_zz
-    return mean + K_new @ np.linalg.lstsq(M, K.T @ (w[:, None] * (y - mean)), rcond=None)[0]
+    K, K_new = (np.column_stack([A, np.ones(len(A))]) for A in (K, K_new))  # the intercept's
+    M = K.T @ (w[:, None] * K)
+    M[:-1, :-1] += lam * K_zz
+    return K_new @ np.linalg.lstsq(M, K.T @ (w[:, None] * y), rcond=None)[0]
 
 
 @pytest.fixture
@@ -133,8 +134,11 @@ def test_the_standard_deviation_is_that_of_a_process_with_inducing_points(target
     q = np.einsum("ij,jk,ik->i", K_new, np.linalg.inv(K_zz), K_new)
     left = 1 - q + lam * np.einsum("ij,jk,ik->i", K_new, inner, K_new)
     A = K @ np.linalg.solve(K_zz, K.T) + lam * np.diag(1 / w)
-    y = Y[:, 0] - w @ Y[:, 0] / w.sum()
-    scale = y @ np.linalg.solve(A, y) / np.maximum(w, 1).sum()
+    c, b = with_intercept(A, Y[:, :1])
+    scale = (Y[:, 0] - b) @ c[:, 0] / np.maximum(w, 1).sum()
+    # Of the intercept that is fitted there is a variance of its own.
+    u = np.linalg.solve(A, np.ones(len(A)))
+    left += (1 - K_new @ np.linalg.solve(K_zz, K.T @ u)) ** 2 / u.sum()
     _, std = nystrom(landmarks=Z).fit(X, Y[:, 0], w).predict(X_new, return_std=True)
     np.testing.assert_allclose(std, np.sqrt(scale * left), rtol=1e-7)
 

@@ -22,7 +22,9 @@ class JacobianKernelRidge(Fitting):
     r"""Kernel ridge regression that chooses its own bandwidth.
 
     With the Gaussian kernel :math:`k(x, x') = \exp(-\|x - x'\|^2 / (2 \sigma^2))` the prediction is
-    :math:`b + k(x, X) (K + \lambda I)^{-1} (y - b)`, where b is the mean of y.
+    :math:`b + k(x, X) (K + \lambda I)^{-1} (y - b)`. The intercept b is fitted with the rest and
+    not penalised, as in ordinary kriging: :math:`b = u^T y / u^T 1` for
+    :math:`u = (K + \lambda I)^{-1} 1`.
 
     Parameters
     ----------
@@ -50,7 +52,8 @@ class JacobianKernelRidge(Fitting):
         How landmarks are chosen: as centres of clusters, at random, or as pivots of a randomly
         pivoted Cholesky factorisation of the kernel, among 10 m rows; or the landmarks.
     fit_intercept : bool
-        Whether y is centred at its mean.
+        Whether b is fitted; it is zero otherwise. While bandwidth and penalty are looked for, it
+        is held at the mean of y.
     random_state : int, optional
         Seed of the samples and landmarks that are drawn; fits without one differ a little.
     verbose : int

@@ -60,7 +60,7 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return self._fit_rows(ArrayRows(X, targets, w), one_target=y.ndim == 1)
 
         w = np.ones(len(X)) if w is None else w
-        mean = mean_of(targets, w) if self.fit_intercept else np.zeros(targets.shape[1])
+        mean = self._mean(targets, w)
         kept = w > 0
         problem = Problem(
             X=_rows(X, kept, self.metric),
@@ -79,21 +79,26 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
         dual_coef = np.zeros(targets.shape)
         dual_coef[kept] = self._model.dual_coef
         self.dual_coef_ = dual_coef[:, 0] if y.ndim == 1 else dual_coef
-        self.intercept_ = mean[0] if y.ndim == 1 else mean
+        intercept = mean + self._model.intercept
+        self.intercept_ = intercept[0] if y.ndim == 1 else intercept
         self.X_fit_ = X
         self._y, self._w = targets.copy(), w  # the caller may change his y
         return self
 
+    def _mean(self, y, w):
+        """What y is centred at while bandwidth and penalty are looked for."""
+        return mean_of(y, w) if self.fit_intercept else np.zeros(y.shape[1])
+
     def _solve(self, problem):
         """The solved system at the chosen bandwidth and penalty."""
         lams = np.unique(self.alpha_)
-        centred, y, w = bool(self.fit_intercept), problem.y, problem.w
+        free, y, w = bool(self.fit_intercept), problem.y, problem.w
         with blas_for(len(w)):
             if len(lams) > 1:
                 K = problem.pairs.kernel(self.bandwidth_)
-                return solve_each(K, y, w, np.asarray(self.alpha_), centred=centred)
+                return solve_each(K, y, w, np.asarray(self.alpha_), fit_intercept=free)
             return solve_exact(
-                lambda: problem.pairs.kernel(self.bandwidth_), y, w, lams[0], centred=centred
+                lambda: problem.pairs.kernel(self.bandwidth_), y, w, lams[0], fit_intercept=free
             )
 
     def _check_pcg(self, n_targets):
@@ -118,6 +123,7 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
             mean,
             self.bandwidth_,
             float(np.squeeze(self.alpha_)),
+            fit_intercept=bool(self.fit_intercept),
             metric=self.metric,
             n_landmarks=m,
             rng=rng,
@@ -200,7 +206,8 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
             mean = nystrom.spectrum(found.sigma).sums.mean
         dual_coef = self._model.dual_coef
         self.dual_coef_ = dual_coef[:, 0] if one_target else dual_coef
-        self.intercept_ = mean[0] if one_target else mean
+        intercept = mean + self._model.intercept
+        self.intercept_ = intercept[0] if one_target else intercept
         return self
 
     def _landmarks(self, rows, rng):
@@ -252,7 +259,7 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 self.X_fit_,
                 self.bandwidth_,
                 self.metric,
-                centred=bool(self.fit_intercept),
+                fit_intercept=bool(self.fit_intercept),
             )
             self._model = self._nystrom.solve(self.bandwidth_, np.atleast_1d(self.alpha_))
         elif self._model is None:
@@ -282,7 +289,7 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
         kept = self._w > 0
         return Problem(
             X=_rows(self.X_fit_, kept, self.metric),
-            y=self._y[kept] - self.intercept_,
+            y=self._y[kept] - self._mean(self._y, self._w),
             alpha=0.0,
             w=self._w[kept],
             metric=self.metric,

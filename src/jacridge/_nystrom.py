@@ -164,7 +164,7 @@ class Nystrom:
     """Passes over the rows at one bandwidth or several; the last sums are remembered."""
 
     rows: Rows | None
-    centred: bool
+    fit_intercept: bool
     sample: Block
     metric: str = "euclidean"
     choose: Choose | None = None
@@ -178,7 +178,7 @@ class Nystrom:
             phi = features(self.choose(sigma), sigma, self.metric)
             if self.rows.n >= LATE_ROWS * len(phi.Z):
                 phi = whitened_late(phi, spread(self.sample, len(phi.Z))[0])
-            sums = summed(self.rows, phi, self.shift, centred=self.centred)
+            sums = summed(self.rows, phi, self.shift, centred=self.fit_intercept)
             self._last = NystromSpectrum(self.rows, phi, sums)
         return self._last
 
@@ -187,7 +187,7 @@ class Nystrom:
         """What y is shifted by while it is summed up: about its mean, whatever the blocks are."""
         _, y, w = self.sample
         v = np.ones(len(y)) if w is None else w
-        return mean_of(y, v) if self.centred else np.zeros(y.shape[1])
+        return mean_of(y, v) if self.fit_intercept else np.zeros(y.shape[1])
 
     def of_rows(self, block: Block, choose: Choose) -> Nystrom:
         """The same for some of the rows, centred by themselves if all are."""
@@ -204,7 +204,7 @@ class Nystrom:
         return StackedNystrom([model.of_target(t) for t, model in enumerate(models)], self.rows)
 
     def _model(self, phi: Features, sums: Sums, A: System, lam: float) -> NystromModel:
-        return NystromModel(phi, sums, A, lam, self.centred, self.sample, self.rows)
+        return NystromModel(phi, sums, A, lam, self.fit_intercept, self.sample, self.rows)
 
     def state(self) -> dict[str, Array | None]:
         """What the last model is made of, but for its landmarks and the rows, as plain arrays."""
@@ -217,14 +217,16 @@ class Nystrom:
 
     @classmethod
     def restored(
-        cls, state: dict[str, Any], Z: Array, sigma: float, metric: str, *, centred: bool
+        cls, state: dict[str, Any], Z: Array, sigma: float, metric: str, *, fit_intercept: bool
     ) -> Nystrom:
         """The same without the rows, from what `state` gave."""
         phi = Features(Z, np.asfortranarray(state["L"]), sigma, metric)
         kept = ((field.name, state[field.name]) for field in fields(Sums))
         values: dict[str, Any] = {name: Z if np.ndim(Z) else float(Z) for name, Z in kept}
         sample = state["X"], state["y"], state["w"]
-        return cls(None, centred, sample, metric, _last=NystromSpectrum(None, phi, Sums(**values)))
+        return cls(
+            None, fit_intercept, sample, metric, _last=NystromSpectrum(None, phi, Sums(**values))
+        )
 
 
 def trial_spectra(

@@ -29,7 +29,7 @@ class NystromModel:
     sums: Sums
     A: System  # G + lambda I
     lam: float
-    centred: bool
+    fit_intercept: bool
     sample: Block
     rows: Blocks | None = None
 
@@ -46,63 +46,92 @@ class NystromModel:
         return self.A.solve(self.sums.B)
 
     @cached_property
+    def _spare(self) -> float:
+        """1'W (1 - Phi beta), beta for a target of ones; infinite if rounding is all there is."""
+        spare = self.sums.weight - self.sums.B[:, -1] @ self._beta[:, -1]
+        enough = spare > len(self._beta) * EPS * self.sums.weight
+        return float(spare) if self.fit_intercept and enough else np.inf
+
+    @cached_property
+    def intercept(self) -> Array:
+        """The intercept of each target, beside its mean: least squares, not penalised.
+
+        Where features make a constant, that which leaves the smallest coefficients.
+        """
+        beta, ones = self._beta[:, :-1], self._beta[:, -1]
+        if np.isfinite(self._spare):
+            return np.asarray(-self.sums.B[:, -1] @ beta / self._spare)
+        return ones @ beta / (ones @ ones) if self.fit_intercept else np.zeros(beta.shape[1])
+
+    @property
+    def _intercept_variance(self) -> float:
+        """1 / (1'A^-1 1), in units of the signal's variance; zero without an intercept."""
+        ones = self._beta[:, -1]
+        if not self.fit_intercept:
+            return 0.0
+        return self.lam / self._spare if np.isfinite(self._spare) else float(1.0 / (ones @ ones))
+
+    @cached_property
+    def _coef(self) -> Array:
+        """Coefficients of the features for y - b."""
+        return np.asarray(self._beta[:, :-1] - np.outer(self._beta[:, -1], self.intercept))
+
+    @cached_property
     def dual_coef(self) -> Array:
         """Coefficients of the kernels at the landmarks, of shape (m, k)."""
-        return np.asarray(dtrsm(1.0, self.phi.L, self._beta[:, :-1], lower=1, trans_a=1))
+        return np.asarray(dtrsm(1.0, self.phi.L, self._coef, lower=1, trans_a=1))
 
     @cached_property
     def signal_variance(self) -> Array:
-        """y'A^-1 y / n for A = Phi Phi' + lambda W^-1, the most likely scale of the kernel."""
-        beta, b = self._beta[:, :-1], self.sums.B[:, :-1]
+        """(y - b)'A^-1 (y - b) / n, A = Phi Phi' + lambda W^-1: the likely scale of the kernel."""
         if self.lam == 0:  # then it is the squared norm of the fit
-            return np.asarray(np.einsum("ij,ij->j", beta, beta) / self.sums.n)
-        left = np.maximum(self.sums.yy - np.einsum("ij,ij->j", beta, b), EPS * self.sums.yy)
-        return np.asarray(left / (self.lam * self.sums.n))
+            return np.asarray(np.einsum("ij,ij->j", self._coef, self._coef) / self.sums.n)
+        left = self.sums.yy - np.einsum("ij,ij->j", self._coef, self.sums.B[:, :-1])
+        return np.asarray(np.maximum(left, EPS * self.sums.yy) / (self.lam * self.sums.n))
 
     def explained(self, K_new: Array) -> Array:
-        """Prior variance that the data explain, for each row k(x, Z) of K_new and target."""
+        """Prior variance that the data explain, for each row k(x, Z) of K_new and target.
+
+        It is less by what is not known of the intercept.
+        """
         P = np.asarray(dtrsm(1.0, self.phi.L, K_new.T, lower=1))
         half = self.A.half_solve(P)
         left = np.einsum("ij,ij->j", P, P) - self.lam * np.einsum("ij,ij->j", half, half)
+        left -= np.square(1.0 - self._beta[:, -1] @ P) * self._intercept_variance
         return np.repeat(left[:, None], len(self.sums.yy), axis=1)
 
     @cached_property
     def degrees_of_freedom(self) -> Array:
         """Trace of the matrix that takes y to the fitted values, for each target."""
-        trace = self.A.rank - self.lam * self.A.inverse_diagonal().sum()
+        trace, ones = self.A.rank - self.lam * self.A.inverse_diagonal().sum(), self._beta[:, -1]
+        if np.isfinite(self._spare):
+            trace += 1.0 - self.lam * (ones @ ones) / self._spare
         return np.full(len(self.sums.yy), trace)
 
     @cached_property
     def loo_residuals(self) -> Array:
-        """Residual of each row for the model fitted to the others, its mean of y included."""
+        """Residual of each row for the model fitted to the others."""
         return _left_out(self.rows, [self])
 
     def left_out(self, phi: Array, y: Array, w: Array | None) -> Array:
-        """The same of rows with features phi: residual / (1 - leverage).
-
-        The mean of y is as it were without the row.
-        """
-        half = self.A.half_solve(phi.T)
-        leverage = np.einsum("ij,ij->j", half, half) * (1.0 if w is None else w)
-        fitted = phi @ self._beta
-        residuals = (
-            y - self.sums.mean - fitted[:, :-1] + self._mean_shift(y, w) * (1 - fitted[:, -1:])
-        )
-        return np.asarray(residuals / np.maximum(1.0 - leverage, EPS)[:, None])
-
-    def _mean_shift(self, y: Array, w: Array | None) -> Array:
-        """How much the mean of y falls when a row is left out; zero for a model without a mean."""
-        v = np.ones(len(y)) if w is None else w
-        rest = np.maximum(self.sums.weight - v, np.finfo(float).tiny)
-        return np.asarray(self.centred * (v / rest)[:, None] * (y - self.sums.mean))
+        """The same of rows with features phi: residual / (1 - leverage)."""
+        half, rest = self.A.half_solve(phi.T), 1.0 - phi @ self._beta[:, -1]
+        leverage = np.einsum("ij,ij->j", half, half) + rest**2 / self._spare
+        residuals = y - self.sums.mean - self.intercept - phi @ self._coef
+        held = np.maximum(1.0 - leverage * (1.0 if w is None else w), EPS)
+        return np.asarray(residuals / held[:, None])
 
     @cached_property
     def jackknife(self) -> NystromJackknife:
         """Leave-one-out models of a sample of the rows."""
         X, y, w = spread(self.sample, JACKKNIFE_ROWS)
-        influence = self.A.solve(self.phi(X).T) * (1.0 if w is None else w)
-        residuals, shift = _LeavingOut([self])(X, y, w), self._mean_shift(y, w)
-        return NystromJackknife(self.phi, influence, self._beta[:, -1], residuals, shift)
+        phi, ones = self.phi(X), self._beta[:, -1]
+        influence = self.A.solve(phi.T) * (1.0 if w is None else w)
+        if np.isfinite(self._spare):
+            pull = (1.0 - phi @ ones) * (1.0 if w is None else w) / self._spare
+        else:
+            pull = ones @ influence / (ones @ ones) * self.fit_intercept
+        return NystromJackknife(self.phi, influence, pull, ones, _LeavingOut([self])(X, y, w))
 
 
 @dataclass(frozen=True)
@@ -111,16 +140,15 @@ class NystromJackknife:
 
     phi: Features
     influence: Array  # (G + lambda I)^-1 Phi'W, of shape (m, s)
+    pull: Array  # how much the intercept moves with y of each row
     ones: Array  # coefficients of the features for a target of ones
     loo_residuals: Array
-    mean_shift: Array
 
     def loo_shifts(self, K_new: Array) -> Array:
         """Change of the predictions at K_new when a row is left out, of shape (n_new, s, k)."""
         phi = np.asarray(dtrsm(1.0, self.phi.L, K_new.T, lower=1)).T
-        P, rest = phi @ self.influence, 1.0 - phi @ self.ones
-        moved = P[:, :, None] * self.loo_residuals + rest[:, None, None] * self.mean_shift
-        return np.asarray(-moved)
+        influence = phi @ self.influence + np.outer(1.0 - phi @ self.ones, self.pull)
+        return np.asarray(-influence[:, :, None] * self.loo_residuals)
 
 
 @dataclass(frozen=True)

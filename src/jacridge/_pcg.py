@@ -45,6 +45,7 @@ class PcgModel:
     """A solved system of which no factor exists: only its solution is known."""
 
     dual_coef: Array
+    intercept: Array
     iterations: int
     residual: float
 
@@ -63,13 +64,14 @@ def solve_pcg(
     sigma: float,
     lam: float,
     *,
+    fit_intercept: bool,
     metric: str,
     n_landmarks: int,
     rng: np.random.Generator,
 ) -> PcgModel:
-    """Solve (K + lam W^-1) c = y - mean to TOLERANCE, with memory O(n m) for m landmarks.
+    """Solve (K + lam W^-1) c = y - b to TOLERANCE, with memory O(n m) for m landmarks.
 
-    With S = W^(1/2) K W^(1/2) and K close to F F', (S + lam I) z = W^(1/2) (y - mean) is
+    With S = W^(1/2) K W^(1/2) and K close to F F', (S + lam I) z = W^(1/2) [y - mean, 1] is
     preconditioned by W^(1/2) F F' W^(1/2) + lam I, whose inverse takes an m x m factor.
     """
     X, root = rows.X, np.sqrt(np.ones(rows.n) if rows.w is None else rows.w)[:, None]
@@ -80,7 +82,8 @@ def solve_pcg(
         return lambda V: np.asarray(root * symmetric_product(kernel, root * V) + lam * V)
 
     products = [product(kernel) for kernel in kernels(X, sigma, metric)]
-    Z, iterations, residual = refined(products, preconditioner(F, lam), root * (rows.y - mean))
+    targets = np.column_stack([rows.y - mean, np.full(rows.n, float(fit_intercept))])
+    Z, iterations, residual = refined(products, preconditioner(F, lam), root * targets)
     if not residual <= TOLERANCE:
         warnings.warn(
             f"Conjugate gradients stopped after {iterations} iterations at a relative residual of "
@@ -88,7 +91,9 @@ def solve_pcg(
             f"{n_landmarks}, or a larger `alpha` than {lam:g}.",
             stacklevel=3,
         )
-    return PcgModel(root * Z, iterations, residual)
+    c, u = root * Z[:, :-1], root * Z[:, -1:]
+    intercept = c.sum(axis=0) / u.sum() if fit_intercept else np.zeros(c.shape[1])
+    return PcgModel(c - u * intercept, intercept, iterations, residual)
 
 
 def kernels(X: Array, sigma: float, metric: str) -> list[KernelRows]:

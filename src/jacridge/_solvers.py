@@ -14,6 +14,8 @@ from scipy.linalg import LinAlgError
 from ._checks import Array
 from ._cholesky import factor
 
+EPS = float(np.finfo(float).eps)
+
 
 @dataclass(frozen=True)
 class Eigen:
@@ -67,60 +69,76 @@ class System(Solvable, Protocol):
 
 @dataclass(frozen=True)
 class ExactModel:
-    """A solved system: what the estimator predicts with, and what it knows of its errors."""
+    """A solved system: what the estimator predicts with, and what it knows of its errors.
+
+    The intercept b is not penalised: with u = A^-1 1 it is u'y / u'1, and A^-1 (y - b) is P y for
+    P = A^-1 - u u' / u'1. Without one u is zero.
+    """
 
     A: System
     y: Array
     w: Array
     lam: float
-    centred: bool
+    fit_intercept: bool
+
+    @cached_property
+    def intercept(self) -> Array:
+        """The intercept of each target."""
+        return np.asarray(self._u @ self.y / self._u_sum)
+
+    @cached_property
+    def _u(self) -> Array:
+        n = len(self.y)
+        return self.A.solve(np.ones((n, 1)))[:, 0] if self.fit_intercept else np.zeros(n)
+
+    @property
+    def _u_sum(self) -> float:
+        return float(self._u.sum()) if self.fit_intercept else 1.0
 
     @cached_property
     def dual_coef(self) -> Array:
-        """A^-1 y, of shape (n, k)."""
-        return self.A.solve(self.y)
+        """A^-1 (y - b), of shape (n, k)."""
+        return self.A.solve(self.y - self.intercept)
 
     @cached_property
     def signal_variance(self) -> Array:
-        """y'A^-1 y / n, the most likely scale of the kernel for each target."""
+        """(y - b)'A^-1 (y - b) / n, the most likely scale of the kernel for each target."""
         n = np.maximum(self.w, 1.0).sum()  # a row of weight two is two rows
-        return np.asarray(np.einsum("ij,ij->j", self.y, self.dual_coef) / n)
+        y = self.y - self.intercept
+        return np.asarray(np.einsum("ij,ij->j", y, self.dual_coef) / n)
 
     def explained(self, K_new: Array) -> Array:
-        """k'A^-1 k for each row k of K_new and target: prior variance that the data explain."""
+        """Prior variance that the data explain, for each row k of K_new and target.
+
+        It is k'A^-1 k, less what is not known of the intercept.
+        """
         half = self.A.half_solve(K_new.T)
-        return np.repeat(np.einsum("ij,ij->j", half, half)[:, None], self.y.shape[1], axis=1)
+        explained = np.einsum("ij,ij->j", half, half)
+        if self.fit_intercept:
+            explained -= np.square(1.0 - K_new @ self._u) / self._u_sum
+        return np.repeat(explained[:, None], self.y.shape[1], axis=1)
 
     @cached_property
-    def inverse_diagonal(self) -> Array:
-        """Diagonal of A^-1."""
+    def _inverse_diagonal(self) -> Array:
         return self.A.inverse_diagonal()
 
     @cached_property
     def degrees_of_freedom(self) -> Array:
         """Trace of the matrix that takes y to the fitted values, for each target."""
-        trace = (1.0 - self._missing - self.lam / self.w * self.inverse_diagonal).sum()
-        return np.full(self.y.shape[1], trace)
+        return np.full(self.y.shape[1], (1.0 - self._held).sum())
 
     @cached_property
-    def loo_residuals(self) -> Array:
-        """Residual of each row for the model fitted to the others, its mean of y included."""
-        # Without row i the mean of y falls by shift_i, so that y - mean grows in all rows.
-        residuals = self._left_out(self.y, self.dual_coef)
-        if self.centred:
-            ones = np.ones((len(self.y), 1))
-            residuals = residuals + self._mean_shift * self._left_out(ones, self.A.solve(ones))
-        return residuals
+    def _held(self) -> Array:
+        """One minus the leverage of each row."""
+        held = self.lam / self.w * self._inverse_diagonal + self._missing
+        return np.asarray(held - self._left(np.ones(len(held)), self._u) * self._u / self._u_sum)
 
-    def _left_out(self, y: Array, dual_coef: Array) -> Array:
-        """Residual / (1 - leverage) for targets y; c_i / (A^-1)_ii unless A is singular."""
-        residuals = dual_coef / self.inverse_diagonal[:, None]
+    def _left(self, y: Array, dual_coef: Array) -> Array:
+        """What a fit without an intercept leaves of y."""
+        left = (dual_coef.T * (self.lam / self.w)).T
         if isinstance(self.A, PositivePart):
-            lam, some = self.lam / self.w, self._missing > 1e-8  # else rounding is all there is
-            rest = lam[:, None] * dual_coef + y - self.A.U @ (self.A.U.T @ y)
-            held = lam * self.inverse_diagonal + self._missing
-            residuals[some] = rest[some] / held[some, None]
-        return np.asarray(residuals)
+            left = left + y - self.A.U @ (self.A.U.T @ y)
+        return np.asarray(left)
 
     @cached_property
     def _missing(self) -> Array:
@@ -130,10 +148,19 @@ class ExactModel:
         return np.zeros(len(self.y))
 
     @cached_property
-    def _mean_shift(self) -> Array:
-        """How much the mean of y falls when a row is left out; zero for a model without a mean."""
-        rest = np.maximum(self.w.sum() - self.w, np.finfo(float).tiny)
-        return np.asarray(self.centred * self.w[:, None] * self.y / rest[:, None])
+    def loo_residuals(self) -> Array:
+        """Residual of each row for the model fitted to the others.
+
+        That is residual / (1 - leverage), and c_i / P_ii unless A is singular.
+        """
+        diagonal = self._inverse_diagonal
+        P = np.maximum(diagonal - self._u**2 / self._u_sum, EPS * diagonal)  # zero for a single row
+        residuals = self.dual_coef / P[:, None]
+        some = self._missing > 1e-8  # else rounding is all there is
+        if some.any():
+            left = self._left(self.y - self.intercept, self.dual_coef)
+            residuals[some] = left[some] / self._held[some, None]
+        return residuals
 
     @property
     def jackknife(self) -> ExactModel:
@@ -142,11 +169,10 @@ class ExactModel:
 
     def loo_shifts(self, K_new: Array) -> Array:
         """Change of the predictions at K_new when a row is left out, of shape (n_new, n, k)."""
-        # Without row i, y - mean is moved by shift_i, and y_i to where its residual vanishes.
-        P = self.A.solve(K_new.T).T
-        rest = 1.0 - P.sum(axis=1)
-        moved = P[:, :, None] * self.loo_residuals + rest[:, None, None] * self._mean_shift
-        return np.asarray(-moved)
+        # Without row i predictions are those of y_i moved to where its residual vanishes.
+        influence = self.A.solve(K_new.T).T
+        influence = influence + np.outer(1.0 - influence.sum(axis=1), self._u / self._u_sum)
+        return np.asarray(-influence[:, :, None] * self.loo_residuals)
 
 
 @dataclass(frozen=True)
@@ -159,6 +185,11 @@ class StackedModel:
     def dual_coef(self) -> Array:
         """Dual coefficients, of shape (n, k)."""
         return np.hstack([model.dual_coef for model in self.models])
+
+    @property
+    def intercept(self) -> Array:
+        """The intercept of each target."""
+        return np.concatenate([model.intercept for model in self.models])
 
     @property
     def signal_variance(self) -> Array:
@@ -190,10 +221,10 @@ class StackedModel:
 
 
 def solve_exact(
-    kernel: Callable[[], Array], y: Array, w: Array, lam: float, *, centred: bool
+    kernel: Callable[[], Array], y: Array, w: Array, lam: float, *, fit_intercept: bool
 ) -> ExactModel:
-    """Solve (K + lam W^-1) c = y; `kernel` makes K anew in the lower triangle of one array."""
-    return ExactModel(system(kernel, lam / w), y, w, lam, centred)
+    """Solve (K + lam W^-1) c = y - b; `kernel` makes K anew in the lower triangle of one array."""
+    return ExactModel(system(kernel, lam / w), y, w, lam, fit_intercept)
 
 
 def system(kernel: Callable[[], Array], lam: Array | float) -> System:
@@ -218,12 +249,12 @@ def system(kernel: Callable[[], Array], lam: Array | float) -> System:
     return PositivePart(U[:, keep], d[keep])
 
 
-def solve_each(K: Array, y: Array, w: Array, lams: Array, *, centred: bool) -> StackedModel:
+def solve_each(K: Array, y: Array, w: Array, lams: Array, *, fit_intercept: bool) -> StackedModel:
     """Solve for each target with its own penalty, by one eigendecomposition."""
     root = np.sqrt(w)
     s, V = np.linalg.eigh(K * root * root[:, None], UPLO="L")
     U, s = V * root[:, None], np.maximum(s, 0.0)
     columns = zip(y.T, lams, strict=True)
     return StackedModel(
-        [ExactModel(Eigen(U, s + lam), c[:, None], w, lam, centred) for c, lam in columns]
+        [ExactModel(Eigen(U, s + lam), c[:, None], w, lam, fit_intercept) for c, lam in columns]
     )
