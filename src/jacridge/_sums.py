@@ -91,8 +91,11 @@ class Summing:
 
     def __call__(self, X: Array, y: Array, w: Array | None) -> Moments:
         order = len(self.phi.Z) + y.shape[1] + 1
-        shapes = [slab.shape for slab in _slabs(np.empty((order, order)))]
-        slabs, low = ([np.zeros(shape) for shape in shapes] for _ in range(2))
+        heights = [rows.stop - rows.start for rows in row_blocks(order, SLAB)]
+        slabs, low = (
+            [np.zeros((height, order - i * SLAB)) for i, height in enumerate(heights)]
+            for _ in range(2)
+        )
         return self.onto(Moments(slabs, low, 0.0, 0.0), X, y, w)
 
     def onto(self, sums: Moments, X: Array, y: Array, w: Array | None) -> Moments:
