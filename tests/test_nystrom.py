@@ -190,7 +190,8 @@ def test_one_block_or_many_give_the_same_sums(size):
     total = parts[0]
     for part in parts[1:]:
         total = total + part
-    np.testing.assert_allclose(total.matrix(), whole.matrix(), rtol=1e-10, atol=1e-12)
+    for found, known in zip(total.arrays(), whole.arrays(), strict=True):
+        np.testing.assert_allclose(found, known, rtol=1e-10, atol=1e-12)
     assert total.n == whole.n
 
 
@@ -199,12 +200,12 @@ def test_sums_are_those_of_exact_arithmetic_whatever_their_order(rng):
     X, y = rng.standard_normal((90, 2)), 1e3 * rng.standard_normal((90, 1))
     work = Summing(features(X[:70], 0.1), np.zeros(1))
     parts = [work(X[i : i + 9], y[i : i + 9], None) for i in range(0, 90, 9)]
-    exact = np.array([[Fraction(v) for v in part.matrix().ravel()] for part in parts]).sum(axis=0)
+    exact = np.sum([[Fraction(v) for v in part.arrays()[0].ravel()] for part in parts], axis=0)
     for order in (range(10), range(9, -1, -1), rng.permutation(10)):
         total = work(X[:0], y[:0], None)
         for i in order:
             total += parts[i]
-        np.testing.assert_array_equal(total.matrix().ravel(), exact.astype(float))
+        np.testing.assert_array_equal(total.arrays()[0].ravel(), exact.astype(float))
 
 
 def test_sums_are_added_in_the_memory_of_the_first(rng):
@@ -214,7 +215,7 @@ def test_sums_are_added_in_the_memory_of_the_first(rng):
     known, slabs = first + second, first.slabs
     first += second
     assert first.slabs is slabs
-    np.testing.assert_array_equal(first.matrix(), known.matrix())
+    np.testing.assert_array_equal(first.arrays()[0], known.arrays()[0])
     assert first.n == 80
 
 
@@ -224,7 +225,7 @@ def test_work_that_has_been_done_can_be_sent_on(rng):
     work = Summing(features(X[:10], 1.0), np.zeros(1))
     known = work(X, y, None)
     found = pickle.loads(pickle.dumps(work))(X, y, None)
-    np.testing.assert_array_equal(found.matrix(), known.matrix())
+    np.testing.assert_array_equal(found.arrays()[0], known.arrays()[0])
 
 
 def test_whitening_late_or_early_gives_the_same_sums(rng):

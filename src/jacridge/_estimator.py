@@ -139,8 +139,8 @@ class JacobianKernelRidge(Fitting):
         X : array of shape (n_samples, n_features)
         return_std : bool
             Also return the standard deviation of the function (without the noise of y) if y is
-            seen as a Gaussian process with this kernel, its variance fitted to y. It is as good
-            as bandwidth and penalty are; `predict_interval` does not lean on them so.
+            seen as a Gaussian process with this kernel, its mean and variance fitted to y. It is as
+            good as bandwidth and penalty are; `predict_interval` does not lean on them so.
 
         Returns
         -------

@@ -23,7 +23,7 @@ SLAB = 64
 
 @dataclass(frozen=True)
 class Moments:
-    """M = [Phi, y, 1]'W [Phi, y, 1] of some rows: its upper triangle, slab of rows by slab.
+    """[Phi, 1]'W [Phi, 1, y] of some rows, from its diagonal on in slabs of rows, and y'Wy.
 
     It is summed in twice the digits of a double, so that neither the number of blocks nor the order
     in which they are added leaves a trace.
@@ -58,27 +58,27 @@ class Moments:
             low += np.subtract(a, taken, out=lost)  # of a
             a[...] = total
 
-    def matrix(self) -> Array:
-        """M, in its upper triangle."""
-        order = len(self.slabs[0][0])
-        M = np.zeros((order, order))
-        for part, slab, low in zip(_slabs(M), self.slabs, self.low, strict=True):
+    def arrays(self) -> tuple[Array, Array]:
+        """The matrix, from its diagonal on, and y'Wy."""
+        M = np.zeros((sum(map(len, self.slabs[:-1])), self.slabs[0].shape[1]))
+        yy = np.zeros(self.slabs[-1].shape[1])
+        for part, slab, low in zip(_slabs(M, yy), self.slabs, self.low, strict=True):
             np.add(slab, low, out=part)
-        return M
+        return M, yy
 
 
 def _copied(slabs: list[Array]) -> list[Array]:
     return [slab.copy() for slab in slabs]
 
 
-def _slabs(M: Array) -> list[Array]:
-    """The upper triangle of a matrix, slab by slab, each from its first column on the diagonal."""
-    return [M[rows, rows.start :] for rows in row_blocks(len(M), SLAB)]
+def _slabs(M: Array, yy: Array) -> list[Array]:
+    """The matrix, slab by slab, each from its first column on the diagonal on; then y'Wy."""
+    return [*(M[rows, rows.start :] for rows in row_blocks(len(M), SLAB)), yy[None]]
 
 
-def _room(order: int) -> Array:
+def _room(width: int) -> Array:
     """Memory for what is between the steps of a sum of slabs."""
-    return np.empty((3, SLAB, order))
+    return np.empty((3, SLAB, width))
 
 
 @dataclass(frozen=True)
@@ -90,29 +90,32 @@ class Summing:
     shift: Array
 
     def __call__(self, X: Array, y: Array, w: Array | None) -> Moments:
-        order = len(self.phi.Z) + y.shape[1] + 1
-        heights = [rows.stop - rows.start for rows in row_blocks(order, SLAB)]
-        slabs, low = (
-            [np.zeros((height, order - i * SLAB)) for i, height in enumerate(heights)]
-            for _ in range(2)
-        )
+        m, k = len(self.phi.Z), y.shape[1]
+        shapes = [
+            (rows.stop - rows.start, m + 1 + k - rows.start) for rows in row_blocks(m + 1, SLAB)
+        ]
+        slabs, low = ([np.zeros(shape) for shape in [*shapes, (1, k)]] for _ in range(2))
         return self.onto(Moments(slabs, low, 0.0, 0.0), X, y, w)
 
     def onto(self, sums: Moments, X: Array, y: Array, w: Array | None) -> Moments:
         """The sums with those of one more block, in the same memory."""
-        m, order = len(self.phi.Z), len(self.phi.Z) + y.shape[1] + 1
+        m = len(self.phi.Z)
         for rows in spans(len(X)):
-            R, product, room = self._rooms(rows.stop - rows.start, order)
-            for part in row_blocks(len(R), rows_per_block(order)):
-                self.phi.kernel(X[rows][part], R[part, :m])
+            P, M, room = self._rooms(rows.stop - rows.start, m, y.shape[1])
+            for part in row_blocks(len(P), rows_per_block(m)):
+                self.phi.kernel(X[rows][part], P[part, :-1])
             if not self.phi.late:
-                self.phi.whiten(R[:, :m])
-            R[:, m:-1] = y[rows] - self.shift
-            R[:, -1] = 1.0
+                self.phi.whiten(P[:, :-1])
+            P[:, -1] = 1.0
+            T = y[rows] - self.shift
             if w is not None:
-                R *= np.sqrt(w[rows])[:, None]
+                root = np.sqrt(w[rows])[:, None]
+                P *= root
+                T *= root
             # NumPy makes half of it, and other threads go on; SciPy's dsyrk holds Python's lock.
-            sums.add(_slabs(np.matmul(R.T, R, out=product)), room)
+            np.matmul(P.T, P, out=M[:, : m + 1])
+            np.matmul(P.T, T, out=M[:, m + 1 :])
+            sums.add(_slabs(M, np.einsum("ij,ij->j", T, T)), room)
         some = np.ones(len(X)) if w is None else w[w > 0]
         return replace(
             sums,
@@ -120,17 +123,17 @@ class Summing:
             log_weight=sums.log_weight + float(np.log(some).sum()),
         )
 
-    def _rooms(self, rows: int, order: int) -> tuple[Array, Array, Array]:
-        """Memory for so many rows, their product and its sum, the same in all of a thread.
+    def _rooms(self, rows: int, m: int, k: int) -> tuple[Array, Array, Array]:
+        """Memory for so many rows, their products and its sum, the same in all of a thread.
 
         Arrays of this size are fetched from the system and cleared, which takes time.
         """
         mine = self._of_threads.__dict__
         if len(mine.get("rows", ())) < rows:
-            mine["rows"] = np.empty((rows, order))
-        if "product" not in mine:
-            mine["product"], mine["room"] = np.empty((order, order)), _room(order)
-        return mine["rows"][:rows], mine["product"], mine["room"]
+            mine["rows"] = np.empty((rows, m + 1))
+        if "products" not in mine:
+            mine["products"], mine["room"] = np.empty((m + 1, m + 1 + k)), _room(m + 1 + k)
+        return mine["rows"][:rows], mine["products"], mine["room"]
 
     @cached_property
     def _of_threads(self) -> local:
@@ -165,17 +168,17 @@ def block_rows(m: int) -> int:
 def summed(rows: Rows, phi: Features, shift: Array, *, centred: bool) -> Sums:
     """One pass over the rows, whose y is shifted by about its mean; features are then white."""
     found: Moments = rows.total(Summing(phi, shift))
-    m, M = len(phi.Z), found.matrix()
-    weight, squares = float(M[-1, -1]), M.diagonal()[m:-1]
-    rest = M[m:-1, -1] / weight if centred else np.zeros(len(shift))
-    # The upper triangle of M is the lower one of G, which is in Fortran's order.
-    G, B = M[:m, :m].copy().T, M[:m, m:].copy()
-    B[:, :-1] -= B[:, -1:] * rest
+    m, (M, yy) = len(phi.Z), found.arrays()
+    weight = float(M[m, m])
+    rest = M[m, m + 1 :] / weight if centred else np.zeros(len(shift))
+    # From its diagonal on M has the lower triangle of G, which is in Fortran's order.
+    G, ones = M[:m, :m].copy().T, M[:m, m]
+    B = np.column_stack([M[:m, m + 1 :] - np.outer(ones, rest), ones])
     if phi.late:
         with blas_threads(m):
             G, _ = lapack.dsygst(G, phi.L, lower=1, overwrite_a=1)
         B = np.asarray(dtrsm(1.0, phi.L, B, lower=1))
-    yy = np.maximum(squares - weight * rest**2, 0.0)
+    yy = np.maximum(yy - weight * rest**2, 0.0)
     return Sums(G, B, yy, shift + rest, found.n, weight, found.log_weight)
 
 
