@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from jacridge import JacobianKernelRidge, _nystrom_model
@@ -51,6 +54,15 @@ def test_predictions_are_those_of_the_dense_formula(targets, rng):
     Z, X_new = X[:25], rng.standard_normal((9, 3))
     found = nystrom(landmarks=Z).fit(X, Y, w).predict(X_new)
     np.testing.assert_allclose(found, subset_of_regressors(X, Y, w, Z, X_new, 0.8, 0.01), rtol=1e-8)
+
+
+def test_predictions_are_those_of_scikit_learn_s_nystroem_with_ridge(targets, rng):
+    X, Y, w = targets
+    features = Nystroem(gamma=0.5 / 0.8**2, n_components=25, random_state=0)
+    theirs = make_pipeline(features, Ridge(alpha=0.01)).fit(X, Y, ridge__sample_weight=w)
+    ours = nystrom(landmarks=features.components_).fit(X, Y, w)
+    X_new = rng.standard_normal((9, 3))
+    np.testing.assert_allclose(ours.predict(X_new), theirs.predict(X_new), rtol=1e-7)
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.1, "loo", "gcv", "mml"])

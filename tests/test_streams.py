@@ -44,15 +44,33 @@ def test_a_total_takes_no_more_sums_than_blocks_under_way(rows, monkeypatch):
 
 
 @pytest.mark.parametrize("n", [1, 1000, 8193, 125_000])
-def test_tasks_start_at_spans_and_are_as_many_for_each_processor(n, monkeypatch):
+def test_tasks_are_of_one_size_and_as_many_for_each_processor(n, monkeypatch):
     monkeypatch.setattr(_streams, "processors", lambda: 2)
     sizes = [
         len(part) for part in ArrayRows(np.zeros((n, 1)), np.zeros((n, 1))).each(lambda X, *_: X)
     ]
     assert len(sizes) == 1 or len(sizes) % 2 == 0
     assert max(sizes) <= _streams.TASK_ROWS
-    assert len(set(sizes[:-1])) <= 1
-    assert not any(size % _streams.SPAN for size in sizes[:-1])
+    assert max(sizes) - min(sizes) < len(sizes)
+
+
+@pytest.mark.parametrize(
+    ("start", "size", "inner", "ends"),
+    [
+        (0, 20, slice(0, 20), []),  # two spans of ten
+        (7, 5, slice(3, 3), [(0, [0, 1, 2]), (1, [3, 4])]),
+        (12, 5, slice(5, 5), [(1, [0, 1, 2, 3, 4])]),
+        (17, 15, slice(3, 13), [(1, [0, 1, 2]), (3, [13, 14])]),
+        (95, 5, slice(5, 5), [(9, [0, 1, 2, 3, 4])]),
+        (90, 5, slice(0, 0), [(9, [0, 1, 2, 3, 4])]),
+        (85, 18, slice(5, 18), [(8, [0, 1, 2, 3, 4])]),  # to the last row, in a span of three
+    ],
+)
+def test_a_block_has_whole_spans_and_parts_of_others(start, size, inner, ends, monkeypatch):
+    monkeypatch.setattr(_streams, "SPAN", 10)
+    within, parts = _streams.in_spans(start, size, 103 if start + size == 103 else 1000)
+    assert range(size)[within] == range(size)[inner]
+    assert [(span, rows.tolist()) for span, rows in parts] == ends
 
 
 def test_rows_are_taken_in_the_order_asked_for(rows):

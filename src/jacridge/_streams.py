@@ -22,11 +22,11 @@ T = TypeVar("T")
 Block = tuple[Array, Array, Array | None]
 Work = Callable[[Array, Array, Array | None], T]
 
-# Blocks start at multiples of so many rows, counted from the first of all, however they come. What
-# is summed up of the rows between is then the same, to the last bit, whatever the blocks are.
+# Totals are made of the rows between multiples of this number, counted from the first row, however
+# rows come: they are then the same, to the last bit, whatever the blocks are.
 SPAN = 4096
 
-# Rows of an array that one task takes; it goes through them in smaller blocks.
+# Rows of an array that one task takes where blocks need no sum.
 TASK_ROWS = 8192
 
 
@@ -65,13 +65,15 @@ class ArrayRows:
 
     def each(self, work: Work[T]) -> Iterator[T]:
         """Results for all blocks, in order; few of them wait at any time."""
-        return self._pass(lambda _, block: work(*block), rows_for(work))
+        blocks = row_blocks(self.n, _task_rows(self.n))
+        return self._pass(lambda _, block: work(*block), list(blocks), rows_for(work))
 
     def total(self, work: Work[Any]) -> Any:
-        """Sum of the results for all blocks."""
-        return total_of(work, lambda add: self._pass(add, rows_for(work)))
+        """Sum of the results for all spans."""
+        blocks = list(spans(self.n))
+        return total_of(work, lambda add: self._pass(add, blocks, rows_for(work)))
 
-    def _pass(self, part: Callable[[int, Block], T], what: str) -> Iterator[T]:
+    def _pass(self, part: Callable[[int, Block], T], blocks: list[slice], what: str) -> Iterator[T]:
         """What `part` makes of the number of a block and the block itself, in order."""
 
         def found(i: int) -> T:
@@ -79,7 +81,6 @@ class ArrayRows:
             X, y = np.asarray(self.X[blocks[i]]), np.asarray(self.y[blocks[i]])
             return part(i, (X, y, None if self.w is None else self.w[blocks[i]]))
 
-        blocks = list(row_blocks(self.n, _task_rows(self.n)))
         # One BLAS thread in each of ours: exp has but one thread, and would make BLAS's wait.
         with one_blas_thread(), ThreadPoolExecutor(processors()) as pool:
             for rows, result in zip(blocks, in_order(pool, found, range(len(blocks))), strict=True):
@@ -102,10 +103,10 @@ def _under_way() -> int:
 
 
 def _task_rows(n: int) -> int:
-    """Rows of a task: about as many tasks for each processor, so that all end together."""
+    """Rows of a task: as many tasks for each processor, so that all end together."""
     tasks = -(-n // TASK_ROWS)
     tasks = -(-tasks // processors()) * processors() if tasks > 1 else 1
-    return -(-n // (tasks * SPAN)) * SPAN
+    return max(1, -(-n // tasks))
 
 
 def total_of(work: Work[Any], run: Callable[[Callable[[int, Block], None]], Iterator[Any]]) -> Any:
@@ -135,7 +136,7 @@ def onto(total: Any, work: Work[Any], block: Block) -> Any:
 
 
 def spans(n: int) -> Iterator[slice]:
-    """Slices that cover n rows, the first of which is at a multiple of SPAN, span by span."""
+    """Slices that cover n rows, of which the first is the first of a span, span by span."""
     return row_blocks(n, SPAN)
 
 
