@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from jacridge import JacobianKernelRidge, _nystrom_model
+from jacridge._fitting import Fitting
 from jacridge._landmarks import features, whitened_late
 from jacridge._nystrom import NystromSpectrum
 from jacridge._streams import ArrayRows
@@ -42,6 +43,14 @@ def targets(rng):
     return X, Y + 0.1 * rng.standard_normal(Y.shape), rng.uniform(0.2, 3, 70)
 
 
+@pytest.fixture(autouse=True)
+def landmarks_only(monkeypatch):
+    """Models whose landmarks are all rows are solved by them, which shows more of the solver."""
+    with monkeypatch.context() as patched:
+        patched.setattr(Fitting, "_all_landmarks", lambda est, rows: None)
+        yield patched
+
+
 @parametrize_with_checks(
     [nystrom(bandwidth="jacobian"), nystrom(landmarks="rpcholesky"), nystrom(landmarks="kmeans")]
 )
@@ -63,6 +72,33 @@ def test_predictions_are_those_of_scikit_learn_s_nystroem_with_ridge(targets, rn
     ours = nystrom(landmarks=features.components_).fit(X, Y, w)
     X_new = rng.standard_normal((9, 3))
     np.testing.assert_allclose(ours.predict(X_new), theirs.predict(X_new), rtol=1e-7)
+
+
+@pytest.mark.parametrize("given", ["number", "rows", "rows in another order"])
+@pytest.mark.parametrize("alpha", [1e-5, "gcv"])
+def test_with_all_rows_as_landmarks_it_is_solved_exactly(given, alpha, rng, landmarks_only):
+    """Landmarks that leave 1e-10 of each other would cost five digits here."""
+    landmarks_only.undo()
+    X, w = rng.standard_normal((400, 2)), rng.integers(0, 3, 400)
+    y, X_new = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(400), rng.standard_normal((50, 2))
+    landmarks = {
+        "number": {"n_landmarks": 400},
+        "rows": {"landmarks": X},
+        "rows in another order": {"landmarks": X[::-1]},
+    }
+    ours = nystrom(0.7, alpha, **landmarks[given]).fit(X, y, w)
+    exact = JacobianKernelRidge(0.7, alpha, solver="exact").fit(X, y, w)
+    assert ours.solver_ == "nystrom"
+    np.testing.assert_allclose(ours.predict(X_new), exact.predict(X_new), atol=1e-9)
+    np.testing.assert_allclose(ours.loo_residuals_, exact.loo_residuals_, atol=1e-9)
+    again = pickle.loads(pickle.dumps(ours))
+    for name in ("predict_interval", "jacobian"):
+        np.testing.assert_allclose(getattr(again, name)(X_new), getattr(exact, name)(X_new))
+    assert again.diagnose().dict() == exact.diagnose().dict()
+    # A fit with fewer landmarks leaves nothing of the one before.
+    ours.set_params(landmarks=X[:50], n_landmarks=None).fit(X, y, w)
+    assert ours.loo_residuals_.shape == (400,)
+    assert ours.predict(X_new, return_std=True)[1].shape == (50,)
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.1, "loo", "gcv", "mml"])

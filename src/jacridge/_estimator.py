@@ -47,7 +47,8 @@ class JacobianKernelRidge(Fitting):
         the n x n matrix in memory. "auto" is exact up to 10,000 rows, then "nystrom"; `solver_`
         says what was taken.
     n_landmarks : int, optional
-        Landmarks m of the Nystrom solver, at most n_samples; 3000, or all rows, if not given.
+        Landmarks m of the Nystrom solver, at most n_samples; 3000, or all rows, if not given. With
+        all rows as landmarks the model is the exact one, and solved as such.
     landmarks : {"kmeans", "uniform", "rpcholesky"} or array of shape (m, n_features)
         How landmarks are chosen: as centres of clusters, at random, or as pivots of a randomly
         pivoted Cholesky factorisation of the kernel, among 10 m rows; or the landmarks.
@@ -287,7 +288,7 @@ class JacobianKernelRidge(Fitting):
         have their plain residuals.
         """
         model, kept = self._fitted_model(), self._kept
-        if self.solver_ != "exact":
+        if self._w is None:
             residuals = model.loo_residuals
             return residuals[:, 0] if self.dual_coef_.ndim == 1 else residuals
         residuals = np.empty(self._y.shape)

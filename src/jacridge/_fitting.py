@@ -44,6 +44,7 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     _nystrom: Any = None
     _state: Any = None
+    _w: Any = None  # of models that know all rows
 
     def _fit_arrays(self, X, y, sample_weight):
         """Fit to rows in memory, or in a memory map."""
@@ -54,11 +55,14 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_range("y", y)
         w = None if sample_weight is None else check_weights(sample_weight, X)
         targets = y[:, None] if y.ndim == 1 else y
-        self._nystrom = self._state = None  # of an earlier fit
         self.solver_ = self._solver(len(X))
         if self.solver_ != "exact":
             return self._fit_rows(ArrayRows(X, targets, w), one_target=y.ndim == 1)
+        return self._fit_exact(X, targets, w, y.ndim == 1)
 
+    def _fit_exact(self, X, targets, w, one_target):
+        """Fit by the n x n kernel matrix."""
+        self._nystrom = self._state = None  # of an earlier fit
         w = np.ones(len(X)) if w is None else w
         mean = self._mean(targets, w)
         kept = w > 0
@@ -73,14 +77,14 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
         found = find(self.bandwidth, problem)
         self.bandwidth_ = found.sigma
         lam = np.asarray(found.lam)
-        self.alpha_ = float(lam) if lam.ndim == 0 else lam if y.ndim > 1 else float(lam[0])
+        self.alpha_ = float(lam) if lam.ndim == 0 else float(lam[0]) if one_target else lam
         self._model = self._solve(problem)
 
         dual_coef = np.zeros(targets.shape)
         dual_coef[kept] = self._model.dual_coef
-        self.dual_coef_ = dual_coef[:, 0] if y.ndim == 1 else dual_coef
+        self.dual_coef_ = dual_coef[:, 0] if one_target else dual_coef
         intercept = mean + self._model.intercept
-        self.intercept_ = intercept[0] if y.ndim == 1 else intercept
+        self.intercept_ = intercept[0] if one_target else intercept
         self.X_fit_ = X
         self._y, self._w = targets.copy(), w  # the caller may change his y
         return self
@@ -172,7 +176,12 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
         validate_data(self, shown, reset=reset, skip_check_array=True)
 
     def _fit_rows(self, rows, one_target):
-        """Fit by passes over rows that come in blocks."""
+        """Fit by passes over rows that come in blocks; with all of them as landmarks, exactly."""
+        block = self._all_landmarks(rows) if self.solver_ == "nystrom" else None
+        if block is not None:
+            X, y, w = block
+            return self._fit_exact(X, y, w, one_target)
+        self._state = self._w = None  # of an earlier fit
         rng = generator(self.random_state)
         seen, nystrom, trials = self._landmarks(rows, rng)
         mean = seen.whole.mean if self.fit_intercept else np.zeros(len(seen.whole.mean))
@@ -210,6 +219,27 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.intercept_ = intercept[0] if one_target else intercept
         return self
 
+    def _all_landmarks(self, rows):
+        """All rows if all are landmarks, else None.
+
+        The model is then the exact one. Landmarks of which the others leave little would cost it
+        digits, which it keeps if it is solved as such.
+        """
+        if isinstance(self.landmarks, str):
+            m = landmark_number(self.n_landmarks, rows.n)
+            return rows.take(np.arange(rows.n)) if m == rows.n else None
+        Z = self._given_landmarks()
+        if len(Z) != rows.n:
+            return None
+        block = rows.take(np.arange(rows.n))
+        same = np.array_equal(np.unique(Z, axis=0), np.unique(block[0], axis=0))
+        return block if same else None
+
+    def _given_landmarks(self):
+        Z = check_rows(self.landmarks, self.metric, "landmarks")
+        check_columns("landmarks", Z, self.n_features_in_)
+        return Z
+
     def _landmarks(self, rows, rng):
         """The survey of all rows, their Nystrom system, and spectra of a smaller one for trials."""
         draws = [drawn(rows.n, SAMPLE, rng)]
@@ -239,8 +269,7 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _chooser(self, n, seed):
         """Function of rows and a number that returns a chooser of landmarks, and their number."""
         if not isinstance(self.landmarks, str):
-            Z = check_rows(self.landmarks, self.metric, "landmarks")
-            check_columns("landmarks", Z, self.n_features_in_)
+            Z = self._given_landmarks()
             return evenly_among(Z), len(Z)
         kind = check_choice("landmarks", self.landmarks, LANDMARKS)
 
@@ -253,7 +282,7 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _fitted_model(self):
         """The solved system, solved again after unpickling (it is n x n, and not pickled)."""
         check_is_fitted(self)
-        if self._model is None and self.solver_ == "nystrom":
+        if self._model is None and self._state is not None:
             self._nystrom = Nystrom.restored(
                 self._state,
                 self.X_fit_,
@@ -269,11 +298,11 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
     @property
     def _kept(self):
         """The rows of X_fit_ that the model knows: all landmarks, or rows of positive weight."""
-        return self._w > 0 if self.solver_ == "exact" else slice(None)
+        return slice(None) if self._w is None else self._w > 0
 
     def _training_problem(self):
         """The problem that was fitted, without the choices made for it."""
-        if self.solver_ == "nystrom":
+        if self._nystrom is not None:
             fitted, sums = self._nystrom, self._nystrom.spectrum(self.bandwidth_).sums
             X, y, w = centred(fitted.sample, sums.mean, by_itself=self.fit_intercept)
             return SampledProblem(
