@@ -69,8 +69,9 @@ class DaskRows:
         """
         delayed, shared = _delayed(), _shared(work)
         parts, across = [], dict[int, list[Any]]()
-        for block, start in zip(self.blocks, self.starts, strict=True):
-            within, ends = in_spans(start, block[4][0], self.n)
+        sizes = np.diff([*self.starts, self.n])
+        for block, start, size in zip(self.blocks, self.starts, sizes, strict=True):
+            within, ends = in_spans(int(start), int(size), self.n)
             if within.start < within.stop:
                 parts.append(delayed(_applied)(shared, *block, rows=within))
             for span, rows in ends:
