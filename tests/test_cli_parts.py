@@ -88,6 +88,15 @@ def test_a_part_with_other_columns_is_named(parts, tmp_path):
         fit_parts(parts[0], "y", estimator())
 
 
+def test_a_part_with_more_columns_is_named(parts, tmp_path):
+    row = {"a": [1.0], "b": [1.0], "c": [1.0], "y": [1.0], "more": [1.0]}
+    pl.DataFrame(row).write_parquet(tmp_path / "part-9.parquet")
+    with pytest.raises(TableError, match=r"part-9.parquet` must have .*got `more` besides"):
+        fit_parts(parts[0], "y", estimator())
+    model, _ = fit_parts(parts[0], "y", estimator(), features=["a", "b"])
+    assert model.numbers == ["a", "b"]
+
+
 def test_a_part_with_texts_is_named(parts, tmp_path):
     row = {"a": ["red"], "b": [1.0], "c": [1.0], "y": [1.0]}
     pl.DataFrame(row).write_parquet(tmp_path / "part-9.parquet")

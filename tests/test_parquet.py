@@ -97,6 +97,14 @@ def test_a_part_with_other_columns_is_named(parts):
         ridge().fit(ParquetFiles(source, ["a", "b", "noise"]), "y")
 
 
+def test_a_part_with_more_columns_is_named(parts):
+    source, frame = parts
+    frame[:3].with_columns(more=pl.lit(1.0)).write_parquet(source.replace("*", "9"))
+    with pytest.raises(ValueError, match=r"part-9.parquet` must have .*got `more` besides"):
+        ridge().fit(ParquetFiles(source), "y")
+    assert ridge().fit(ParquetFiles(source, ["a", "b"]), "y").n_features_in_ == 2
+
+
 @pytest.mark.parametrize("name", ["y", "a"])
 @pytest.mark.parametrize("value", [None, float("nan"), float("inf")])
 def test_a_part_with_missing_values_is_named(name, value, parts):

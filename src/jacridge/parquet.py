@@ -98,6 +98,9 @@ class ParquetFiles:
                 f"{got}. Name them: ParquetFiles(source, [...])."
             )
         sizes = [_checked_size(path, names, paths[0]) for path in paths]
+        if not self.features:
+            for path in paths:
+                _check_no_others(path, known, paths[0])
         if not any(sizes):
             raise ValueError(f"{paths[0]}: Parquet files must have rows to fit to, got none.")
         return ParquetRows(paths, sizes, features, targets, weight, metric)
@@ -251,6 +254,17 @@ def _checked_size(path: str, names: Sequence[str], first: str) -> int:
         listed = ", ".join(f"`{name}`" for name in missing)
         raise ValueError(f"`{path}` must have the column {listed}{like}, got none of that name.")
     return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
+
+
+def _check_no_others(path: str, known: Sequence[str], first: str) -> None:
+    """Refuse a file with columns that the first one does not have."""
+    others = [name for name in _columns(path) if name not in known]
+    if others:
+        listed = ", ".join(f"`{name}`" for name in others)
+        raise ValueError(
+            f"`{path}` must have the columns of `{first}`, got {listed} besides. "
+            "Name the features to take: ParquetFiles(source, [...])."
+        )
 
 
 def _numbers(column: Any, name: str, path: str) -> Array:

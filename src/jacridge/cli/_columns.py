@@ -70,15 +70,29 @@ def read_rows(
 
 
 def read_columns(
-    source: str, *, numbers: Sequence[str], texts: Sequence[str], header: bool = True
+    source: str,
+    *,
+    numbers: Sequence[str],
+    texts: Sequence[str],
+    header: bool = True,
+    known: Sequence[str] | None = None,
 ) -> pl.DataFrame:
-    """Named columns of a table as numbers or texts, missing values as nulls."""
+    """Named columns of a table as numbers or texts, missing values as nulls.
+
+    Columns that are not `known`, if that is given, are refused.
+    """
     frame = read_frame(source, header=header)
     absent = [name for name in [*numbers, *texts] if name not in frame.columns]
     if absent:
         raise UnknownColumn(
             f"`{source}` must have the columns that the model is made of, got no {listed(absent)}. "
             f"It has {listed(frame.columns)}."
+        )
+    others = [name for name in frame.columns if known is not None and name not in known]
+    if others:
+        raise TableError(
+            f"`{source}` must have the columns of the first part, got {listed(others)} besides. "
+            "Name those to take with --features."
         )
     return frame.select(
         *(_typed(frame[name], as_numbers=True) for name in numbers),

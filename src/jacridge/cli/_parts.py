@@ -77,7 +77,8 @@ def fit_parts(
     names = read_frame(paths[0]).columns
     name = column_named(names, target)
     chosen = feature_columns(names, name, features, drop)
-    parts = [delayed(part_rows)(path, [*chosen, name], strict) for path in paths]
+    known = None if features else names
+    parts = [delayed(part_rows)(path, [*chosen, name], strict, known) for path in paths]
     each = delayed(list)([delayed(_moments)(part) for part in parts]).compute()
     whole = reduce(_joined, each)
     if not whole.n:
@@ -90,10 +91,12 @@ def fit_parts(
     return SavedModel(pipeline, name, chosen, []), Counts(whole.n, whole.n_all)
 
 
-def part_rows(path: str, columns: Sequence[str], strict: bool) -> tuple[Array, int]:
+def part_rows(
+    path: str, columns: Sequence[str], strict: bool, known: Sequence[str] | None
+) -> tuple[Array, int]:
     """The complete rows of a part as an array, and the number of all its rows."""
     try:
-        frame = read_columns(path, numbers=columns, texts=[])
+        frame = read_columns(path, numbers=columns, texts=[], known=known)
         return complete_rows(frame, strict=strict).to_numpy(), len(frame)
     except TableError as error:
         raise TableError(f"In `{path}`: {error}") from error
