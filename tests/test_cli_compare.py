@@ -8,7 +8,6 @@ from sklearn.model_selection import ShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
 import jacridge
-import naive
 from jacridge.cli._compare import compare_rules, save_picture
 
 
@@ -21,9 +20,8 @@ def test_the_mean_is_that_of_scikit_learn_s_ridge_on_the_same_splits(table):
         scaler = StandardScaler().fit(X[train])
         A, B = scaler.transform(X[train]), scaler.transform(X[test])
         ridge = KernelRidge(kernel="rbf", gamma=1 / A.shape[1], alpha=1e-3)
-        K = ridge.fit(A, y[train])._get_kernel(A)
-        _, b = naive.with_intercept(K + 1e-3 * np.eye(len(K)), y[train][:, None])
-        scores.append(r2_score(y[test], b + ridge.fit(A, y[train] - b).predict(B)))
+        mean = y[train].mean()
+        scores.append(r2_score(y[test], mean + ridge.fit(A, y[train] - mean).predict(B)))
     assert row["r2_mean"] == pytest.approx(np.mean(scores), abs=1e-9)
     assert row["r2_std"] == pytest.approx(np.std(scores), abs=1e-9)
     assert row["sigma"] == pytest.approx(np.sqrt(3 / 2), rel=1e-9)  # Var = 1, p = 3

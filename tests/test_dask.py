@@ -68,6 +68,7 @@ def test_a_fit_is_that_of_numpy_whatever_the_chunks(chunks, data):
     assert (ours.solver_, ours.n_features_in_) == ("nystrom", 3)
     np.testing.assert_array_equal(ours.dual_coef_, known.dual_coef_)
     np.testing.assert_array_equal(ours.intercept_, known.intercept_)
+    np.testing.assert_array_equal(ours._model.signal_variance, known._model.signal_variance)
     np.testing.assert_allclose(ours.predict(rows).compute(), known.predict(X), rtol=1e-8)
     np.testing.assert_allclose(ours.loo_residuals_, known.loo_residuals_, rtol=1e-8, atol=1e-8)
 
@@ -278,6 +279,7 @@ def test_a_bad_number_is_refused(name, value, data):
         ({}, {"y": None}, "`y` must be given"),
         ({}, {"y": np.ones(1999)}, "2000 rows"),
         ({}, {"sample_weight": np.zeros(2000)}, "must not be all zero"),
+        ({"n_landmarks": 2000}, {"sample_weight": np.zeros(2000)}, "must not be all zero"),
         ({}, {"sample_weight": np.full(2000, -1.0)}, "`sample_weight` must be >= 0"),
         ({}, {"sample_weight": np.ones((2000, 1))}, "`sample_weight` must have one entry"),
         ({"n_landmarks": 2001}, {}, "n_landmarks"),

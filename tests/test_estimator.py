@@ -50,12 +50,24 @@ def test_predictions_are_those_of_scikit_learns_kernel_ridge(table, new, alpha, 
 
 
 @pytest.mark.parametrize("targets", [1, 2])
+def test_the_intercept_is_the_mean_of_y(table, new, targets):
+    X, y = table
+    y = y if targets == 1 else two_targets(y)
+    ours = JacobianKernelRidge(5.0).fit(X, y)
+    theirs = KernelRidge(alpha=1e-3, kernel="rbf", gamma=1 / 50).fit(X, y - y.mean(axis=0))
+    np.testing.assert_allclose(ours.intercept_, y.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(
+        ours.predict(new), y.mean(axis=0) + theirs.predict(new), rtol=1e-8, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("targets", [1, 2])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_intercept_is_fitted_and_not_penalised(table, new, targets, weighted, rng):
+def test_a_free_intercept_is_fitted_and_not_penalised(table, new, targets, weighted, rng):
     X, y = table
     w = rng.uniform(0.2, 3, len(y)) if weighted else np.ones(len(y))
     Y = y[:, None] if targets == 1 else two_targets(y)
-    ours = JacobianKernelRidge(5.0).fit(X, Y, w)
+    ours = JacobianKernelRidge(5.0, fit_intercept="free").fit(X, Y, w)
     K = naive.kernel(naive.distances(X, X), 5.0)
     c, b = naive.with_intercept(K + 1e-3 * np.diag(1 / w), Y)
     np.testing.assert_allclose(ours.dual_coef_, c, rtol=1e-8, atol=1e-9)
@@ -65,7 +77,7 @@ def test_the_intercept_is_fitted_and_not_penalised(table, new, targets, weighted
     np.testing.assert_allclose(ours.predict(new), b + theirs.predict(new), rtol=1e-8, atol=1e-9)
 
 
-def test_the_standard_deviation_is_that_of_ordinary_kriging(table, new):
+def test_the_deviation_with_a_free_intercept_is_that_of_ordinary_kriging(table, new):
     """Where the intercept is not known but fitted: far from all rows more than the signal's."""
     X, y = table
     places = np.vstack([new, X[:1] + 1e3])
@@ -75,7 +87,7 @@ def test_the_standard_deviation_is_that_of_ordinary_kriging(table, new):
     k = np.column_stack([K_new, np.ones(len(places))])
     left = 1 - np.einsum("ij,ij->i", k, np.linalg.solve(naive.bordered(A), k.T).T)
     known = np.sqrt(left * ((y - b) @ c[:, 0]) / len(y))
-    est = JacobianKernelRidge(2.0, 0.1).fit(X, y)
+    est = JacobianKernelRidge(2.0, 0.1, fit_intercept="free").fit(X, y)
     mean, std = est.predict(places, return_std=True)
     np.testing.assert_allclose(std, known, rtol=1e-8)
     assert mean[-1] == est.intercept_
@@ -85,10 +97,15 @@ def test_the_standard_deviation_is_that_of_ordinary_kriging(table, new):
 def test_degrees_of_freedom_are_the_trace_of_what_takes_y_to_the_fit(table, solver):
     """One column of it for each row, as the fit of a target that is one there, zero elsewhere."""
     X, _ = table
-    est = JacobianKernelRidge(2.0, 0.1, solver=solver, landmarks=X[:20])
+    est = JacobianKernelRidge(2.0, 0.1, fit_intercept="free", solver=solver, landmarks=X[:20])
     H = est.fit(X, np.eye(len(X))).predict(X)
     np.testing.assert_allclose(est._model.degrees_of_freedom, np.trace(H), rtol=1e-9)
     np.testing.assert_allclose(H.sum(axis=1), 1.0, rtol=1e-9)  # a constant is fitted exactly
+
+
+def test_another_intercept_is_refused(table):
+    with pytest.raises(ValueError, match=r"`fit_intercept` must be True, False or .*, got 'x'"):
+        JacobianKernelRidge(fit_intercept="x").fit(*table)
 
 
 def test_a_change_of_y_after_the_fit_changes_nothing(rng):
@@ -129,7 +146,7 @@ def test_weights_are_those_of_scikit_learns_kernel_ridge(table, new, rng):
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("fit_intercept", [True, False, "free"])
 def test_a_weight_of_zero_removes_a_row_and_of_two_repeats_it(table, new, rng, rule, fit_intercept):
     X, y = table[0][:30], table[1][:30]
     w = rng.integers(0, 3, 30)
@@ -213,7 +230,17 @@ def test_deviations_of_several_targets_are_those_of_each_alone(table, new):
             np.testing.assert_allclose(ours[:, t], theirs, rtol=1e-9)
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_far_from_all_rows_the_deviation_is_that_of_y_alone(table):
+    X, y = table
+    est = JacobianKernelRidge(1.0, 0.1).fit(X, y)
+    mean, std = est.predict(X[:1] + 1e6, return_std=True)
+    A = naive.kernel(naive.distances(X, X), 1.0) + 0.1 * np.eye(60)
+    s2 = (y - y.mean()) @ np.linalg.solve(A, y - y.mean()) / 60
+    assert mean[0] == pytest.approx(y.mean(), rel=1e-12)
+    assert std[0] == pytest.approx(np.sqrt(s2), rel=1e-9)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False, "free"])
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("targets", [1, 2])
 def test_leave_one_out_residuals_are_those_of_actual_refits(

@@ -9,7 +9,7 @@ from scipy.linalg import LinAlgError
 import naive
 from jacridge import JacobianKernelRidge, _cholesky
 from jacridge._cholesky import LastFactor, factor
-from jacridge._solvers import solve_each, solve_exact
+from jacridge._solvers import INTERCEPTS, solve_each, solve_exact
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_a_factorisation_takes_no_second_matrix(rng, monkeypatch, order):
 
 def test_the_model_knows_the_inverse_in_all_its_parts(system):
     K, y, w, inverse = system
-    model = solve_exact(K.copy, y, w, 0.1, fit_intercept=False)
+    model = solve_exact(K.copy, y, w, 0.1, intercept="none")
     np.testing.assert_allclose(model.dual_coef, inverse @ y, rtol=1e-10)
     n = sum(max(v, 1.0) for v in w)  # a weight of two is two rows
     np.testing.assert_allclose(
@@ -125,13 +125,12 @@ def test_the_model_knows_the_inverse_in_all_its_parts(system):
     np.testing.assert_allclose(model.degrees_of_freedom, [np.trace(K @ inverse)] * 2, rtol=1e-10)
 
 
-def test_targets_with_penalties_of_their_own_are_solved_each_by_itself(system):
+@pytest.mark.parametrize("kind", INTERCEPTS)
+def test_targets_with_penalties_of_their_own_are_solved_each_by_itself(system, kind):
     K, y, w, _ = system
     lams = np.array([0.1, 3.0])
-    together = solve_each(K, y, w, lams, fit_intercept=True)
-    alone = [
-        solve_exact(K.copy, y[:, [t]], w, lam, fit_intercept=True) for t, lam in enumerate(lams)
-    ]
+    together = solve_each(K, y, w, lams, intercept=kind)
+    alone = [solve_exact(K.copy, y[:, [t]], w, lam, intercept=kind) for t, lam in enumerate(lams)]
     for part in ("dual_coef", "loo_residuals"):
         expected = np.hstack([getattr(model, part) for model in alone])
         np.testing.assert_allclose(getattr(together, part), expected, rtol=1e-9)
@@ -147,7 +146,7 @@ def test_equal_rows_without_a_penalty_get_the_solution_of_smallest_norm(rng):
     X = np.repeat(rng.uniform(size=(8, 2)), 2, axis=0)
     K, y = naive.kernel(naive.distances(X, X), 0.3), rng.standard_normal((16, 1))
     with pytest.warns(UserWarning, match=r"smallest eigenvalue is -?\d.*e-\d\d; .* larger `alpha`"):
-        model = solve_exact(K.copy, y, np.ones(16), 0.0, fit_intercept=False)
+        model = solve_exact(K.copy, y, np.ones(16), 0.0, intercept="none")
     # The kept eigenvalues go down to rounding: seven digits are left.
     np.testing.assert_allclose(model.dual_coef, np.linalg.pinv(K) @ y, rtol=1e-7)
 
@@ -155,7 +154,7 @@ def test_equal_rows_without_a_penalty_get_the_solution_of_smallest_norm(rng):
 def test_the_warning_tells_the_smallest_eigenvalue():
     K = np.array([[1.0, 2.0], [2.0, 1.0]])  # eigenvalues 3 and -1
     with pytest.warns(UserWarning, match="smallest eigenvalue is -0.9; "):
-        model = solve_exact(K.copy, np.ones((2, 1)), np.ones(2), 0.1, fit_intercept=False)
+        model = solve_exact(K.copy, np.ones((2, 1)), np.ones(2), 0.1, intercept="none")
     np.testing.assert_allclose(model.dual_coef, np.full((2, 1), 1 / 3.1), rtol=1e-12)
 
 

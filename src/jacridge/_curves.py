@@ -59,19 +59,18 @@ def fit_grid(
 ) -> FitGrid:
     """Fit every pair; y of shape (n,), centred, `shown` the rows whose errors are wanted.
 
-    Predictions and leave-one-out are those of the estimator, with its intercept.
+    Leave-one-out is that of the estimator: the mean of y is that of the other rows, too.
     """
     D2 = squared_distances(X, X)
     columns = []
     for sigma in sigmas:
         S = spectrum(gaussian_kernel(D2, sigma), y[:, None])
-        dual_coef, intercept, P = _solutions(S, lams)
-        residuals, criteria = dual_coef / P, _criteria(S, lams)
+        dual_coef, residuals = _solutions(S, y, lams)
+        criteria = _criteria(S, lams)
         criteria[0] = np.square(residuals).mean(axis=0)
-        criteria[3] = len(y) - lams * P.sum(axis=0)
         J = kernel_slopes(places_around(X[shown], sigma), X, dual_coef, sigma, "euclidean")
         steepest = np.linalg.norm(J, axis=2).max(axis=0)
-        new = kernel_block(X_new, X, sigma) @ dual_coef + intercept
+        new = kernel_block(X_new, X, sigma) @ dual_coef
         columns.append((criteria, steepest, (y[:, None] - residuals)[shown].T, new.T))
     criteria_at, steepest_at, left_out, new_at = zip(*columns, strict=True)
     return FitGrid(
@@ -82,12 +81,14 @@ def fit_grid(
     )
 
 
-def _solutions(S: Spectrum, lams: Array) -> tuple[Array, Array, Array]:
-    """Dual coefficients (n, lambdas), intercepts (lambdas), and the diagonal of P (n, lambdas)."""
+def _solutions(S: Spectrum, y: Array, lams: Array) -> tuple[Array, Array]:
+    """Dual coefficients and leave-one-out residuals, of shape (n, lambdas)."""
     R = 1.0 / (S.s[:, None] + lams)
-    c, u = S.V @ (S.c * R), S.V @ (S.V.sum(axis=0)[:, None] * R)
-    intercept = c.sum(axis=0) / u.sum(axis=0)
-    return c - u * intercept, intercept, S.V**2 @ R - u**2 / u.sum(axis=0)
+    dual_coef = S.V @ (S.c * R)
+    # Without row i the mean of the rest moves by -y_i / (n - 1).
+    ones = S.V @ (S.V.sum(axis=0)[:, None] * R)
+    shift = y[:, None] / (len(y) - 1)
+    return dual_coef, (dual_coef + shift * ones) / (S.V**2 @ R)
 
 
 def places_around(X: Array, sigma: float) -> Array:

@@ -22,9 +22,7 @@ class JacobianKernelRidge(Fitting):
     r"""Kernel ridge regression that chooses its own bandwidth.
 
     With the Gaussian kernel :math:`k(x, x') = \exp(-\|x - x'\|^2 / (2 \sigma^2))` the prediction is
-    :math:`b + k(x, X) (K + \lambda I)^{-1} (y - b)`. The intercept b is fitted with the rest and
-    not penalised, as in ordinary kriging: :math:`b = u^T y / u^T 1` for
-    :math:`u = (K + \lambda I)^{-1} 1`.
+    :math:`b + k(x, X) (K + \lambda I)^{-1} (y - b)`, where b is the mean of y.
 
     Parameters
     ----------
@@ -52,9 +50,11 @@ class JacobianKernelRidge(Fitting):
     landmarks : {"kmeans", "uniform", "rpcholesky"} or array of shape (m, n_features)
         How landmarks are chosen: as centres of clusters, at random, or as pivots of a randomly
         pivoted Cholesky factorisation of the kernel, among 10 m rows; or the landmarks.
-    fit_intercept : bool
-        Whether b is fitted; it is zero otherwise. While bandwidth and penalty are looked for, it
-        is held at the mean of y.
+    fit_intercept : bool or "free"
+        True: b is the mean of y. False: it is zero. "free": it is fitted with the rest and not
+        penalised, as by ``Ridge`` or in ordinary kriging; with wide kernels it may lie far from
+        all y, and so do predictions far from all rows. Bandwidth and penalty are looked for with
+        b at the mean.
     random_state : int, optional
         Seed of the samples and landmarks that are drawn; fits without one differ a little.
     verbose : int
@@ -68,7 +68,7 @@ class JacobianKernelRidge(Fitting):
         One for each row of `X_fit_`.
     intercept_ : float or ndarray of shape (n_targets,)
     X_fit_ : ndarray of shape (n_samples, n_features)
-        The training rows; the landmarks for solver "nystrom".
+        The training rows; for solver "nystrom" the landmarks, if these are not all rows.
     solver_ : str
 
     Examples
@@ -140,8 +140,8 @@ class JacobianKernelRidge(Fitting):
         X : array of shape (n_samples, n_features)
         return_std : bool
             Also return the standard deviation of the function (without the noise of y) if y is
-            seen as a Gaussian process with this kernel, its mean and variance fitted to y. It is as
-            good as bandwidth and penalty are; `predict_interval` does not lean on them so.
+            seen as a Gaussian process with this kernel, its variance fitted to y. It is as good
+            as bandwidth and penalty are; `predict_interval` does not lean on them so.
 
         Returns
         -------

@@ -27,7 +27,7 @@ from ._pcg import solve_pcg
 from ._problem import Problem, mean_of
 from ._sampled import SampledProblem, centred
 from ._selectors import check_alpha, find
-from ._solvers import solve_each, solve_exact
+from ._solvers import INTERCEPTS, solve_each, solve_exact
 from ._streams import ArrayRows
 from ._survey import SAMPLE, drawn, first_look
 
@@ -64,8 +64,10 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Fit by the n x n kernel matrix."""
         self._nystrom = self._state = None  # of an earlier fit
         w = np.ones(len(X)) if w is None else w
-        mean = self._mean(targets, w)
         kept = w > 0
+        if not kept.any():
+            raise ValueError("`sample_weight` must not be all zero, got zeros only.")
+        mean = self._mean(targets, w)
         problem = Problem(
             X=_rows(X, kept, self.metric),
             y=targets[kept] - mean,
@@ -89,20 +91,29 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._y, self._w = targets.copy(), w  # the caller may change his y
         return self
 
+    def _intercept(self):
+        """The kind of intercept, one of INTERCEPTS."""
+        given = [False, True, "free"]
+        if self.fit_intercept not in given:
+            raise ValueError(
+                f'`fit_intercept` must be True, False or "free", got {self.fit_intercept!r}.'
+            )
+        return INTERCEPTS[given.index(self.fit_intercept)]
+
     def _mean(self, y, w):
-        """What y is centred at while bandwidth and penalty are looked for."""
-        return mean_of(y, w) if self.fit_intercept else np.zeros(y.shape[1])
+        """What y is centred at first: all of its intercept, if that is not free."""
+        return np.zeros(y.shape[1]) if self._intercept() == "none" else mean_of(y, w)
 
     def _solve(self, problem):
         """The solved system at the chosen bandwidth and penalty."""
         lams = np.unique(self.alpha_)
-        free, y, w = bool(self.fit_intercept), problem.y, problem.w
+        intercept, y, w = self._intercept(), problem.y, problem.w
         with blas_for(len(w)):
             if len(lams) > 1:
                 K = problem.pairs.kernel(self.bandwidth_)
-                return solve_each(K, y, w, np.asarray(self.alpha_), fit_intercept=free)
+                return solve_each(K, y, w, np.asarray(self.alpha_), intercept=intercept)
             return solve_exact(
-                lambda: problem.pairs.kernel(self.bandwidth_), y, w, lams[0], fit_intercept=free
+                lambda: problem.pairs.kernel(self.bandwidth_), y, w, lams[0], intercept=intercept
             )
 
     def _check_pcg(self, n_targets):
@@ -127,7 +138,7 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
             mean,
             self.bandwidth_,
             float(np.squeeze(self.alpha_)),
-            fit_intercept=bool(self.fit_intercept),
+            intercept=self._intercept(),
             metric=self.metric,
             n_landmarks=m,
             rng=rng,
@@ -249,7 +260,7 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
         seen, blocks = first_look(rows, draws, self.metric, rng)
         sample, candidates = blocks[0], blocks[-1]  # the same where landmarks are given
         choose = among(candidates[0], m)
-        nystrom = Nystrom(rows, bool(self.fit_intercept), sample, self.metric, choose)
+        nystrom = Nystrom(rows, self._intercept(), sample, self.metric, choose)
         return seen, nystrom, trial_spectra(nystrom, candidates, among, m, rng)
 
     def _fit_files(self, files, y, weight):
@@ -288,7 +299,7 @@ class Fitting(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 self.X_fit_,
                 self.bandwidth_,
                 self.metric,
-                fit_intercept=bool(self.fit_intercept),
+                intercept=self._intercept(),
             )
             self._model = self._nystrom.solve(self.bandwidth_, np.atleast_1d(self.alpha_))
         elif self._model is None:

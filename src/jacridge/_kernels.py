@@ -69,7 +69,7 @@ class Pairs:
         check_memory(
             8 * n * n,
             f"The exact solver with n_samples={n}",
-            'Use `solver="nystrom"`, which keeps no n x n matrix.',
+            'Use `solver="nystrom"` with fewer landmarks than rows, which keeps no n x n matrix.',
         )
         self.M: Array = np.empty((n, n))
 

@@ -164,7 +164,7 @@ class Nystrom:
     """Passes over the rows at one bandwidth or several; the last sums are remembered."""
 
     rows: Rows | None
-    fit_intercept: bool
+    intercept: str
     sample: Block
     metric: str = "euclidean"
     choose: Choose | None = None
@@ -178,7 +178,7 @@ class Nystrom:
             phi = features(self.choose(sigma), sigma, self.metric)
             if self.rows.n >= LATE_ROWS * len(phi.Z):
                 phi = whitened_late(phi, spread(self.sample, len(phi.Z))[0])
-            sums = summed(self.rows, phi, self.shift, centred=self.fit_intercept)
+            sums = summed(self.rows, phi, self.shift, centred=self.intercept != "none")
             self._last = NystromSpectrum(self.rows, phi, sums)
         return self._last
 
@@ -187,7 +187,7 @@ class Nystrom:
         """What y is shifted by while it is summed up: about its mean, whatever the blocks are."""
         _, y, w = self.sample
         v = np.ones(len(y)) if w is None else w
-        return mean_of(y, v) if self.fit_intercept else np.zeros(y.shape[1])
+        return mean_of(y, v) if self.intercept != "none" else np.zeros(y.shape[1])
 
     def of_rows(self, block: Block, choose: Choose) -> Nystrom:
         """The same for some of the rows, centred by themselves if all are."""
@@ -204,7 +204,7 @@ class Nystrom:
         return StackedNystrom([model.of_target(t) for t, model in enumerate(models)], self.rows)
 
     def _model(self, phi: Features, sums: Sums, A: System, lam: float) -> NystromModel:
-        return NystromModel(phi, sums, A, lam, self.fit_intercept, self.sample, self.rows)
+        return NystromModel(phi, sums, A, lam, self.intercept, self.sample, self.rows)
 
     def state(self) -> dict[str, Array | None]:
         """What the last model is made of, but for its landmarks and the rows, as plain arrays."""
@@ -217,7 +217,7 @@ class Nystrom:
 
     @classmethod
     def restored(
-        cls, state: dict[str, Any], Z: Array, sigma: float, metric: str, *, fit_intercept: bool
+        cls, state: dict[str, Any], Z: Array, sigma: float, metric: str, *, intercept: str
     ) -> Nystrom:
         """The same without the rows, from what `state` gave."""
         phi = Features(Z, np.asfortranarray(state["L"]), sigma, metric)
@@ -225,7 +225,7 @@ class Nystrom:
         values: dict[str, Any] = {name: Z if np.ndim(Z) else float(Z) for name, Z in kept}
         sample = state["X"], state["y"], state["w"]
         return cls(
-            None, fit_intercept, sample, metric, _last=NystromSpectrum(None, phi, Sums(**values))
+            None, intercept, sample, metric, _last=NystromSpectrum(None, phi, Sums(**values))
         )
 
 
@@ -259,7 +259,7 @@ def stream_problem(
     spectra = trials = None
     if rows.n > SAMPLE and solved:
         Z = distinct_rows(sample[0], DEFAULT, rng)
-        nystrom = Nystrom(rows, True, sample, metric, lambda sigma: Z)
+        nystrom = Nystrom(rows, "mean", sample, metric, lambda sigma: Z)
         spectra = nystrom.spectrum
         trials = trial_spectra(nystrom, sample, evenly_among(Z), len(Z), rng)
     X, y, w = centred(sample, seen.whole.mean, by_itself=True)

@@ -29,7 +29,7 @@ class NystromModel:
     sums: Sums
     A: System  # G + lambda I
     lam: float
-    fit_intercept: bool
+    intercept_kind: str
     sample: Block
     rows: Blocks | None = None
 
@@ -45,31 +45,23 @@ class NystromModel:
         """Coefficients of the features for each target, and for a target of ones."""
         return self.A.solve(self.sums.B)
 
+    @property
+    def _is_free(self) -> bool:
+        return self.intercept_kind == "free"
+
     @cached_property
     def _spare(self) -> float:
-        """1'W (1 - Phi beta), beta for a target of ones; infinite if rounding is all there is."""
-        spare = self.sums.weight - self.sums.B[:, -1] @ self._beta[:, -1]
-        enough = spare > len(self._beta) * EPS * self.sums.weight
-        return float(spare) if self.fit_intercept and enough else np.inf
+        """1'W (1 - Phi beta), beta for a target of ones; infinite without a free intercept."""
+        ones = self._beta[:, -1]
+        spare = float(self.sums.weight - self.sums.B[:, -1] @ ones)
+        # It is at least lambda beta'beta, and what is less is rounding.
+        least = max(self.lam * float(ones @ ones), len(ones) * EPS * self.sums.weight)
+        return max(spare, least) if self._is_free else np.inf
 
     @cached_property
     def intercept(self) -> Array:
-        """The intercept of each target, beside its mean: least squares, not penalised.
-
-        Where features make a constant, that which leaves the smallest coefficients.
-        """
-        beta, ones = self._beta[:, :-1], self._beta[:, -1]
-        if np.isfinite(self._spare):
-            return np.asarray(-self.sums.B[:, -1] @ beta / self._spare)
-        return ones @ beta / (ones @ ones) if self.fit_intercept else np.zeros(beta.shape[1])
-
-    @property
-    def _intercept_variance(self) -> float:
-        """1 / (1'A^-1 1), in units of the signal's variance; zero without an intercept."""
-        ones = self._beta[:, -1]
-        if not self.fit_intercept:
-            return 0.0
-        return self.lam / self._spare if np.isfinite(self._spare) else float(1.0 / (ones @ ones))
+        """The intercept of each target beside its mean: if free, by least squares."""
+        return np.asarray(-self.sums.B[:, -1] @ self._beta[:, :-1] / self._spare)
 
     @cached_property
     def _coef(self) -> Array:
@@ -92,25 +84,25 @@ class NystromModel:
     def explained(self, K_new: Array) -> Array:
         """Prior variance that the data explain, for each row k(x, Z) of K_new and target.
 
-        It is less by what is not known of the intercept.
+        It is less by what is not known of a free intercept.
         """
         P = np.asarray(dtrsm(1.0, self.phi.L, K_new.T, lower=1))
         half = self.A.half_solve(P)
         left = np.einsum("ij,ij->j", P, P) - self.lam * np.einsum("ij,ij->j", half, half)
-        left -= np.square(1.0 - self._beta[:, -1] @ P) * self._intercept_variance
+        left -= self.lam * np.square(1.0 - self._beta[:, -1] @ P) / self._spare
         return np.repeat(left[:, None], len(self.sums.yy), axis=1)
 
     @cached_property
     def degrees_of_freedom(self) -> Array:
-        """Trace of the matrix that takes y to the fitted values, for each target."""
+        """Trace of the matrix that takes y to the fitted values, a mean aside, for each target."""
         trace, ones = self.A.rank - self.lam * self.A.inverse_diagonal().sum(), self._beta[:, -1]
-        if np.isfinite(self._spare):
+        if self._is_free:
             trace += 1.0 - self.lam * (ones @ ones) / self._spare
         return np.full(len(self.sums.yy), trace)
 
     @cached_property
     def loo_residuals(self) -> Array:
-        """Residual of each row for the model fitted to the others."""
+        """Residual of each row for the model fitted to the others, its intercept included."""
         return _left_out(self.rows, [self])
 
     def left_out(self, phi: Array, y: Array, w: Array | None) -> Array:
@@ -118,20 +110,28 @@ class NystromModel:
         half, rest = self.A.half_solve(phi.T), 1.0 - phi @ self._beta[:, -1]
         leverage = np.einsum("ij,ij->j", half, half) + rest**2 / self._spare
         residuals = y - self.sums.mean - self.intercept - phi @ self._coef
+        if self.intercept_kind == "mean":
+            residuals += self._mean_shift(y, w) * rest[:, None]
         held = np.maximum(1.0 - leverage * (1.0 if w is None else w), EPS)
         return np.asarray(residuals / held[:, None])
+
+    def _mean_shift(self, y: Array, w: Array | None) -> Array:
+        """How much the mean of y falls when a row is left out."""
+        v = np.ones(len(y)) if w is None else w
+        rest = np.maximum(self.sums.weight - v, np.finfo(float).tiny)
+        return np.asarray((v / rest)[:, None] * (y - self.sums.mean))
 
     @cached_property
     def jackknife(self) -> NystromJackknife:
         """Leave-one-out models of a sample of the rows."""
         X, y, w = spread(self.sample, JACKKNIFE_ROWS)
-        phi, ones = self.phi(X), self._beta[:, -1]
-        influence = self.A.solve(phi.T) * (1.0 if w is None else w)
-        if np.isfinite(self._spare):
-            pull = (1.0 - phi @ ones) * (1.0 if w is None else w) / self._spare
-        else:
-            pull = ones @ influence / (ones @ ones) * self.fit_intercept
-        return NystromJackknife(self.phi, influence, pull, ones, _LeavingOut([self])(X, y, w))
+        phi, ones, v = self.phi(X), self._beta[:, -1], 1.0 if w is None else w
+        influence, residuals = self.A.solve(phi.T) * v, _LeavingOut([self])(X, y, w)
+        pull = v * (1.0 - phi @ ones) / self._spare  # of y on a free intercept
+        shift = (
+            self._mean_shift(y, w) if self.intercept_kind == "mean" else pull[:, None] * residuals
+        )
+        return NystromJackknife(self.phi, influence, ones, residuals, shift)
 
 
 @dataclass(frozen=True)
@@ -140,15 +140,16 @@ class NystromJackknife:
 
     phi: Features
     influence: Array  # (G + lambda I)^-1 Phi'W, of shape (m, s)
-    pull: Array  # how much the intercept moves with y of each row
     ones: Array  # coefficients of the features for a target of ones
     loo_residuals: Array
+    intercept_shift: Array  # how much the intercept falls without a row
 
     def loo_shifts(self, K_new: Array) -> Array:
         """Change of the predictions at K_new when a row is left out, of shape (n_new, s, k)."""
         phi = np.asarray(dtrsm(1.0, self.phi.L, K_new.T, lower=1)).T
-        influence = phi @ self.influence + np.outer(1.0 - phi @ self.ones, self.pull)
-        return np.asarray(-influence[:, :, None] * self.loo_residuals)
+        P, rest = phi @ self.influence, 1.0 - phi @ self.ones
+        moved = P[:, :, None] * self.loo_residuals + rest[:, None, None] * self.intercept_shift
+        return np.asarray(-moved)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ ITERATIONS = 500
 
 # A round of iterations gains at most this much before its residual is taken anew, in double.
 ROUND = 1e-4
+# And has at most so many of them, where there is more precision to come.
+ROUND_ITERATIONS = 50
 
 # Rows from which on single precision is tried, and squared distances to their centre, in
 # bandwidths, up to which it is.
@@ -64,15 +66,16 @@ def solve_pcg(
     sigma: float,
     lam: float,
     *,
-    fit_intercept: bool,
+    intercept: str,
     metric: str,
     n_landmarks: int,
     rng: np.random.Generator,
 ) -> PcgModel:
     """Solve (K + lam W^-1) c = y - b to TOLERANCE, with memory O(n m) for m landmarks.
 
-    With S = W^(1/2) K W^(1/2) and K close to F F', (S + lam I) z = W^(1/2) [y - mean, 1] is
-    preconditioned by W^(1/2) F F' W^(1/2) + lam I, whose inverse takes an m x m factor.
+    With S = W^(1/2) K W^(1/2) and K close to F F', (S + lam I) z = W^(1/2) (y - b) is
+    preconditioned by W^(1/2) F F' W^(1/2) + lam I, whose inverse takes an m x m factor. A free
+    intercept takes the same for a target of ones first.
     """
     X, root = rows.X, np.sqrt(np.ones(rows.n) if rows.w is None else rows.w)[:, None]
     F = low_rank(X, n_landmarks, sigma, metric, rng=rng).F
@@ -82,8 +85,13 @@ def solve_pcg(
         return lambda V: np.asarray(root * symmetric_product(kernel, root * V) + lam * V)
 
     products = [product(kernel) for kernel in kernels(X, sigma, metric)]
-    targets = np.column_stack([rows.y - mean, np.full(rows.n, float(fit_intercept))])
-    Z, iterations, residual = refined(products, preconditioner(F, lam), root * targets)
+    b, used, precondition = np.zeros(len(mean)), 0, preconditioner(F, lam)
+    if intercept == "free":
+        U, used, _ = refined(products, precondition, root)
+        weights = (root * U)[:, 0]
+        total = weights.sum()
+        b = weights @ (rows.y - mean) / total if total > 0 else b
+    Z, iterations, residual = refined(products, precondition, root * (rows.y - mean - b))
     if not residual <= TOLERANCE:
         warnings.warn(
             f"Conjugate gradients stopped after {iterations} iterations at a relative residual of "
@@ -91,9 +99,7 @@ def solve_pcg(
             f"{n_landmarks}, or a larger `alpha` than {lam:g}.",
             stacklevel=3,
         )
-    c, u = root * Z[:, :-1], root * Z[:, -1:]
-    intercept = c.sum(axis=0) / u.sum() if fit_intercept else np.zeros(c.shape[1])
-    return PcgModel(c - u * intercept, intercept, iterations, residual)
+    return PcgModel(root * Z, b, used + iterations, residual)
 
 
 def kernels(X: Array, sigma: float, metric: str) -> list[KernelRows]:
@@ -140,10 +146,9 @@ def refined(
     Z, left, total, residual = np.zeros_like(B), B, 0, 1.0 if B.any() else 0.0
     while residual > TOLERANCE and total < ITERATIONS:
         goal = max(TOLERANCE / 2, ROUND * residual if len(products) > 1 else 0.0)
+        most = min(ITERATIONS - total, ROUND_ITERATIONS if len(products) > 1 else ITERATIONS)
         try:
-            step, done = conjugate_gradients(
-                products[0], precondition, left, size, goal, ITERATIONS - total
-            )
+            step, done = conjugate_gradients(products[0], precondition, left, size, goal, most)
         except LinAlgError:
             if len(products) == 1:
                 raise

@@ -16,6 +16,9 @@ from ._cholesky import factor
 
 EPS = float(np.finfo(float).eps)
 
+# None, the mean of y, or one that is fitted with the rest and not penalised.
+INTERCEPTS = ("none", "mean", "free")
+
 
 @dataclass(frozen=True)
 class Eigen:
@@ -71,29 +74,33 @@ class System(Solvable, Protocol):
 class ExactModel:
     """A solved system: what the estimator predicts with, and what it knows of its errors.
 
-    The intercept b is not penalised: with u = A^-1 1 it is u'y / u'1, and A^-1 (y - b) is P y for
-    P = A^-1 - u u' / u'1. Without one u is zero.
+    y is centred at its mean. A free intercept b beside that is not penalised: with u = A^-1 1 it is
+    u'y / u'1, and A^-1 (y - b) is P y for P = A^-1 - u u' / u'1.
     """
 
     A: System
     y: Array
     w: Array
     lam: float
-    fit_intercept: bool
+    intercept_kind: str  # one of INTERCEPTS
 
     @cached_property
     def intercept(self) -> Array:
-        """The intercept of each target."""
-        return np.asarray(self._u @ self.y / self._u_sum)
+        """The intercept of each target beside its mean."""
+        return np.asarray(self._pull @ self.y)
+
+    @property
+    def _is_free(self) -> bool:
+        return self.intercept_kind == "free"
 
     @cached_property
     def _u(self) -> Array:
-        n = len(self.y)
-        return self.A.solve(np.ones((n, 1)))[:, 0] if self.fit_intercept else np.zeros(n)
+        return self.A.solve(np.ones((len(self.y), 1)))[:, 0]
 
-    @property
-    def _u_sum(self) -> float:
-        return float(self._u.sum()) if self.fit_intercept else 1.0
+    @cached_property
+    def _pull(self) -> Array:
+        """How much a free intercept moves with y of each row, u / u'1."""
+        return self._u / self._u.sum() if self._is_free else np.zeros(len(self.y))
 
     @cached_property
     def dual_coef(self) -> Array:
@@ -110,12 +117,12 @@ class ExactModel:
     def explained(self, K_new: Array) -> Array:
         """Prior variance that the data explain, for each row k of K_new and target.
 
-        It is k'A^-1 k, less what is not known of the intercept.
+        It is k'A^-1 k, less what is not known of a free intercept.
         """
         half = self.A.half_solve(K_new.T)
         explained = np.einsum("ij,ij->j", half, half)
-        if self.fit_intercept:
-            explained -= np.square(1.0 - K_new @ self._u) / self._u_sum
+        if self._is_free:
+            explained -= np.square(1.0 - K_new @ self._u) / self._u.sum()
         return np.repeat(explained[:, None], self.y.shape[1], axis=1)
 
     @cached_property
@@ -124,14 +131,16 @@ class ExactModel:
 
     @cached_property
     def degrees_of_freedom(self) -> Array:
-        """Trace of the matrix that takes y to the fitted values, for each target."""
-        return np.full(self.y.shape[1], (1.0 - self._held).sum())
+        """Trace of the matrix that takes y to the fitted values, a mean aside, for each target."""
+        trace = (1.0 - self._held).sum()
+        if self._is_free:
+            trace += self._left(np.ones(len(self.y)), self._u) @ self._pull
+        return np.full(self.y.shape[1], trace)
 
     @cached_property
     def _held(self) -> Array:
-        """One minus the leverage of each row."""
-        held = self.lam / self.w * self._inverse_diagonal + self._missing
-        return np.asarray(held - self._left(np.ones(len(held)), self._u) * self._u / self._u_sum)
+        """One minus the leverage of each row, the intercept aside."""
+        return np.asarray(self.lam / self.w * self._inverse_diagonal + self._missing)
 
     def _left(self, y: Array, dual_coef: Array) -> Array:
         """What a fit without an intercept leaves of y."""
@@ -149,18 +158,31 @@ class ExactModel:
 
     @cached_property
     def loo_residuals(self) -> Array:
-        """Residual of each row for the model fitted to the others.
-
-        That is residual / (1 - leverage), and c_i / P_ii unless A is singular.
-        """
-        diagonal = self._inverse_diagonal
-        P = np.maximum(diagonal - self._u**2 / self._u_sum, EPS * diagonal)  # zero for a single row
-        residuals = self.dual_coef / P[:, None]
-        some = self._missing > 1e-8  # else rounding is all there is
-        if some.any():
-            left = self._left(self.y - self.intercept, self.dual_coef)
-            residuals[some] = left[some] / self._held[some, None]
+        """Residual of each row for the model fitted to the others, its intercept included."""
+        residuals = self._left_out(self.y - self.intercept, self.dual_coef)
+        if self.intercept_kind == "mean":
+            # Without row i the mean of y falls by shift_i, so that y - mean grows in all rows.
+            ones = np.ones((len(self.y), 1))
+            residuals = residuals + self._mean_shift * self._left_out(ones, self._u[:, None])
         return residuals
+
+    def _left_out(self, y: Array, dual_coef: Array) -> Array:
+        """Residual / (1 - leverage) for targets y; c_i / P_ii unless A is singular."""
+        diagonal, some = self._inverse_diagonal, self._missing > 1e-8  # else it is rounding alone
+        P = diagonal - self._u * self._pull if self._is_free else diagonal
+        residuals = dual_coef / np.maximum(P, EPS * diagonal)[:, None]  # zero for a single row
+        if some.any():
+            held = self._held
+            if self._is_free:
+                held = held - self._left(np.ones(len(y)), self._u) * self._pull
+            residuals[some] = self._left(y, dual_coef)[some] / held[some, None]
+        return np.asarray(residuals)
+
+    @cached_property
+    def _mean_shift(self) -> Array:
+        """How much the mean of y falls when a row is left out."""
+        rest = np.maximum(self.w.sum() - self.w, np.finfo(float).tiny)
+        return np.asarray(self.w[:, None] * self.y / rest[:, None])
 
     @property
     def jackknife(self) -> ExactModel:
@@ -169,10 +191,14 @@ class ExactModel:
 
     def loo_shifts(self, K_new: Array) -> Array:
         """Change of the predictions at K_new when a row is left out, of shape (n_new, n, k)."""
-        # Without row i predictions are those of y_i moved to where its residual vanishes.
-        influence = self.A.solve(K_new.T).T
-        influence = influence + np.outer(1.0 - influence.sum(axis=1), self._u / self._u_sum)
-        return np.asarray(-influence[:, :, None] * self.loo_residuals)
+        # Without row i the intercept falls by its shift, and y_i to where its residual vanishes.
+        P = self.A.solve(K_new.T).T
+        moved = P[:, :, None] * self.loo_residuals
+        if self.intercept_kind != "none":
+            free = self._pull[:, None] * self.loo_residuals
+            shift = free if self._is_free else self._mean_shift
+            moved += (1.0 - P.sum(axis=1))[:, None, None] * shift
+        return np.asarray(-moved)
 
 
 @dataclass(frozen=True)
@@ -221,10 +247,10 @@ class StackedModel:
 
 
 def solve_exact(
-    kernel: Callable[[], Array], y: Array, w: Array, lam: float, *, fit_intercept: bool
+    kernel: Callable[[], Array], y: Array, w: Array, lam: float, *, intercept: str
 ) -> ExactModel:
     """Solve (K + lam W^-1) c = y - b; `kernel` makes K anew in the lower triangle of one array."""
-    return ExactModel(system(kernel, lam / w), y, w, lam, fit_intercept)
+    return ExactModel(system(kernel, lam / w), y, w, lam, intercept)
 
 
 def system(kernel: Callable[[], Array], lam: Array | float) -> System:
@@ -249,12 +275,12 @@ def system(kernel: Callable[[], Array], lam: Array | float) -> System:
     return PositivePart(U[:, keep], d[keep])
 
 
-def solve_each(K: Array, y: Array, w: Array, lams: Array, *, fit_intercept: bool) -> StackedModel:
+def solve_each(K: Array, y: Array, w: Array, lams: Array, *, intercept: str) -> StackedModel:
     """Solve for each target with its own penalty, by one eigendecomposition."""
     root = np.sqrt(w)
     s, V = np.linalg.eigh(K * root * root[:, None], UPLO="L")
     U, s = V * root[:, None], np.maximum(s, 0.0)
     columns = zip(y.T, lams, strict=True)
     return StackedModel(
-        [ExactModel(Eigen(U, s + lam), c[:, None], w, lam, fit_intercept) for c, lam in columns]
+        [ExactModel(Eigen(U, s + lam), c[:, None], w, lam, intercept) for c, lam in columns]
     )

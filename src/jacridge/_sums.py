@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from threading import local
 from typing import Any, ClassVar
@@ -23,19 +23,17 @@ SLAB = 64
 
 @dataclass(frozen=True)
 class Moments:
-    """[Phi, 1]'W [Phi, 1, y] of some rows, from its diagonal on in slabs of rows, and y'Wy.
+    """[Phi, 1]'W [Phi, 1, y] of some rows, from its diagonal on in slabs of rows, and numbers.
 
     It is summed in twice the digits of a double, so that neither the number of blocks nor the order
     in which they are added leaves a trace.
     """
 
-    slabs: list[Array]
+    slabs: list[Array]  # the last one: y'Wy of each target, number of rows, sum of log weights
     low: list[Array]  # what rounding has taken from them
-    n: float
-    log_weight: float
 
     def __add__(self, other: Moments) -> Moments:
-        mine = replace(self, slabs=_copied(self.slabs), low=_copied(self.low))
+        mine = Moments(_copied(self.slabs), _copied(self.low))
         mine += other
         return mine
 
@@ -43,9 +41,8 @@ class Moments:
         """The same, in the memory of the first."""
         for slab, low in zip(self.low, other.low, strict=True):
             slab += low
-        self.add(other.slabs, _room(len(self.slabs[0][0])))
-        n, log_weight = self.n + other.n, self.log_weight + other.log_weight
-        return replace(self, n=n, log_weight=log_weight)
+        self.add(other.slabs, _room(self.slabs[0].shape[1] + 1))
+        return self
 
     def add(self, slabs: Iterable[Array], room: Array) -> None:
         """Add to each slab what belongs there, and to `low` what rounding takes from that."""
@@ -59,21 +56,21 @@ class Moments:
             a[...] = total
 
     def arrays(self) -> tuple[Array, Array]:
-        """The matrix, from its diagonal on, and y'Wy."""
+        """The matrix, from its diagonal on, and the numbers."""
         M = np.zeros((sum(map(len, self.slabs[:-1])), self.slabs[0].shape[1]))
-        yy = np.zeros(self.slabs[-1].shape[1])
-        for part, slab, low in zip(_slabs(M, yy), self.slabs, self.low, strict=True):
+        numbers = np.zeros(self.slabs[-1].shape[1])
+        for part, slab, low in zip(_slabs(M, numbers), self.slabs, self.low, strict=True):
             np.add(slab, low, out=part)
-        return M, yy
+        return M, numbers
 
 
 def _copied(slabs: list[Array]) -> list[Array]:
     return [slab.copy() for slab in slabs]
 
 
-def _slabs(M: Array, yy: Array) -> list[Array]:
-    """The matrix, slab by slab, each from its first column on the diagonal on; then y'Wy."""
-    return [*(M[rows, rows.start :] for rows in row_blocks(len(M), SLAB)), yy[None]]
+def _slabs(M: Array, numbers: Array) -> list[Array]:
+    """The matrix, slab by slab, each from its first column on the diagonal on; then the numbers."""
+    return [*(M[rows, rows.start :] for rows in row_blocks(len(M), SLAB)), numbers[None]]
 
 
 def _room(width: int) -> Array:
@@ -94,8 +91,8 @@ class Summing:
         shapes = [
             (rows.stop - rows.start, m + 1 + k - rows.start) for rows in row_blocks(m + 1, SLAB)
         ]
-        slabs, low = ([np.zeros(shape) for shape in [*shapes, (1, k)]] for _ in range(2))
-        return self.onto(Moments(slabs, low, 0.0, 0.0), X, y, w)
+        slabs, low = ([np.zeros(shape) for shape in [*shapes, (1, k + 2)]] for _ in range(2))
+        return self.onto(Moments(slabs, low), X, y, w)
 
     def onto(self, sums: Moments, X: Array, y: Array, w: Array | None) -> Moments:
         """The sums with those of one more block, in the same memory."""
@@ -107,21 +104,18 @@ class Summing:
             if not self.phi.late:
                 self.phi.whiten(P[:, :-1])
             P[:, -1] = 1.0
-            T = y[rows] - self.shift
+            T, v = np.subtract(y[rows], self.shift, order="C"), np.ones(len(P))
             if w is not None:
-                root = np.sqrt(w[rows])[:, None]
+                v, root = w[rows][w[rows] > 0], np.sqrt(w[rows])[:, None]
                 P *= root
                 T *= root
             # NumPy makes half of it, and other threads go on; SciPy's dsyrk holds Python's lock.
             np.matmul(P.T, P, out=M[:, : m + 1])
             np.matmul(P.T, T, out=M[:, m + 1 :])
-            sums.add(_slabs(M, np.einsum("ij,ij->j", T, T)), room)
-        some = np.ones(len(X)) if w is None else w[w > 0]
-        return replace(
-            sums,
-            n=sums.n + float(np.maximum(some, 1.0).sum()),  # a row of weight two is two rows
-            log_weight=sums.log_weight + float(np.log(some).sum()),
-        )
+            count = np.maximum(v, 1.0).sum()  # a row of weight two is two rows
+            numbers = np.array([*np.einsum("ij,ij->j", T, T), count, np.log(v).sum()])
+            sums.add(_slabs(M, numbers), room)
+        return sums
 
     def _rooms(self, rows: int, m: int, k: int) -> tuple[Array, Array, Array]:
         """Memory for so many rows, their products and its sum, the same in all of a thread.
@@ -132,7 +126,7 @@ class Summing:
         if len(mine.get("rows", ())) < rows:
             mine["rows"] = np.empty((rows, m + 1))
         if "products" not in mine:
-            mine["products"], mine["room"] = np.empty((m + 1, m + 1 + k)), _room(m + 1 + k)
+            mine["products"], mine["room"] = np.empty((m + 1, m + 1 + k)), _room(m + 2 + k)
         return mine["rows"][:rows], mine["products"], mine["room"]
 
     @cached_property
@@ -168,7 +162,8 @@ def block_rows(m: int) -> int:
 def summed(rows: Rows, phi: Features, shift: Array, *, centred: bool) -> Sums:
     """One pass over the rows, whose y is shifted by about its mean; features are then white."""
     found: Moments = rows.total(Summing(phi, shift))
-    m, (M, yy) = len(phi.Z), found.arrays()
+    m, (M, numbers) = len(phi.Z), found.arrays()
+    yy, (n, log_weight) = numbers[:-2], numbers[-2:].tolist()
     weight = float(M[m, m])
     rest = M[m, m + 1 :] / weight if centred else np.zeros(len(shift))
     # From its diagonal on M has the lower triangle of G, which is in Fortran's order.
@@ -179,7 +174,7 @@ def summed(rows: Rows, phi: Features, shift: Array, *, centred: bool) -> Sums:
             G, _ = lapack.dsygst(G, phi.L, lower=1, overwrite_a=1)
         B = np.asarray(dtrsm(1.0, phi.L, B, lower=1))
     yy = np.maximum(yy - weight * rest**2, 0.0)
-    return Sums(G, B, yy, shift + rest, found.n, weight, found.log_weight)
+    return Sums(G, B, yy, shift + rest, n, weight, log_weight)
 
 
 def spread(block: Block, most: int) -> Block:

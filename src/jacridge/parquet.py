@@ -140,7 +140,7 @@ class ParquetRows:
         return self._pass(lambda _, block: work(*block), self._pieces(), rows_for(work))
 
     def total(self, work: Work[Any]) -> Any:
-        """Sum of the results for all blocks."""
+        """Sum of the results for all spans."""
         return total_of(work, lambda add: self._pass(add, self._pieces(), rows_for(work)))
 
     def take(self, indices: Indices) -> Block:

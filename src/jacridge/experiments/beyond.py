@@ -14,7 +14,7 @@ from jacridge._geometry import trimmed_diameter
 from jacridge.datasets import Split
 
 from ._draw import column, figure, legend_below, line_style, values, where
-from ._rules import LABELS, authors_fit, choose, r2_on_test
+from ._rules import LABELS, choose, r2_on_test
 from ._table import Harness, Job, Row, Tables
 from .demo import largest_slope
 from .real_data import ALPHA, TITLES, standardised_split
@@ -177,7 +177,7 @@ def _steep_points(split: Split, sigma: float) -> Array:
 def _plain_fit(split: Split, sigma: float, lam: float) -> JacobianKernelRidge:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*not positive definite")
-        return authors_fit(split.X, split.y, sigma, lam)
+        return JacobianKernelRidge(sigma, lam).fit(split.X, split.y)
 
 
 def first_minimum(curve: Array, rise: float = 1.05) -> int | None:

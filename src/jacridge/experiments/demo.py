@@ -51,7 +51,7 @@ def _fits(lam: float) -> list[Row]:
         _point("true function", 0.0, *xy) for xy in zip(grid, np.sin(np.pi * grid), strict=True)
     ]
     for name, factor in FACTORS.items():
-        fitted = _fit(x[:, None], y, factor * sigma_0, lam)
+        fitted = _fit(x[:, None], y, factor * sigma_0, lam, fit_intercept=False)
         curve = zip(grid, fitted.predict(grid[:, None]), strict=True)
         rows += [_point(name, factor * sigma_0, *xy) for xy in curve]
     return rows
@@ -142,7 +142,7 @@ def _norms(name: str, lam: float, n_sigmas: int) -> list[Row]:
         {
             "sigma": sigma,
             "approximate": norm,
-            "true": largest_slope(_fit(X, y - y.mean(), sigma, lam, metric=metric), points),
+            "true": largest_slope(_fit(X, y, sigma, lam, metric=metric), points),
             "sigma_0": choice.sigma,
             "threshold": theory.lambda_threshold(len(X)),
         }
@@ -172,10 +172,10 @@ def largest_slope(fitted: JacobianKernelRidge, points: Array) -> float:
 
 
 def _fit(X: Array, y: Array, sigma: float, lam: float, **options: Any) -> JacobianKernelRidge:
-    """A fit without an intercept; without a penalty K may be singular, which is the point here."""
+    """A fit with these numbers; without a penalty K may be singular, which is the point here."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*not positive definite")
-        return JacobianKernelRidge(sigma, lam, fit_intercept=False, **options).fit(X, y)
+        return JacobianKernelRidge(sigma, lam, **options).fit(X, y)
 
 
 def draw_fig3(tables: Tables) -> Any:

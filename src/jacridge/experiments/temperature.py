@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jacridge import datasets
+from jacridge import JacobianKernelRidge, datasets
 from jacridge._checks import require
 from jacridge._distances import geodesic_distances
 from jacridge.datasets import Split
 
 from ._draw import column, figure, line_style, where
-from ._rules import LABELS, authors_fit, bandwidths, choose, measured, r2_on_test
+from ._rules import LABELS, bandwidths, choose, measured, r2_on_test
 from ._table import Harness, Job, Row, Tables
 
 Array = npt.NDArray[np.float64]
@@ -74,8 +74,8 @@ def _map(sigmas: dict[int, float]) -> list[Row]:
     predictions = []
     for i, sigma in sigmas.items():
         keep = np.arange(len(data.y)) != i
-        D_kept = D[np.ix_(keep, keep)]
-        est = authors_fit(D_kept, data.y[keep], sigma, ALPHA, metric="precomputed")
+        est = JacobianKernelRidge(sigma, ALPHA, metric="precomputed")
+        est.fit(D[np.ix_(keep, keep)], data.y[keep])
         predictions.append(est.predict(D_new[:, keep]))
     return _moments(predictions, {"latitude": points[:, 0], "longitude": points[:, 1]})
 
@@ -215,7 +215,8 @@ def _curve(sigmas: dict[int, float]) -> list[Row]:
     hours = np.linspace(0, 741, N_CURVE)
     predictions = []
     for i, sigma in sigmas.items():
-        est = authors_fit(np.delete(half.X, i, axis=0), np.delete(half.y, i), sigma, ALPHA)
+        est = JacobianKernelRidge(sigma, ALPHA)
+        est.fit(np.delete(half.X, i, axis=0), np.delete(half.y, i))
         predictions.append(est.predict(hours[:, None]))
     return _moments(predictions, {"hours": hours})
 

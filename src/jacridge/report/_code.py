@@ -61,35 +61,31 @@ def python_code(case: Case, source: Source) -> str:
 def sklearn_code(case: Case, source: Source) -> str:
     """The same model without jacridge, the bandwidth written out as gamma."""
     gamma, lam = float(0.5 / case.estimator.bandwidth_**2), case.lam
-    imports = {"import polars as pl", *_imports(case)}
+    imports = {
+        "import polars as pl",
+        "from sklearn.compose import TransformedTargetRegressor",
+        "from sklearn.preprocessing import StandardScaler",
+        *_imports(case),
+    }
     if case.estimator.solver_ == "nystrom":  # other landmarks: close, not equal
         imports |= {
             "from sklearn.kernel_approximation import Nystroem",
             "from sklearn.linear_model import Ridge",
         }
         m = len(case.estimator.X_fit_)
-        steps = (
-            f"    Nystroem(gamma={gamma!r}, n_components={m}, random_state=0),\n"
-            f"    Ridge(alpha={lam!r}),\n"
-        )
+        features = f"    Nystroem(gamma={gamma!r}, n_components={m}, random_state=0),\n"
+        model = f"Ridge(alpha={lam!r}, fit_intercept=False)"
     else:
-        imports |= {
-            "from functools import partial",
-            "import numpy as np",
-            "from sklearn.compose import TransformedTargetRegressor",
-            "from sklearn.kernel_ridge import KernelRidge",
-        }
-        b = float(case.estimator.intercept_)
-        steps = (
-            "    TransformedTargetRegressor(  # KernelRidge has no intercept: this is ours\n"
-            f'        KernelRidge(kernel="rbf", gamma={gamma!r}, alpha={lam!r}),\n'
-            f"        func=partial(np.add, {-b!r}),\n"
-            f"        inverse_func=partial(np.add, {b!r}),\n"
-            "    ),\n"
-        )
+        imports.add("from sklearn.kernel_ridge import KernelRidge")
+        features, model = "", f'KernelRidge(kernel="rbf", gamma={gamma!r}, alpha={lam!r})'
     return (
         f"{_lines(imports)}\n{_reading(case, source)}"
-        f"model = make_pipeline(\n{_preparing(case)}{steps}).fit(X, y)\n"
+        f"model = make_pipeline(\n{_preparing(case)}{features}"
+        "    TransformedTargetRegressor(  # centres y: KernelRidge has no intercept\n"
+        f"        {model},\n"
+        "        transformer=StandardScaler(with_std=False),\n"
+        "    ),\n"
+        ").fit(X, y)\n"
         "model.predict(X)\n"
     )
 
