@@ -169,3 +169,16 @@ def test_what_it_cannot_do_is_refused_before_the_search(rng, options, message):
     est = JacobianKernelRidge(never, solver="pcg", **options)
     with pytest.raises(ValueError, match=message):
         est.fit(rng.standard_normal((30, 3)), rng.standard_normal((30, 2)))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, "free"])
+def test_where_single_precision_wanders_double_takes_over(fit_intercept, rng):
+    """Rounding in single precision is more than this penalty: it would go on for all iterations."""
+    X, X_new = rng.standard_normal((2500, 2)), rng.standard_normal((50, 2))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(2500) + 5
+    options = {"alpha": 1e-5, "fit_intercept": fit_intercept, "random_state": 0}
+    ours, exact = (
+        JacobianKernelRidge(3.0, solver=solver, **options).fit(X, y) for solver in ("pcg", "exact")
+    )
+    assert ours._model.residual <= _pcg.TOLERANCE
+    np.testing.assert_allclose(ours.predict(X_new), exact.predict(X_new), atol=1e-5)
