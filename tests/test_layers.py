@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "_streams": {"_distances", "_progress"},
     "parquet": {"_distances", "_progress", "_streams"},
     "_sums": {"_distances", "_landmarks", "_streams"},
-    "_nystrom_model": {"_distances", "_landmarks", "_solvers", "_streams", "_sums"},
+    "_nystrom_model": {"_cholesky", "_distances", "_landmarks", "_solvers", "_streams", "_sums"},
     "_nystrom": {"_cholesky", "_distances", "_landmarks", "_nystrom_model", "_problem", "_solvers"}
     | {"_sampled", "_streams", "_sums", "_survey"},
     "_survey": {"_distances", "_problem", "_streams"},

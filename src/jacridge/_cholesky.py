@@ -17,6 +17,8 @@ LAPACK_ORDER = 8192
 PANEL = 1024
 INVERSE_PANEL = 384
 
+EPS = float(np.finfo(float).eps)
+
 
 @dataclass(frozen=True)
 class Factor:
@@ -143,7 +145,7 @@ def factor(K: Array, lam: Array | float, step: Callable[[int], None] | None = No
     else:
         _factor_by_panels(K, step)
     pivots = np.diagonal(K) ** 2 / diagonal
-    if pivots.min() <= len(K) * np.finfo(float).eps:
+    if pivots.min() <= len(K) * EPS:
         raise LinAlgError(f"K + lambda I is singular to rounding (pivot {pivots.min():.3g}).")
     return Factor(K)
 

@@ -12,7 +12,7 @@ from scipy.linalg import LinAlgError, lapack
 from scipy.linalg.blas import dtrsm
 
 from ._checks import Array, Indices, check_whole
-from ._cholesky import LAPACK_ORDER, LastFactor, factor
+from ._cholesky import EPS, LAPACK_ORDER, LastFactor, factor
 from ._distances import blas_for, bulk_centre, one_blas_thread, row_blocks, squared_distances
 from ._kernels import kernel_block
 
@@ -31,8 +31,6 @@ PIVOT = 1e-10
 
 # Columns that are whitened at a time.
 CORNER = 128
-
-EPS = float(np.finfo(float).eps)
 
 # Half the square, in bandwidths, of a distance from the centre at which the expanded square has
 # lost so many digits that the kernel is wrong by 1e-9: there differences are taken.

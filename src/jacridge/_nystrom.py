@@ -18,12 +18,11 @@ from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dtrsm
 
 from ._checks import Array
-from ._cholesky import factor
+from ._cholesky import EPS, factor
 from ._distances import row_blocks
 from ._landmarks import (
     CANDIDATES,
     DEFAULT,
-    EPS,
     Features,
     blas_threads,
     distinct_rows,

@@ -11,8 +11,9 @@ import numpy as np
 from scipy.linalg.blas import dtrsm
 
 from ._checks import Array
+from ._cholesky import EPS
 from ._distances import row_blocks
-from ._landmarks import EPS, Features
+from ._landmarks import Features
 from ._solvers import StackedModel, System
 from ._streams import Block, Blocks
 from ._sums import Sums, block_rows, spread

@@ -12,9 +12,7 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from ._checks import Array
-from ._cholesky import factor
-
-EPS = float(np.finfo(float).eps)
+from ._cholesky import EPS, factor
 
 # None, the mean of y, or one that is fitted with the rest and not penalised.
 INTERCEPTS = ("none", "mean", "free")
@@ -265,7 +263,7 @@ def system(kernel: Callable[[], Array], lam: Array | float) -> System:
         A = kernel()
     A.flat[:: len(A) + 1] += lam
     d, U = np.linalg.eigh(A, UPLO="L")
-    keep = d > len(d) * np.finfo(float).eps * d[-1]
+    keep = d > len(d) * EPS * d[-1]
     warnings.warn(
         f"K + lambda I is not positive definite, its smallest eigenvalue is {d[0]:.3g}; the "
         "solution of smallest norm on its positive part is used. Give a larger `alpha` to avoid "
