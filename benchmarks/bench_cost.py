@@ -36,10 +36,11 @@ def main():
 
 def one_thread_rates():
     """Flops in a second of K'K, counted as n m^2, and seconds for an entry of K: medians."""
-    from jacridge._landmarks import features
+    from jacridge._geometry.space import space_of
+    from jacridge._solvers.landmarks import features
 
     X, *_ = data(10_000)
-    phi = features(landmarks(X), SIGMA)
+    phi = features(landmarks(X), SIGMA, space_of("gaussian", "euclidean"))
     K = phi.kernel(X[:1024])
     product, times = np.empty((M, M)), []
     for work in (lambda: np.matmul(K.T, K, out=product), lambda: phi.kernel(X[:1024], K)):

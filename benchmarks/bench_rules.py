@@ -1,4 +1,4 @@
-"""The README's table: test R2 of the rules by `jacridge compare`, and of boosted trees beside them.
+"""The guide's table: test R2 of the rules by `jacridge compare`, and of boosted trees beside them.
 
 Needs the folder JACRIDGE_DATA for all but the diabetes data.
 """
@@ -38,7 +38,7 @@ def main():
 def compared(*arguments):
     """Mean test R2 of each rule, as the command prints it."""
     command = [Path(sys.executable).parent / "jacridge", "compare", *arguments]
-    options = ["--rules", RULES, "--json"]
+    options = ["--rules", RULES, "--splits", "10", "--json"]
     done = subprocess.run([*command, *options], stdout=subprocess.PIPE, check=True)
     return {row["rule"]: row["r2_mean"] for row in json.loads(done.stdout)["rules"]}
 

@@ -13,11 +13,12 @@ from sklearn.model_selection import GridSearchCV, KFold, train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from jacridge import JacobianKernelRidge
-from jacridge._distances import squared_distances
-from jacridge._kernels import Pairs, gaussian_kernel
-from jacridge._problem import LAMBDAS
-from jacridge._search import surface
-from jacridge._spectrum import spectrum
+from jacridge._geometry.space import Pairs, space_of
+from jacridge._rules.searches import surface
+from jacridge._rules.training import LAMBDAS
+from jacridge._solvers.spectrum import spectrum
+
+SPACE = space_of("gaussian", "euclidean")
 
 GAMMAS, ALPHAS = np.logspace(-4, 1, 10), np.logspace(-4, 1, 6)
 
@@ -117,16 +118,20 @@ def joint_search_speed(rows):
     X = rng.standard_normal((2000, 8))
     y = np.sin(X[:, :1]) + 0.1 * rng.standard_normal((2000, 1))
     sigmas = np.geomspace(0.5, 10, 12)
-    pairs, D2 = Pairs(X), squared_distances(X, X)
+    pairs, gaps = Pairs(X, SPACE), SPACE.distance.gaps(X, X)
 
     def ours():
         return surface(
-            lambda sigma: spectrum(pairs.kernel(sigma), y), np.ones(1), sigmas, LAMBDAS, "loo"
+            lambda sigma: spectrum(pairs.kernel(sigma), y, np.ones(2000)),
+            np.ones(1),
+            sigmas,
+            LAMBDAS,
+            "loo",
         )
 
     def by_cholesky():
         for sigma in sigmas:
-            K = gaussian_kernel(D2, sigma)
+            K = SPACE.kernel.of(gaps.copy(), sigma)
             for lam in LAMBDAS:
                 L = cholesky(K + lam * np.eye(2000), lower=True)
                 T = solve_triangular(L, np.eye(2000), lower=True)

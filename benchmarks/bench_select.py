@@ -4,7 +4,7 @@ import numpy as np
 from _ratio import Rows, seconds_of, standardised, table, tables
 
 from jacridge import select_bandwidth
-from jacridge._geometry import diameter
+from jacridge._geometry.diameter import euclidean_diameter
 from jacridge.theory import sigma_0
 
 
@@ -26,7 +26,9 @@ def main():
         rows.add(what=f"X to sigma, {name} 6500", ours=ours, baseline=full, times=full / ours)
     X = np.random.default_rng(0).standard_normal((1_000_000, 10))
     ours, l_max, passes = seconds_of(
-        lambda: select_bandwidth(X), lambda: diameter(X), lambda: X.max(axis=0) - X.min(axis=0)
+        lambda: select_bandwidth(X),
+        lambda: euclidean_diameter(X),
+        lambda: X.max(axis=0) - X.min(axis=0),
     )
     rows.add(what="X to sigma, normal 1e6 x 10", ours=ours, baseline=passes, times=passes / ours)
     rows.add(what="l_max alone, normal 1e6 x 10", ours=l_max, baseline=passes, times=passes / l_max)

@@ -12,9 +12,10 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge
 
 from jacridge import JacobianKernelRidge, select_bandwidth
-from jacridge._distances import squared_distances
-from jacridge._kernels import Pairs, gaussian_kernel
-from jacridge._search import criterion_curve
+from jacridge._geometry.space import Pairs, space_of
+from jacridge._rules.criteria import criterion_at
+
+SPACE = space_of("gaussian", "euclidean")
 
 SIGMA, ALPHA = 1.5, 1e-3
 
@@ -53,7 +54,7 @@ def large_fit(rows, n=20_000):
     rate = gemm_rate()
     X, _ = data(n)
     start = perf_counter()
-    pairs = Pairs(X)
+    pairs = Pairs(X, SPACE)
     pairs.kernel(SIGMA)
     make = perf_counter() - start
     del pairs
@@ -90,16 +91,20 @@ def loo_curve(rows, n=6500):
     values = {}
 
     def ours():
-        values["ours"] = criterion_curve("loo", Pairs(X), y[:, None], ALPHA, sigmas)
+        pairs, w = Pairs(X, SPACE), np.ones(n)
+        values["ours"] = [
+            criterion_at("loo", pairs, sigma, ALPHA, y[:, None], w, centred=False)
+            for sigma in sigmas
+        ]
 
     def by_inverse():
-        D2, values["inv"] = squared_distances(X, X), []
+        gaps, values["inv"] = SPACE.distance.gaps(X, X), []
         for sigma in sigmas:
-            B = np.linalg.inv(gaussian_kernel(D2, sigma) + ALPHA * np.eye(n))
+            B = np.linalg.inv(SPACE.kernel.of(gaps.copy(), sigma) + ALPHA * np.eye(n))
             values["inv"].append(np.mean((B @ y / np.diagonal(B)) ** 2))
 
     a, b = seconds_of(ours, by_inverse, rounds=1)
-    gap = np.max(np.abs(values["ours"] / np.array(values["inv"]) - 1))
+    gap = np.max(np.abs(np.array(values["ours"]) / np.array(values["inv"]) - 1))
     rows.add(what=f"loo at 10 bandwidths {n}: seconds", ours=a, baseline=b, ratio=b / a)
     rows.add(what=f"loo at 10 bandwidths {n}: largest gap", ours=gap, baseline=1e-6, ratio=0.0)
 
@@ -117,14 +122,15 @@ def mml_search(rows, n=3000):
         gp = GaussianProcessRegressor(RBF(1.0), alpha=ALPHA, normalize_y=False)
         found["theirs"] = gp.fit(X, y / found["scale"]).kernel_.length_scale
 
-    pairs = Pairs(X)
+    pairs = Pairs(X, SPACE)
     select = select_bandwidth(X, y, "mml", alpha=ALPHA).sigma
-    A = gaussian_kernel(squared_distances(X, X), select) + ALPHA * np.eye(n)
+    A = SPACE.block(X, X, select) + ALPHA * np.eye(n)
     found["scale"] = np.sqrt(y @ np.linalg.solve(A, y) / n)
     a, b = seconds_of(ours, theirs, rounds=1)
-    objective = criterion_curve(
-        "mml", pairs, y[:, None], ALPHA, np.array([found["ours"], found["theirs"]])
-    )
+    objective = [
+        criterion_at("mml", pairs, found[side], ALPHA, y[:, None], np.ones(n))
+        for side in ("ours", "theirs")
+    ]
     rows.add(what=f"mml search {n}: seconds", ours=a, baseline=b, ratio=b / a)
     rows.add(
         what=f"mml search {n}: objective", ours=objective[0], baseline=objective[1],

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import matplotlib
+from sklearn.datasets import load_diabetes
 from sphinx_gallery.sorting import ExplicitOrder
 
 HERE = Path(__file__).parent
@@ -12,6 +13,7 @@ sys.path.insert(0, str(HERE.parent / "src"))
 matplotlib.use("Agg")
 
 import jacridge  # noqa: E402
+from jacridge.report import write_report  # noqa: E402
 
 project = "jacridge"
 author = "The jacridge developers"
@@ -71,8 +73,28 @@ html_sidebars = {
         "contributing",
         "reproduce",
         "scale",
+        "command",
+        "learned_metric",
+        "weights",
+        "migrate",
+        "deploy",
     )
 }
+
+
+def write_sample_report(app, exception):
+    """Write the report of the diabetes data beside the pages."""
+    if exception is not None or app.builder.name != "html":
+        return
+    data = load_diabetes(scaled=False)
+    options = {"target": "disease progression", "source": "diabetes.csv"}
+    path = Path(app.outdir) / "sample_report.html"
+    write_report(path, data.data, data.target, features=data.feature_names, **options)
+
+
+def setup(app):
+    app.connect("build-finished", write_sample_report)
+
 
 ORDER = [
     "plot_one_feature.py",

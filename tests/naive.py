@@ -155,6 +155,41 @@ def exact_mml(K, y, lam):
 CRITERIA = {"loo": loo, "gcv": gcv, "mml": mml}
 
 
+def refit_residuals(K, y, lam, w, centred):
+    """Residual of each row for an actual refit without it, all of its weight left out.
+
+    With `centred` each refit has an intercept of its own, the mean of y of the rows left.
+    """
+    residuals = np.empty(len(y))
+    for i in range(len(y)):
+        rest = np.arange(len(y)) != i
+        mean = np.average(y[rest], weights=w[rest]) if centred else 0.0
+        A = K[np.ix_(rest, rest)] + np.diag(lam / w[rest])
+        residuals[i] = y[i] - mean - K[i, rest] @ np.linalg.inv(A) @ (y[rest] - mean)
+    return residuals
+
+
+def weighted_loo(K, y, lam, w, centred):
+    """Weighted mean of the squared residuals of actual refits."""
+    return np.average(refit_residuals(K, y, lam, w, centred) ** 2, weights=w)
+
+
+def weighted_gcv(K, y, lam, w, centred):
+    """Criterion of Golub, Heath and Wahba for rows scaled by the roots of their weights."""
+    y = y - np.average(y, weights=w) if centred else y
+    root = np.diag(np.sqrt(w))
+    return gcv(root @ K @ root, root @ y, lam)
+
+
+def weighted_mml(K, y, lam, w, centred):
+    """Minus twice the log marginal likelihood at the best signal variance, noise lam / w."""
+    y = y - np.average(y, weights=w) if centred else y
+    return mml(K + np.diag(lam / w), y, 0.0)
+
+
+WEIGHTED = {"loo": weighted_loo, "gcv": weighted_gcv, "mml": weighted_mml}
+
+
 def leave_one_out(make, X, y, w=None):
     """Residual of each row for a model that was never shown it."""
     residuals = np.empty(np.shape(y))
@@ -172,3 +207,54 @@ def slopes(f, X, h):
         near, far = f(X + e) - f(X - e), f(X + 2 * e) - f(X - 2 * e)
         columns.append((8 * near - far) / (12 * h))
     return np.stack(columns, axis=-1)
+
+
+def profile(kernel, r):
+    """A kernel at a distance of r bandwidths, with mpmath."""
+    a3, a5 = mpmath.sqrt(3) * r, mpmath.sqrt(5) * r
+    return {
+        "gaussian": lambda: mpmath.exp(-(r**2) / 2),
+        "matern52": lambda: (1 + a5 + a5**2 / 3) * mpmath.exp(-a5),
+        "matern32": lambda: (1 + a3) * mpmath.exp(-a3),
+        "exponential": lambda: mpmath.exp(-r),
+        "laplacian": lambda: mpmath.exp(-r),
+    }[kernel]()
+
+
+def grid_eigenvalue(kernel, scale):
+    """Sum of (-1)^j k(j) over the whole numbers: smallest eigenvalue on a line of spacing 1."""
+    terms = (2 * (-1) ** j * profile(kernel, j / scale) for j in range(1, 10**6))
+    total = mpmath.mpf(1)
+    for term in terms:
+        total += term
+        if abs(term) < mpmath.eps:
+            return total
+    raise ValueError("no end")
+
+
+def grid_matrix(kernel, scale, side, p):
+    """Kernel matrix of a grid of spacing 1 with so many points a side, in doubles."""
+    axes = np.meshgrid(*[np.arange(side)] * p, indexing="ij")
+    X = np.stack(axes, axis=-1).reshape(-1, p)
+    steps = np.abs(X[:, None] - X)
+    gaps = steps.sum(axis=2) if kernel == "laplacian" else (steps**2).sum(axis=2)
+    distinct, place = np.unique(gaps, return_inverse=True)
+    power = 1 if kernel == "laplacian" else mpmath.mpf(1) / 2
+    known = [float(profile(kernel, mpmath.mpf(int(gap)) ** power / scale)) for gap in distinct]
+    return np.array(known)[place].reshape(gaps.shape)
+
+
+def lattice_minimum(spacing, p, lam):
+    """Bandwidth of least Jacobian norm of the Gaussian kernel on a grid, by a fine search."""
+
+    def norm(scale):
+        k = np.arange(40)
+        theta = 2 * np.sqrt(2 * np.pi) * scale * np.exp(-(((2 * k + 1) * np.pi * scale) ** 2) / 2)
+        return 1 / (scale * (theta.sum() ** p + lam))
+
+    low, high = 0.15, 0.6
+    for _ in range(60):
+        grid = np.linspace(low, high, 9)
+        best = min(range(1, 8), key=lambda i: norm(grid[i]))
+        low, high = grid[best - 1], grid[best + 1]
+    return spacing * (low + high) / 2

@@ -4,22 +4,24 @@ import fractions
 import tracemalloc
 
 import numpy as np
-import psutil
 import pytest
 
 import naive
-from jacridge import _checks
 from jacridge._checks import (
     check_bandwidth,
     check_choice,
+    check_columns,
+    check_coordinates,
     check_distances,
-    check_memory,
+    check_no_negative,
     check_number,
     check_positive,
     check_range,
     check_rows,
     check_targets,
     check_weights,
+    check_whole,
+    generator,
     require,
 )
 
@@ -98,37 +100,6 @@ def test_a_missing_extra_is_named():
         require("no_such_module_anywhere", extra="plots")
 
 
-def test_memory_that_is_not_there_is_refused_with_numbers_and_a_way_out(monkeypatch):
-    monkeypatch.setattr(_checks, "available_memory", lambda: 2 * 10**9)
-    with pytest.raises(MemoryError, match=r"This needs 3 GB of memory, 2 GB are available. Rest."):
-        check_memory(3 * 10**9, "This", "Rest.")
-    check_memory(2 * 10**9, "This", "Rest.")
-
-
-def test_small_amounts_of_memory_are_told_in_megabytes(monkeypatch):
-    monkeypatch.setattr(_checks, "available_memory", lambda: 10**6)
-    with pytest.raises(MemoryError, match=r"needs 20 MB of memory, 1 MB are"):
-        check_memory(2 * 10**7, "This", "Rest.")
-
-
-def test_memory_is_not_refused_where_nobody_knows_how_much_there_is(monkeypatch):
-    monkeypatch.setattr(_checks, "available_memory", lambda: None)
-    check_memory(10**30, "This", "Rest.")
-
-
-def test_the_smaller_of_the_machine_and_its_control_group_counts(monkeypatch):
-    monkeypatch.setattr(_checks, "_machine_memory", lambda: 5)
-    for limit, expected in ((3, 3), (None, 5), (9, 5)):
-        monkeypatch.setattr(_checks, "_cgroup_memory", lambda limit=limit: limit)
-        assert _checks.available_memory() == expected
-
-
-def test_the_memory_of_this_machine_is_known_and_plausible():
-    # Others take and free memory between the two looks.
-    expected = psutil.virtual_memory().available
-    assert _checks._machine_memory() == pytest.approx(expected, rel=0.5)
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -141,7 +112,7 @@ def test_the_memory_of_this_machine_is_known_and_plausible():
 def test_what_is_no_matrix_of_distances_is_refused(rng, change, words):
     X = rng.standard_normal((4, 2))
     with pytest.raises(ValueError, match=f"`X` must .*{words}"):
-        check_rows(change(naive.distances(X, X)), "precomputed")
+        check_distances(change(naive.distances(X, X)))
 
 
 def test_distances_may_differ_from_their_transpose_by_rounding(rng):
@@ -170,7 +141,47 @@ def test_given_distances_are_checked_without_a_second_matrix():
 )
 def test_what_is_no_latitude_and_longitude_is_refused(X, words):
     with pytest.raises(ValueError, match=f"`X` must .*{words}"):
-        check_rows(X, "geodesic")
+        check_coordinates(np.array(X))
+
+
+def test_rows_are_doubles_of_two_dimensions_and_named_if_they_are_not():
+    assert check_rows([[1, 2]]).tolist() == [[1.0, 2.0]]
+    with pytest.raises(ValueError, match="landmarks contains NaN"):
+        check_rows([[np.nan]], "landmarks")
+    with pytest.raises(ValueError, match="`landmarks` must have entries of at most"):
+        check_rows([[1e200]], "landmarks")
+
+
+def test_rows_with_another_number_of_columns_are_refused():
+    check_columns("landmarks", np.zeros((2, 3)), 3)
+    with pytest.raises(ValueError, match=r"`landmarks` must have 3 columns, as `X` has, got 2\."):
+        check_columns("landmarks", np.zeros((2, 2)), 3)
+
+
+@pytest.mark.parametrize("value", [1, np.int32(7), np.int64(2)])
+def test_whole_numbers_are_taken(value):
+    assert type(check_whole("n_landmarks", value)) is int
+    assert check_whole("n_landmarks", value) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [(0, ValueError), (-3, ValueError), (2.5, TypeError), (True, TypeError)]
+)
+def test_what_is_no_whole_number_above_zero_is_refused(value, kind):
+    with pytest.raises(kind, match=f"`n_landmarks` must be a whole number >= 1, got {value}"):
+        check_whole("n_landmarks", value)
+
+
+@pytest.mark.parametrize(("seed", "kind"), [("one", TypeError), (-1, ValueError)])
+def test_a_seed_that_is_none_is_refused_by_name(seed, kind):
+    with pytest.raises(kind, match=f"`random_state` must be None, .* got {seed!r}"):
+        generator(seed)
+
+
+def test_new_distances_may_be_of_any_shape_but_not_negative():
+    check_no_negative(np.array([[0.0, 2.0, 3.0]]))
+    with pytest.raises(ValueError, match="`X` must hold distances >= 0, got -1"):
+        check_no_negative(np.array([[0.0, -1.0]]))
 
 
 @pytest.mark.parametrize("y", [[1.0, 2.0], [[1.0], [2.0]]])

@@ -164,6 +164,5 @@ def test_the_r2_of_a_constant_is_not_a_number(rng):
 
 def test_a_penalty_of_zero_with_equal_rows_is_told_to_search(rng):
     X = np.repeat(rng.uniform(size=(20, 2)), 2, axis=0)
-    with pytest.warns(UserWarning, match="smallest eigenvalue"):
-        est = JacobianKernelRidge(0.3, 0.0).fit(X, rng.standard_normal(40))
+    est = JacobianKernelRidge(0.3, 0.0).fit(X, rng.standard_normal(40))
     assert "gain of a search" in warned(est)

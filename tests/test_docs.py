@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "docs/index.md", "docs/start.md")
+PAGES = (
+    "README.md",
+    *(
+        f"docs/{name}.md"
+        for name in ("index", "start", "effects", "learned_metric", "migrate", "weights")
+    ),
+)
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 
 
@@ -40,14 +46,58 @@ def test_the_guide_s_shares_of_l_max_are_those_of_the_formula():
         assert f"{d * np.sqrt(0.5):.{len(share) - 2}f}" == share
 
 
-def test_the_readme_s_table_is_that_of_the_benchmark():
-    text = (ROOT / "README.md").read_text("utf-8")
+def test_the_guide_s_table_of_rules_is_that_of_the_benchmark():
+    text = (ROOT / "docs" / "guide.md").read_text("utf-8")
     with (ROOT / "benchmarks" / "results" / "bench_rules.csv").open(encoding="utf-8") as file:
         for rule, *cells in list(csv.reader(file))[1:]:
             name = rule if " " in rule else f"`{rule}`"
             [line] = [line for line in text.splitlines() if name in line and line.count("|") == 8]
             shown = [float(cell) for cell in line.split("|")[2:-1]]
             np.testing.assert_allclose(shown, np.array(cells, dtype=float), atol=0.0051)  # 2 digits
+
+
+SENTENCE = "Take `AutoKernelRidge()`: it chooses kernel, metric, bandwidth and penalty."
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/start.md", "docs/guide.md"])
+def test_all_pages_recommend_the_same_thing_in_the_same_words(page):
+    assert SENTENCE in (ROOT / page).read_text("utf-8")
+
+
+def test_the_page_on_the_command_shows_every_subcommand():
+    pytest.importorskip("typer")
+    from jacridge.cli import EXAMPLES
+
+    text = (ROOT / "docs" / "command.md").read_text("utf-8")
+    assert all(f"## {command.__name__}" in text for command in EXAMPLES)
+
+
+@pytest.fixture
+def readme_accuracy(monkeypatch):
+    """The script that writes the README's table of accuracy."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import readme_accuracy
+
+    return readme_accuracy
+
+
+def test_the_table_of_accuracy_has_a_line_for_each_table_and_the_means(readme_accuracy):
+    rows = [
+        {"table": "a", "method": "ours", "r2": "0.5", "seconds": "1"},
+        {"table": "a", "method": "trees", "r2": "0.4", "seconds": "2"},
+        {"table": "b", "method": "ours", "r2": "0.7", "seconds": "3"},
+    ]
+    text = readme_accuracy.with_table((ROOT / "README.md").read_text("utf-8"), rows)
+    assert "| a | 0.500 | 0.400 |\n| b | 0.700 | - |\n| **mean** | **0.600** | **0.400** |" in text
+    assert readme_accuracy.with_table(text, rows) == text
+
+
+def test_the_readme_s_accuracy_is_that_of_the_benchmark(readme_accuracy):
+    if not readme_accuracy.RESULTS.exists():
+        pytest.skip("bench_accuracy.csv is not measured yet")
+    text = (ROOT / "README.md").read_text("utf-8")
+    with readme_accuracy.RESULTS.open(encoding="utf-8") as file:
+        assert readme_accuracy.with_table(text, list(csv.DictReader(file))) == text
 
 
 @pytest.fixture

@@ -1,9 +1,13 @@
 """Jackknife+ intervals: ends against actual refits, coverage against the nominal one."""
 
+import pickle
+
 import numpy as np
 import pytest
 
+import naive
 from jacridge import JacobianKernelRidge
+from jacridge._solvers import intervals
 
 TABLES = [
     "wood_fibres.csv",
@@ -20,8 +24,8 @@ NOISES = {
 }
 
 
-def covered(est, X, y):
-    lower, upper = est.predict_interval(X, coverage=0.9)
+def covered(est, X, y, **options):
+    lower, upper = est.predict_interval(X, coverage=0.9, **options)
     return np.mean((lower <= y) & (y <= upper))
 
 
@@ -35,10 +39,136 @@ def test_the_ends_are_quantiles_of_models_that_were_fitted_without_each_row(rng)
         low.append(rest.predict(X_new) - size)
         high.append(rest.predict(X_new) + size)
 
-    lower, upper = JacobianKernelRidge(0.5, 0.1).fit(X, y).predict_interval(X_new, coverage=0.8)
+    est = JacobianKernelRidge(0.5, 0.1).fit(X, y)
+    lower, upper = est.predict_interval(X_new, coverage=0.8, adaptive=False)
     # Ceil(0.8 x 20) = 16th smallest of 19 above, and as many from the other end below.
     np.testing.assert_allclose(upper, np.sort(high, axis=0)[15], rtol=1e-9)
     np.testing.assert_allclose(lower, np.sort(low, axis=0)[3], rtol=1e-9)
+
+
+def noise_levels(X, sizes, X_new):
+    """Level of the noise at X_new by refits, and at each row of X by the other rows."""
+    logs = np.log(np.maximum(sizes, 1e-3 * sizes.mean()))
+    models = [JacobianKernelRidge(1.0, lam) for lam in np.logspace(0, 3, 7)]
+    errors = [np.mean(model.fit(X, logs).loo_residuals_ ** 2) for model in models]
+    model = models[int(np.argmin(errors))]
+    others = [
+        model.fit(np.delete(X, i, 0), np.delete(logs, i)).predict(X[[i]])[0] for i in range(len(X))
+    ]
+    return np.exp(model.fit(X, logs).predict(X_new)), np.exp(others)
+
+
+def test_adaptive_ends_are_quantiles_in_units_of_the_noise_level(rng):
+    X, X_new = rng.uniform(size=(29, 2)), rng.uniform(0.4, 0.6, size=(4, 2))
+    y = X[:, 0] + X[:, 0] * rng.standard_normal(29)
+    rest = [
+        JacobianKernelRidge(0.5, 0.1).fit(np.delete(X, i, 0), np.delete(y, i)) for i in range(29)
+    ]
+    sizes = np.array([abs(y[i] - rest[i].predict(X[[i]])[0]) for i in range(29)])
+    level_new, levels = noise_levels(X, sizes, X_new)
+    high = [rest[i].predict(X_new) + level_new * sizes[i] / levels[i] for i in range(29)]
+    low = [rest[i].predict(X_new) - level_new * sizes[i] / levels[i] for i in range(29)]
+
+    lower, upper = JacobianKernelRidge(0.5, 0.1).fit(X, y).predict_interval(X_new, coverage=0.8)
+    np.testing.assert_allclose(upper, np.sort(high, axis=0)[23], rtol=1e-8)
+    np.testing.assert_allclose(lower, np.sort(low, axis=0)[5], rtol=1e-8)
+
+
+def test_the_noise_at_a_place_of_many_rows_is_that_of_the_fit_without_one_of_them(rng, monkeypatch):
+    """A place that half of the rows share keeps what its other rows say about the noise."""
+    monkeypatch.setattr(intervals, "NOISE_PENALTIES", np.array([3.0]))
+    Z, group = rng.uniform(size=(6, 2)), np.array([0, 0, 0, 0, 1, 2, 3, 3, 4, 5])
+    sizes = np.exp(rng.standard_normal((10, 1)))
+    found = intervals.noise_level(naive.kernel(naive.distances(Z, Z), 0.7), sizes, group)
+    X, logs, mean_count = Z[group], np.log(sizes[:, 0]), 10 / 6
+    for i in range(10):
+        rest = np.arange(10) != i
+        refit = JacobianKernelRidge(0.7, 3.0 * mean_count).fit(X[rest], logs[rest])
+        np.testing.assert_allclose(found.rows[i], np.exp(refit.predict(X[[i]])))
+
+
+@pytest.mark.slow
+def test_noise_that_grows_is_covered_alike_in_each_tenth_of_the_feature(rng):
+    def draw(n):
+        x = rng.uniform(size=(n, 1))
+        return x, np.sin(6 * x[:, 0]) + (0.05 + 0.5 * x[:, 0]) * rng.standard_normal(n)
+
+    shares = []
+    for _ in range(6):
+        est = JacobianKernelRidge("auto", "auto", random_state=0).fit(*draw(400))
+        X, y = draw(4000)
+        lower, upper = est.predict_interval(X)
+        tenth, inside = (10 * X[:, 0]).astype(int), (lower <= y) & (y <= upper)
+        shares.append([inside[tenth == i].mean() for i in range(10)])
+    assert np.mean(shares, axis=0).min() > 0.80
+    assert np.mean(shares, axis=0).max() <= 0.97
+
+
+FITS = [
+    {"bandwidth": "auto", "alpha": "auto"},
+    {"kernel": "laplacian", "bandwidth": "median"},
+    {"bandwidth": 1000.0, "alpha": 1e-3},
+    {"bandwidth": 0.02, "alpha": 0.0},
+    {"solver": "nystrom", "n_landmarks": 40},
+    {"fit_intercept": "free"},
+    {"metric": "geodesic"},
+]
+
+
+@pytest.mark.parametrize("options", FITS, ids=str)
+def test_far_outside_the_data_an_interval_is_as_wide_as_the_range_of_y(rng, options):
+    """Trained on latitudes 55 to 69; at -80 nothing is known."""
+    X = np.column_stack([rng.uniform(55, 69, 120), rng.uniform(10, 25, 120)])
+    y = 30 - 0.4 * X[:, 0] + 0.5 * rng.standard_normal(120)
+    if options.get("metric") == "geodesic":
+        pytest.importorskip("pyproj")
+    est = JacobianKernelRidge(random_state=0, **options).fit(X, np.column_stack([y, -3 * y]))
+    lower, upper = est.predict_interval([[-80.0, 15.0]])
+    assert (upper - lower >= np.ptp(y) * np.array([1, 3])).all()
+
+
+def test_outside_the_data_intervals_widen_step_by_step(rng):
+    X = rng.uniform(0, 1, (200, 1))
+    y = np.sin(4 * X[:, 0]) + 0.1 * rng.standard_normal(200)
+    est = JacobianKernelRidge("auto", "auto", random_state=0).fit(X, y)
+    lower, upper = est.predict_interval([[0.5], [1.1], [1.5], [2.5]])
+    assert (np.diff(upper - lower) > 0).all()
+
+
+@pytest.mark.parametrize("solver", ["exact", "nystrom"])
+@pytest.mark.parametrize("adaptive", [True, False])
+def test_a_weight_of_two_is_two_equal_rows_for_intervals(rng, solver, adaptive):
+    X, y = rng.uniform(size=(60, 2)), rng.standard_normal(60)
+    options = {"solver": solver, "n_landmarks": 20, "random_state": 0, "landmarks": X[:20]}
+    twice = JacobianKernelRidge(0.3, 0.1, **options).fit(np.repeat(X, 2, 0), np.repeat(y, 2))
+    weighted = JacobianKernelRidge(0.3, 0.1, **options).fit(X, y, np.full(60, 2.0))
+    # 0.9 x 61 rounds up to 55 of 60 rows, 0.9 x 121 to 109 of 120: the 55th pair.
+    for one, other in zip(
+        twice.predict_interval(X[:5] + 0.1, adaptive=adaptive),
+        weighted.predict_interval(X[:5] + 0.1, adaptive=adaptive),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["exact", "nystrom"])
+def test_many_rows_are_left_out_one_by_one_in_a_sample_of_a_thousand(rng, solver):
+    X = rng.uniform(size=(1500, 2))
+    y = np.sin(4 * X[:, 0]) + 0.3 * rng.standard_normal(1500)
+    est = JacobianKernelRidge(0.3, 1.0, solver=solver, n_landmarks=100, random_state=0).fit(X, y)
+    assert len(est._fitted_model().jackknife.residuals) == 1000
+    X_new = rng.uniform(size=(500, 2))
+    y_new = np.sin(4 * X_new[:, 0]) + 0.3 * rng.standard_normal(500)
+    assert covered(est, X_new, y_new) == pytest.approx(0.9, abs=0.04)
+
+
+def test_a_pickled_model_gives_the_same_intervals(rng):
+    X, y = rng.uniform(size=(50, 2)), rng.standard_normal((50, 2))
+    for options in ({}, {"solver": "nystrom", "n_landmarks": 10}, {"alpha": "loo"}):
+        est = JacobianKernelRidge(0.5, **{"alpha": 0.1, **options}).fit(X, y)
+        before = est.predict_interval(X)
+        after = pickle.loads(pickle.dumps(est)).predict_interval(X)
+        np.testing.assert_allclose(after, before, rtol=1e-7)
 
 
 @pytest.mark.parametrize("noise", NOISES)

@@ -1,4 +1,4 @@
-"""Data flows one way: what each file may import, and what `import jacridge` may load."""
+"""Layers: each folder imports only from those before it, and `import jacridge` loads no extra."""
 
 import ast
 import subprocess
@@ -10,67 +10,35 @@ import pytest
 ROOT = Path(__file__).parent.parent / "src" / "jacridge"
 FILES = sorted(ROOT.rglob("*.py"))
 
-SOLVERS = {"_bandwidth", "_cholesky", "_distances", "_kernels", "_nystrom", "_solvers", "_spectrum"}
-SCALE = {"_landmarks", "_streams", "_nystrom", "_pcg", "_survey", "_sampled", "_dask"}
-CORE = SOLVERS | {"theory", "_geometry", "_problem", "_search", "_auto", "_selectors", "_dask"}
-# The public names of `jacridge` itself, and what stands beside them.
-DOORS = {"jacridge", "theory", "plots", "datasets", "diagnostics"}
-
-# Room -> rooms it may import from; `_checks` is open to all.
-MAY_IMPORT = {
-    "_checks": set(),
-    "_distances": set(),
-    "theory": set(),
-    "_cholesky": set(),
-    "_solvers": {"_cholesky"},
-    "_spectrum": set(),
-    "_bandwidth": {"theory"},
-    "_geometry": {"_distances"},
-    "_kernels": {"_distances"},
-    "_progress": set(),
-    "_landmarks": {"_cholesky", "_distances", "_kernels"},
-    "_streams": {"_distances", "_progress"},
-    "parquet": {"_distances", "_progress", "_streams"},
-    "_sums": {"_distances", "_landmarks", "_streams"},
-    "_nystrom_model": {"_cholesky", "_distances", "_landmarks", "_solvers", "_streams", "_sums"},
-    "_nystrom": {"_cholesky", "_distances", "_landmarks", "_nystrom_model", "_problem", "_solvers"}
-    | {"_sampled", "_streams", "_sums", "_survey"},
-    "_survey": {"_distances", "_problem", "_streams"},
-    "_sampled": {"_distances", "_geometry", "_problem", "_streams", "_survey"},
-    "_pcg": {"_cholesky", "_distances", "_kernels", "_landmarks", "_progress", "_streams"},
-    "_dask": {"_distances", "_progress", "_streams"},
-    "_search": SOLVERS,
-    "_problem": {"_distances", "_geometry", "theory", "_kernels", "_spectrum"},
-    "_auto": {"_distances", "_problem", "_search", "_solvers"},
-    "_selectors": {"_auto", "_problem", "_bandwidth", "_search"},
-    "_choice": {"_selectors", "_problem", "_dask", "_distances", "_nystrom", "parquet"}
-    | {"_streams", "_survey"},
-    "_fitting": CORE | SCALE,
-    "_estimator": {"_dask", "_distances", "_fitting", "_kernels", "_progress", "parquet"}
-    | {"diagnostics"},
-    "_features": {"_choice", "_landmarks", "_selectors"},
-    "__init__": CORE | {"_choice", "_estimator", "_features"},
-    "_curves": {"_distances", "_kernels", "_spectrum"},
-    "plots": {"jacridge", "theory", "_curves"},
-    "_downloads": set(),
-    "datasets": {"_downloads"},
-    "diagnostics": {"theory", "_geometry", "_problem", "_search"},
-    "_files": set(),
-    "report": DOORS | {"_curves", "_files"},
-    "onnx": {"jacridge"},
-    "experiments": DOORS | {"_files", "_distances", "_geometry", "_kernels", "_search"},
-    # The last two for the words that options take: solvers, and ways to choose the penalty.
-    "cli": DOORS | {"report", "experiments", "_files", "_progress", "_fitting", "_selectors"},
-}
+# Each layer may import from the layers in the lines above its own.
+LAYERS = [
+    ["_compute"],
+    ["_checks"],
+    ["_geometry"],
+    ["theory"],
+    ["_rows"],
+    ["_solvers", "parquet"],
+    ["_rules"],
+    ["diagnostics"],
+    ["effects"],
+    ["_estimator", "_select"],
+    ["_classifier", "_transformer"],
+    ["__init__"],
+    ["_downloads"],
+    ["datasets", "onnx", "plots"],
+    ["report", "experiments"],
+    ["cli"],
+]
+LEVEL = {layer: level for level, line in enumerate(LAYERS) for layer in line}
 
 
-def room_of(path):
+def layer_of(path):
     """The first name below `jacridge`: a file, or a folder with all that is in it."""
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
-def is_room(name):
-    return name != "" and ((ROOT / f"{name}.py").exists() or (ROOT / name / "__init__.py").exists())
+def is_layer(name):
+    return (ROOT / f"{name}.py").exists() or (ROOT / name / "__init__.py").exists()
 
 
 def imported(path):
@@ -85,20 +53,39 @@ def imported(path):
             yield from ((module, alias.name) for alias in node.names)
 
 
-def rooms_imported(path):
+def layers_imported(path):
     for module, name in imported(path):
         first, *rest = module.split(".")
         if first == "jacridge":
             inner = rest[0] if rest else name
-            yield inner if is_room(inner) else "jacridge"
+            yield inner if inner and is_layer(inner) else "__init__"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_file_imports_only_from_the_rooms_below_it(path):
-    room = room_of(path)
-    assert room in MAY_IMPORT, f"{room} is new: give it a row in MAY_IMPORT"
-    extra = set(rooms_imported(path)) - MAY_IMPORT[room] - {"_checks", room}
-    assert not extra, f"{room} may not import {sorted(extra)}"
+def test_a_file_imports_only_from_the_layers_before_its_own(path):
+    layer = layer_of(path)
+    assert layer in LEVEL, f"{layer} is new: give it a place in LAYERS"
+    upward = {
+        name for name in layers_imported(path) if name != layer and LEVEL[name] >= LEVEL[layer]
+    }
+    assert not upward, f"{layer} may not import {sorted(upward)}"
+
+
+def test_within_a_folder_no_files_import_each_other_in_a_circle():
+    for folder in (ROOT / name for name in LEVEL if (ROOT / name).is_dir()):
+        left = {
+            path.stem: {
+                module.split(".")[2] if module.count(".") > 1 else name
+                for module, name in imported(path)
+                if module.startswith(f"jacridge.{folder.name}")
+            }
+            & {other.stem for other in folder.glob("*.py")} - {path.stem, "__init__"}
+            for path in folder.glob("*.py")
+            if path.stem != "__init__"
+        }
+        while ready := {name for name, needs in left.items() if not needs & set(left)}:
+            left = {name: needs for name, needs in left.items() if name not in ready}
+        assert not left, f"{folder.name}: {sorted(left)}"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -107,14 +94,6 @@ def test_nothing_private_of_scikit_learn_is_imported(path):
         if module.split(".")[0] == "sklearn":
             parts = [*module.split("."), name]
             assert not any(part.startswith("_") for part in parts), f"{module}.{name}"
-
-
-def test_the_rules_of_import_have_no_circle():
-    done, left = {"jacridge"}, dict(MAY_IMPORT)
-    while ready := {room for room, below in left.items() if below <= done}:
-        done |= ready
-        left = {room: below for room, below in left.items() if room not in ready}
-    assert not left
 
 
 @pytest.mark.slow

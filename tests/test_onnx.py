@@ -9,6 +9,8 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from jacridge import JacobianKernelRidge
 from jacridge.onnx import to_onnx
 
+KERNELS = ["gaussian", "matern52", "matern32", "exponential", "laplacian"]
+
 pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
@@ -64,6 +66,31 @@ def test_rows_far_from_the_origin_keep_their_digits(rng):
     X = 1e6 + rng.standard_normal((50, 2))
     model = JacobianKernelRidge(bandwidth=1.0).fit(X, np.sin(X[:, 0]))
     assert_agree(to_onnx(model), model, X)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("p", [2, 12])
+def test_an_outlier_costs_no_digits_whatever_the_kernel(rng, kernel, p):
+    X = rng.standard_normal((60, p))
+    X[7] = 1e9
+    model = JacobianKernelRidge(2.0, 0.01, kernel=kernel).fit(X, np.sin(X[:, 0]))
+    assert_agree(to_onnx(model), model, X)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_each_kernel_takes_given_distances_too(table, kernel):
+    X, y = table
+    D = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
+    model = JacobianKernelRidge(5.0, 0.1, kernel=kernel, metric="precomputed").fit(D, y)
+    assert_agree(to_onnx(model), model, D[:7])
+
+
+def test_a_graph_is_that_of_the_fit_whatever_set_params_has_changed(table):
+    X, y = table
+    model = JacobianKernelRidge().fit(X, y)
+    expected = run(to_onnx(model), X)
+    model.set_params(metric="precomputed", kernel="laplacian", bandwidth=3.0, fit_intercept=False)
+    np.testing.assert_array_equal(run(to_onnx(model), X), expected)
 
 
 def test_several_targets_have_several_columns(table):

@@ -7,7 +7,8 @@ import jacridge
 
 
 def signature(function):
-    return [str(p) for p in inspect.signature(function).parameters.values()]
+    parameters = inspect.signature(function).parameters.values()
+    return [str(p.replace(annotation=inspect.Parameter.empty)) for p in parameters]
 
 
 def kinds(function):
@@ -16,10 +17,14 @@ def kinds(function):
 
 def test_the_public_names_are_exactly_these():
     assert set(jacridge.__all__) == {
+        "AutoKernelClassifier",
+        "AutoKernelRidge",
         "Choice",
+        "JacobianKernelClassifier",
         "JacobianKernelRidge",
         "JacobianNystroem",
         "RULES",
+        "TrainingData",
         "__version__",
         "select_bandwidth",
         "theory",
@@ -36,6 +41,7 @@ def test_the_estimator_takes_these_parameters():
     assert signature(jacridge.JacobianKernelRidge) == [
         "bandwidth='jacobian'",
         "alpha=0.001",
+        "kernel='gaussian'",
         "metric='euclidean'",
         "solver='auto'",
         "n_landmarks=None",
@@ -44,18 +50,31 @@ def test_the_estimator_takes_these_parameters():
         "random_state=None",
         "verbose=0",
     ]
-    assert kinds(jacridge.JacobianKernelRidge).count("KEYWORD_ONLY") == 7
+    assert kinds(jacridge.JacobianKernelRidge).count("KEYWORD_ONLY") == 8
+
+
+def test_the_classifiers_take_those_of_the_regressors_and_weights_of_classes():
+    for ours, theirs in (
+        (jacridge.JacobianKernelClassifier, jacridge.JacobianKernelRidge),
+        (jacridge.AutoKernelClassifier, jacridge.AutoKernelRidge),
+    ):
+        extra = [p for p in signature(ours) if p not in signature(theirs)]
+        assert extra == ["class_weight=None"]
+        assert [p for p in signature(ours) if p not in extra] == signature(theirs)
 
 
 def test_the_estimator_s_methods_take_these_parameters():
     methods = {
         name: list(inspect.signature(getattr(jacridge.JacobianKernelRidge, name)).parameters)[1:]
-        for name in ("fit", "predict", "jacobian")
+        for name in ("fit", "predict", "jacobian", "effects", "contrast", "summary")
     }
     assert methods == {
         "fit": ["X", "y", "sample_weight"],
         "predict": ["X", "return_std"],
-        "jacobian": ["X"],
+        "jacobian": ["X", "return_std"],
+        "effects": ["X", "variables", "at", "kind", "by", "cluster", "robust", "level"],
+        "contrast": ["X1", "X0", "cluster", "robust"],
+        "summary": [],
     }
 
 
@@ -65,11 +84,12 @@ def test_select_bandwidth_takes_these_parameters():
         ("y", None),
         ("rule", "jacobian"),
         ("alpha", 1e-3),
+        ("kernel", "gaussian"),
         ("metric", "euclidean"),
         ("grid", None),
         ("random_state", None),
     ]
-    assert kinds(jacridge.select_bandwidth).count("KEYWORD_ONLY") == 4
+    assert kinds(jacridge.select_bandwidth).count("KEYWORD_ONLY") == 5
 
 
 def test_a_choice_has_these_attributes():
@@ -81,8 +101,8 @@ def test_a_choice_has_these_attributes():
 
 def test_these_rules_are_known():
     assert {
-        "jacobian", "jacobian_median", "silverman", "scale", "median", "maxvar",
-        "loo", "gcv", "mml", "jacobian_loo", "jacobian_mml",
+        "jacobian", "jacobian_median", "jacobian_lattice", "silverman", "scale", "median", "maxvar",
+        "ssmm", "loo_without_y", "loo", "gcv", "mml", "jacobian_loo", "jacobian_mml",
     } <= set(jacridge.RULES)  # fmt: skip
 
 

@@ -1,9 +1,11 @@
 """Definition 1 and Propositions 1 to 4: against mpmath, finite differences, and as inequalities."""
 
+import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.linalg import eigvalsh
 
 import naive
 from jacridge import JacobianKernelRidge, theory
@@ -187,3 +189,265 @@ def test_the_true_norm_agrees_with_finite_differences(rng, surface, targets):
 def test_two_points_have_no_even_spacing(n):
     with pytest.raises(ValueError, match="`n` must be a finite number > 2"):
         theory.even_spacing(n, 2, 1.0)
+
+
+KERNELS = ["gaussian", "matern52", "matern32", "exponential", "laplacian"]
+WITH_A_RULE = ["gaussian", "matern52", "matern32"]
+
+
+def closed_form(kernel, a):
+    """Smallest eigenvalue on a line, with T = tanh(a / 2) and a = sqrt(2 nu) / scale."""
+    T = mpmath.tanh(a / 2)
+    S = 1 - T**2
+    return {"exponential": T, "matern32": T - a * S / 2}.get(
+        kernel, T - a * S / 2 - a**2 * S * T / 6
+    )
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("scale", [0.1, 0.3, 0.399, 0.401, 0.6, 1, 2.5])
+def test_the_lattice_eigenvalue_is_the_alternating_sum(kernel, scale):
+    with mpmath.workdps(50):
+        expected = float(naive.grid_eigenvalue(kernel, mpmath.mpf(scale)))
+    found = theory.lattice_eigenvalue(0.7 * scale, kernel, 0.7, 1)
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("kernel", "nu"), [("exponential", 1), ("matern32", 3), ("matern52", 5)])
+def test_the_lattice_eigenvalue_is_the_closed_form_also_where_that_cancels(kernel, nu):
+    """At a scale of 10,000 the formula of matern52 loses 18 digits in doubles."""
+    for scale in np.geomspace(0.05, 1e4, 30):
+        with mpmath.workdps(60):
+            expected = float(closed_form(kernel, mpmath.sqrt(nu) / mpmath.mpf(scale)))
+        assert theory.lattice_eigenvalue(scale, kernel, 1.0, 1) == pytest.approx(
+            expected, rel=1e-12
+        )
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("n", [40, 400])
+def test_on_a_line_the_eigenvalue_is_just_below_that_of_finite_grids(kernel, n):
+    """Within 1 % for n = 400, and for n = 40 up to the bandwidth of the rule."""
+    for scale in (0.2, 0.45, 0.6) + ((1.0,) if n == 400 else ()):
+        [smallest] = eigvalsh(naive.grid_matrix(kernel, scale, n, 1), subset_by_index=[0, 0])
+        found = theory.lattice_eigenvalue(scale, kernel, 1.0, 1)
+        assert 0.99 * smallest < found < smallest
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(("side", "p"), [(24, 2), (9, 3)])
+def test_in_the_plane_and_in_space_it_is_below_that_of_finite_grids(kernel, side, p):
+    """With so few points a side the boundary is felt, by 4 % in the plane, by 30 % in space."""
+    for scale in (0.2, 0.4, 0.6):
+        [smallest] = eigvalsh(naive.grid_matrix(kernel, scale, side, p), subset_by_index=[0, 0])
+        found = theory.lattice_eigenvalue(scale, kernel, 1.0, p)
+        assert (0.96 if p == 2 else 0.7) * smallest < found < smallest
+        assert theory.lattice_eigenvalue_bound(scale, kernel, 1.0, p) < found
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_bound_is_the_leading_term_and_all_there_is_for_wide_gaussians(kernel):
+    sigma = np.geomspace(0.01, 100, 40)
+    for p in (1, 2, 10, 30):
+        bound = theory.lattice_eigenvalue_bound(sigma, kernel, 0.3, p)
+        exact = theory.lattice_eigenvalue(sigma, kernel, 0.3, p)
+        assert (bound <= exact * (1 + 1e-12)).all()  # rounding, where both are equal
+    wide = theory.lattice_eigenvalue_bound([1.5, 3.0], "gaussian", 1.0, 2)
+    np.testing.assert_allclose(
+        wide, theory.lattice_eigenvalue([1.5, 3.0], "gaussian", 1.0, 2), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize(("kernel", "nu"), [("matern52", 2.5), ("matern32", 1.5)])
+@pytest.mark.parametrize("p", [2, 5])
+def test_in_p_dimensions_the_eigenvalue_is_the_integral_over_gaussians(kernel, nu, p):
+    with mpmath.workdps(20):
+
+        def integrand(w):
+            theta = mpmath.jtheta(4, 0, mpmath.exp(-1 / (2 * mpmath.mpf("0.4") ** 2 * w)))
+            return theta**p * nu**nu / mpmath.gamma(nu) * w ** (nu - 1) * mpmath.exp(-nu * w)
+
+        expected = float(mpmath.quad(integrand, [0.001, 0.1, 0.5, 1, 2, 4, 10, 40]))
+    # Below w = 0.001 the integrand is at most w^nu.
+    assert theory.lattice_eigenvalue(0.4, kernel, 1.0, p) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_lattice_norm_is_the_largest_slope_over_the_eigenvalue(kernel):
+    sigma = np.geomspace(0.1, 3, 6).reshape(2, 3)
+    for lam in (0, 0.3):
+        eigenvalue = theory.lattice_eigenvalue(sigma, kernel, 0.5, 2)
+        expected = theory.slope_bound(sigma, kernel) / (eigenvalue + lam)
+        found = theory.lattice_jacobian_norm(sigma, kernel, 0.5, 2, lam)
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_lattice_norm_takes_any_bandwidth_in_silence(kernel):
+    sigma = np.array([1e-150, 1e-20, 1e-3, 1e3, 1e20, 1e150])
+    for p in (1, 30):
+        values = theory.lattice_jacobian_norm(sigma, kernel, 1.0, p, lam=1e-3)
+        np.testing.assert_allclose(values[:2] * sigma[:2], values[0] * sigma[0], rtol=1e-12)
+        assert (np.diff(values) < 0).all()
+        assert not np.isnan(theory.lattice_jacobian_norm(sigma, kernel, 1.0, p, lam=0)).any()
+        assert (theory.lattice_eigenvalue_bound(sigma, kernel, 1.0, p) <= 1).all()
+        eigenvalues = theory.lattice_eigenvalue(sigma, kernel, 1.0, p)
+        np.testing.assert_allclose(eigenvalues[:2], 1, rtol=1e-12)
+        assert (np.diff(eigenvalues) <= 1e-12).all()
+
+
+def mpmath_minimum(kernel, lam):
+    """Zero of the derivative of log J, with J by the alternating sum."""
+
+    def log_norm(x):
+        return -x - mpmath.log(naive.grid_eigenvalue(kernel, mpmath.exp(x)) + lam)
+
+    start = mpmath.log(theory.lattice_sigma_0(kernel, 1.0, 1, lam))
+    return mpmath.exp(mpmath.findroot(lambda x: mpmath.diff(log_norm, x), (start, start + 0.01)))
+
+
+@pytest.mark.parametrize("kernel", WITH_A_RULE)
+@pytest.mark.parametrize("share", [0, 1e-3, 0.5, 0.99])
+def test_sigma_0_of_a_kernel_is_mpmath_s_minimum(kernel, share):
+    lam = share * theory.lattice_lambda_threshold(kernel, 1)
+    with mpmath.workdps(30):
+        expected = float(mpmath_minimum(kernel, mpmath.mpf(lam)))
+    assert theory.lattice_sigma_0(kernel, 0.2, 1, lam) == pytest.approx(0.2 * expected, rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "known"), [("gaussian", 0.4495), ("matern52", 0.4903), ("matern32", 0.5284)]
+)
+def test_sigma_0_without_a_penalty_is_a_known_share_of_the_spacing(kernel, known):
+    assert theory.lattice_sigma_0(kernel, 1.0, 1, 0) == pytest.approx(known, abs=5e-5)
+
+
+@pytest.mark.parametrize("kernel", WITH_A_RULE)
+@pytest.mark.parametrize("p", [1, 2, 10, 100])
+@pytest.mark.parametrize("share", [1e-9, 1e-3, 0.5, 0.99])
+def test_the_lattice_norm_has_its_minimum_and_maximum_where_they_are_said_to_be(kernel, p, share):
+    lam = share * theory.lattice_lambda_threshold(kernel, p)
+    low = theory.lattice_sigma_0(kernel, 0.3, p, lam)
+    high = theory.lattice_sigma_minus_1(kernel, 0.3, p, lam)
+    for sigma, sign in ((low, 1), (high, -1)):
+        around = sigma * np.array([1, 1 - 1e-3, 1 + 1e-3])
+        here, *nearby = sign * theory.lattice_jacobian_norm(around, kernel, 0.3, p, lam)
+        assert here < min(nearby)
+    assert low < high
+
+
+@pytest.mark.parametrize("kernel", WITH_A_RULE)
+@pytest.mark.parametrize("p", [1, 20])
+def test_minimum_and_maximum_of_a_kernel_merge_at_its_threshold(kernel, p):
+    edge = theory.lattice_lambda_threshold(kernel, p)
+    merged = theory.lattice_sigma_0(kernel, 1.0, p, 1e6)
+    for lam in (edge, edge * (1 + 1e-15), 2 * edge):
+        for rule in (theory.lattice_sigma_0, theory.lattice_sigma_minus_1):
+            # At the edge itself half of the digits are all there is.
+            assert rule(kernel, 1.0, p, lam) == pytest.approx(merged, rel=1e-7)
+    sigma = np.geomspace(1e-2, 1e2, 800)
+    above = theory.lattice_jacobian_norm(sigma, kernel, 1.0, p, 1.01 * edge)
+    assert (np.diff(above) < 0).all()
+    below = theory.lattice_jacobian_norm(sigma, kernel, 1.0, p, 0.99 * edge)
+    assert (np.diff(below) > 0).any()
+
+
+@pytest.mark.parametrize("kernel", WITH_A_RULE)
+def test_the_merging_point_is_mpmath_s(kernel):
+    """Where the largest value of eigenvalue * (E - 1) = -d(sigma eigenvalue)/d sigma lies."""
+    with mpmath.workdps(30):
+        start = mpmath.mpf(theory.lattice_sigma_0(kernel, 1.0, 1, 1e6))
+
+        def height(s):
+            return -mpmath.diff(lambda t: t * naive.grid_eigenvalue(kernel, t), s)
+
+        top = mpmath.findroot(lambda s: mpmath.diff(height, s), (start, start * 1.01))
+        threshold = float(height(top))
+    assert float(start) == pytest.approx(float(top), rel=1e-9)
+    assert theory.lattice_lambda_threshold(kernel, 1) == pytest.approx(threshold, rel=1e-12)
+
+
+@pytest.mark.parametrize("kernel", WITH_A_RULE)
+@pytest.mark.parametrize("p", [1, 7])
+def test_the_regimes_of_a_kernel_change_at_zero_and_at_its_threshold(kernel, p):
+    edge = theory.lattice_lambda_threshold(kernel, p)
+    lams = (0, 1e-300, edge, np.nextafter(edge, np.inf))
+    names = [theory.lattice_regime(kernel, p, lam) for lam in lams]
+    assert names == ["global minimum", "local minimum", "local minimum", "no minimum"]
+
+
+def test_without_a_penalty_a_kernel_has_no_maximum():
+    assert theory.lattice_sigma_minus_1("matern32", 1.0, 2, 0) == np.inf
+    assert np.isfinite(theory.lattice_sigma_minus_1("gaussian", 1.0, 2, 1e-320))
+
+
+@settings(max_examples=20)
+@given(scale=st.floats(1e-100, 1e100), lam=st.floats(0, 1))
+def test_sigma_0_of_a_kernel_scales_with_the_spacing(scale, lam):
+    for kernel in WITH_A_RULE:
+        expected = scale * theory.lattice_sigma_0(kernel, 1.0, 2, lam)
+        assert theory.lattice_sigma_0(kernel, scale, 2, lam) == pytest.approx(expected, rel=1e-14)
+
+
+def test_in_one_dimension_the_leading_term_is_the_paper_s_rule():
+    expected = theory.sigma_0(n=100, spacing=0.3, lam=0)
+    assert theory.leading_sigma_0("gaussian", 0.3, 1) == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize("kernel", WITH_A_RULE)
+@pytest.mark.parametrize("p", [1, 2, 10])
+def test_the_closed_form_minimises_the_norm_with_the_leading_term(kernel, p):
+    around = theory.leading_sigma_0(kernel, 0.3, p) * np.array([1, 1 - 1e-4, 1 + 1e-4])
+    J = 1 / (around * theory.lattice_eigenvalue_bound(around, kernel, 0.3, p))
+    assert J[0] < min(J[1:])
+
+
+@pytest.mark.parametrize("kernel", ["exponential", "laplacian"])
+def test_kernels_with_a_kink_have_no_rule(kernel):
+    rules = [
+        lambda: theory.lattice_sigma_0(kernel, 1.0, 2, 1e-3),
+        lambda: theory.lattice_sigma_minus_1(kernel, 1.0, 2, 1e-3),
+        lambda: theory.lattice_lambda_threshold(kernel, 2),
+        lambda: theory.leading_sigma_0(kernel, 1.0, 2),
+    ]
+    for rule in rules:
+        with pytest.raises(ValueError, match=r"has no minimum.*`median`.*`auto`"):
+            rule()
+    assert theory.lattice_regime(kernel, 1, 0) == "no minimum"
+
+
+@pytest.mark.parametrize("p", [1, 2, 30])
+def test_the_norm_of_the_exponential_kernel_only_falls(p):
+    values = theory.lattice_jacobian_norm(np.geomspace(1e-2, 1e2, 500), "exponential", 1.0, p, 0)
+    assert (np.diff(values) < 0).all()
+
+
+def test_the_norm_of_the_laplacian_falls_on_scattered_rows_but_not_on_a_grid(rng):
+    """On a grid rows share coordinates, and the eigenvalue falls like sigma^-p, not sigma^-1."""
+    sigma = np.array([20.0, 40.0])
+    on_grid = theory.lattice_eigenvalue(sigma, "laplacian", 1.0, 2)
+    X = rng.uniform(0, 5, (30, 2))
+    D = np.abs(X[:, None] - X).sum(axis=2)
+    scattered = [eigvalsh(np.exp(-D / s), subset_by_index=[0, 0])[0] for s in sigma]
+    assert on_grid[0] / on_grid[1] == pytest.approx(4, rel=0.01)  # both up to 1 / sigma^2
+    assert scattered[0] / scattered[1] == pytest.approx(2, rel=0.05)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_no_kernel_is_steeper_than_its_slope_bound(kernel):
+    sigma, r = 0.7, np.linspace(1e-3, 8, 4001)
+    K = np.array([float(naive.profile(kernel, mpmath.mpf(d) / sigma)) for d in r])
+    steepest = np.abs(np.diff(K) / np.diff(r)).max()
+    assert theory.slope_bound(sigma, kernel) == pytest.approx(steepest, rel=3e-3)  # grid of r
+    assert theory.slope_bound(sigma, kernel) > steepest
+
+
+def test_arguments_of_the_lattice_are_checked():
+    with pytest.raises(ValueError, match="`kernel` must be one of 'gaussian', 'matern52'"):
+        theory.lattice_sigma_0("cubic", 1.0, 1, 0)
+    with pytest.raises(ValueError, match="`spacing` must be a finite number > 0"):
+        theory.lattice_sigma_0("gaussian", 0.0, 1, 0)
+    with pytest.raises(ValueError, match="`lam` must be a finite number >= 0"):
+        theory.lattice_sigma_0("gaussian", 1.0, 1, -1)
+    with pytest.raises(ValueError, match="`p` must be a whole number >= 1"):
+        theory.lattice_eigenvalue(1.0, "gaussian", 1.0, 0)

@@ -1,4 +1,4 @@
-"""Draws the layers from the rules that tests/test_layers.py enforces, so that both agree."""
+"""Draws the layers from the list that tests/test_layers.py enforces, so that both agree."""
 
 import ast
 from html import escape
@@ -9,41 +9,19 @@ WIDTH, HEIGHT, GAP, LEFT = 128, 30, 8, 16
 COLUMNS = 6
 
 
-def rules():
-    """MAY_IMPORT of the test, evaluated by itself: the test needs pytest, the picture does not."""
+def levels():
+    """LAYERS of the test, read by itself: the test needs pytest, the picture does not."""
     tree = ast.parse((ROOT / "tests" / "test_layers.py").read_text(encoding="utf-8"))
-    names = {}
     for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            name = node.targets[0].id
-            if name.isupper() and name not in ("ROOT", "FILES"):
-                names[name] = eval(compile(ast.Expression(node.value), "rules", "eval"), {}, names)
-    return names["MAY_IMPORT"]
-
-
-def levels(may_import):
-    """Files by height: each one stands above all that it may import."""
-    package = ROOT / "src" / "jacridge"
-    there = {
-        room: below - {"jacridge"} | ({"__init__"} if "jacridge" in below else set())
-        for room, below in may_import.items()
-        if (package / f"{room}.py").exists() or (package / room).is_dir()
-    }
-    height = {}
-    while len(height) < len(there):
-        for room, below in there.items():
-            if room not in height and (below & there.keys()) <= height.keys():
-                height[room] = 1 + max((height[b] for b in below & there.keys()), default=-1)
-    rows = [[] for _ in range(max(height.values()) + 1)]
-    for room in there:
-        rows[height[room]].append(room)
-    return rows
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "LAYERS":
+            return ast.literal_eval(node.value)
+    raise LookupError("tests/test_layers.py must have LAYERS.")
 
 
 def picture():
     """SVG with one band a level, the lowest at the bottom."""
     bands, y = [], 34
-    for row in reversed(levels(rules())):
+    for row in reversed(levels()):
         lines = [row[i : i + COLUMNS] for i in range(0, len(row), COLUMNS)]
         top = y
         for line in lines:
@@ -69,8 +47,8 @@ def picture():
         ".door rect{fill:#0072B2;fill-opacity:.3;stroke:#0072B2}text{fill:currentColor}"
     )
     title = (
-        f'<text x="{total / 2}" y="20">A file imports only from the bands below its own; '
-        "blue ones are for users, _checks is open to all</text>"
+        f'<text x="{total / 2}" y="20">Each layer imports only from the bands below its own; '
+        "blue ones are public</text>"
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total} {y}" role="img" '

@@ -5,7 +5,8 @@
     :where: data=protein
     ```
 
-reads benchmarks/results/bench_search.csv. Without that file the page says how to make it.
+reads benchmarks/results/bench_search.csv. `:with: text` keeps the rows whose first cell has the
+text. Without that file the page says how to make it.
 """
 
 import csv
@@ -33,7 +34,9 @@ class Results(Directive):
     """A table from a CSV file."""
 
     required_arguments = 1
-    option_spec = MappingProxyType({"columns": directives.unchanged, "where": directives.unchanged})
+    option_spec = MappingProxyType(
+        dict.fromkeys(("columns", "where", "with"), directives.unchanged)
+    )
 
     def run(self):
         path = RESULTS / f"{self.arguments[0]}.csv"
@@ -47,6 +50,8 @@ class Results(Directive):
         for rule in filter(None, self.options.get("where", "").split(",")):
             name, value = rule.split("=")
             rows = [row for row in rows if row[name.strip()] == value.strip()]
+        text = self.options.get("with", "")
+        rows = [row for row in rows if text in next(iter(row.values()))]
         if not rows:
             raise self.error(f"{path.name} has no rows with {self.options.get('where')}")
         names = [n.strip() for n in self.options.get("columns", "").split(",") if n.strip()]

@@ -1,18 +1,24 @@
 """Kernel ridge regression that chooses its own bandwidth."""
 
 from . import theory
-from ._choice import Choice, select_bandwidth
-from ._estimator import JacobianKernelRidge
-from ._features import JacobianNystroem
-from ._selectors import RULES
+from ._classifier import AutoKernelClassifier, JacobianKernelClassifier
+from ._estimator import AutoKernelRidge, JacobianKernelRidge
+from ._rules.registry import RULES
+from ._rules.training import TrainingData
+from ._select import Choice, select_bandwidth
+from ._transformer import JacobianNystroem
 
 __version__ = "0.1.0"
 
 __all__ = [
     "RULES",
+    "AutoKernelClassifier",
+    "AutoKernelRidge",
     "Choice",
+    "JacobianKernelClassifier",
     "JacobianKernelRidge",
     "JacobianNystroem",
+    "TrainingData",
     "__version__",
     "select_bandwidth",
     "theory",

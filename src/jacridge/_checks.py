@@ -1,23 +1,24 @@
-"""What a caller may get wrong: bad numbers, missing extras, memory that is not there."""
+"""Validation of arguments: numbers, words, arrays, missing extras."""
 
 from __future__ import annotations
 
 import importlib
 import math
 import numbers
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_array, check_consistent_length
 
-Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
+from ._compute.arrays import Array
 
 # Squared distances of rows with larger entries leave the range of doubles.
 LARGEST = 1e150
+# Sums of squares of larger targets, divided by small penalties, leave it, too.
+LARGEST_TARGET = 1e100
+# Penalties below are zero in all that they are added to, and what is divided by them overflows.
+SMALLEST_PENALTY = 1e-100
 
 
 def check_number(
@@ -80,9 +81,10 @@ def generator(random_state: Any) -> np.random.Generator:
 def check_range(name: str, values: Array) -> None:
     """Refuse numbers so large that their squares overflow."""
     largest = max(values.max(), -values.min()) if values.size else 0.0
-    if largest > LARGEST:
+    most = LARGEST_TARGET if name == "y" else LARGEST
+    if largest > most:
         raise ValueError(
-            f"`{name}` must have entries of at most {LARGEST:g} in size, as squares of larger ones "
+            f"`{name}` must have entries of at most {most:g} in size, as squares of larger ones "
             f"overflow, got {largest:g}. Rescale `{name}` first."
         )
 
@@ -98,71 +100,11 @@ def require(module: str, *, extra: str) -> Any:
         ) from error
 
 
-def check_memory(n_bytes: int, what: str, way_out: str) -> None:
-    """Raise MemoryError before memory is taken that is not there."""
-    available = available_memory()
-    if available is not None and n_bytes > available:
-        raise MemoryError(
-            f"{what} needs {_readable(n_bytes)} of memory, {_readable(available)} are available. "
-            f"{way_out}"
-        )
-
-
-def available_memory() -> int | None:
-    """Bytes that can be taken now, the limit of a control group included; None if unknown."""
-    known = [room for room in (_machine_memory(), _cgroup_memory()) if room is not None]
-    return min(known, default=None)
-
-
-def _machine_memory() -> int | None:
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        sizes = dict(line.split(":", 1) for line in lines)
-        return int(sizes["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        pass
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return None
-
-
-def _cgroup_memory() -> int | None:
-    try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-        used = Path("/sys/fs/cgroup/memory.current").read_text().strip()
-        return None if limit == "max" else max(int(limit) - int(used), 0)
-    except (OSError, ValueError):
-        return None
-
-
-def _readable(n_bytes: int) -> str:
-    return f"{n_bytes / 1e9:.3g} GB" if n_bytes >= 1e8 else f"{n_bytes / 1e6:.3g} MB"
-
-
-def check_rows(X: npt.ArrayLike, metric: str, name: str = "X") -> Array:
-    """X as an array of doubles that the metric can be taken on."""
+def check_rows(X: npt.ArrayLike, name: str = "X") -> Array:
+    """X as an array of doubles in range, of two dimensions."""
     rows: Array = check_array(X, dtype=np.float64, input_name=name)
-    check_metric_rows(rows, metric)
+    check_range(name, rows)
     return rows
-
-
-def check_metric_rows(X: Array, metric: str) -> None:
-    """Refuse what is finite but cannot be taken distances of."""
-    check_range("X", X)
-    if metric == "geodesic":
-        check_coordinates(X)
-    elif metric == "precomputed":
-        check_distances(X)
-
-
-def check_new_rows(X: Array, metric: str) -> None:
-    """Refuse rows to predict for that have no distances to the training rows."""
-    check_range("X", X)
-    if metric == "geodesic":
-        check_coordinates(X)
-    elif metric == "precomputed":
-        check_no_negative(X)
 
 
 def check_coordinates(X: Array) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from . import theory
-from ._checks import Array
-from ._geometry import trimmed_diameter
-from ._problem import Problem
-from ._search import surface
+from ._compute.arrays import TINY, Array
+from ._geometry.diameter import trimmed_diameter
+from ._rules.searches import surface
+from ._rules.training import TrainingData
 
 __all__ = ["Diagnosis", "Finding", "diagnose"]
 
@@ -71,51 +71,51 @@ class Diagnosis:
 
 
 def diagnose(
-    problem: Problem, sigma: float, lam: Array, loo_residuals: Array, degrees_of_freedom: Array
+    data: TrainingData, sigma: float, lam: Array, loo_residuals: Array, degrees_of_freedom: Array
 ) -> Diagnosis:
-    """Look at a fitted model from all sides; `problem` holds its training rows or a sample."""
-    r2 = _loo_r2(problem, loo_residuals)
-    gain = _loo_gain(problem, sigma, lam)
+    """Look at a fitted model from all sides; `data` holds its training rows or a sample."""
+    r2 = loo_r2(data, loo_residuals)
+    gain = _loo_gain(data, sigma, lam)
     return Diagnosis(
         (
-            *_loo_findings(problem, r2, gain),
-            *_scale_findings(problem, sigma, gain),
-            *_ridge_findings(problem, sigma, lam, degrees_of_freedom, gain),
-            *_geometry_findings(problem, gain),
+            *_loo_findings(data, r2, gain),
+            *_scale_findings(data, sigma, gain),
+            *_ridge_findings(data, sigma, lam, degrees_of_freedom, gain),
+            *_geometry_findings(data, gain),
         )
     )
 
 
-def _loo_r2(problem: Problem, loo_residuals: Array) -> float:
+def loo_r2(data: TrainingData, loo_residuals: Array) -> float:
     """Mean over the targets that vary of their leave-one-out R2, rows counted by their weights."""
-    w = problem.w if len(problem.w) == len(loo_residuals) else None  # else the rows are a sample
+    w = data.w if len(data.w) == len(loo_residuals) else None  # else the rows are a sample
     errors = np.average(loo_residuals**2, axis=0, weights=w)
-    centred = problem.targets - np.average(problem.targets, axis=0, weights=problem.w)
-    variance = np.average(centred**2, axis=0, weights=problem.w)
+    centred = data.targets - np.average(data.targets, axis=0, weights=data.w)
+    variance = np.average(centred**2, axis=0, weights=data.w)
     vary = variance > 0
     return float(np.mean(1.0 - errors[vary] / variance[vary])) if vary.any() else np.nan
 
 
-def _loo_gain(problem: Problem, sigma: float, lam: Array) -> float:
+def _loo_gain(data: TrainingData, sigma: float, lam: Array) -> float:
     """Leave-one-out R2 that the best of a coarse grid has more than the chosen point."""
-    part = problem.thinned(SAMPLE)
+    part = data.sample(SAMPLE)
     scale = (part.targets**2).mean(axis=0)
     if not scale.any():
         return 0.0
-    sigma = sigma / problem.carried_from(part)
-    sigmas = np.geomspace(part.neighbour_spacing / 2, max(part.l_max, sigma), 10)
-    grid = surface(part.spectrum, scale, sigmas, problem.lams, "loo")
+    sigma = sigma / data.carried_from(part)
+    sigmas = np.geomspace(part.search_spacing / 2, max(part.l_max, sigma), 10)
+    grid = surface(part.spectrum, scale, sigmas, data.penalty.lams, "loo")
     with np.errstate(divide="ignore", invalid="ignore"):  # nothing to solve with at lambda = 0
-        values = part.spectrum(sigma).loo(np.unique(lam)) / np.maximum(scale, np.finfo(float).tiny)
+        values = part.spectrum(sigma).loo(np.unique(lam)) / np.maximum(scale, TINY)
     chosen = values[np.searchsorted(np.unique(lam), lam), np.arange(len(scale))].mean()
     return float(max(0.0, chosen - grid.curve().min())) if np.isfinite(chosen) else np.inf
 
 
-def _loo_findings(problem: Problem, r2: float, gain: float) -> Iterator[Finding]:
+def _loo_findings(data: TrainingData, r2: float, gain: float) -> Iterator[Finding]:
     yield Finding("leave-one-out R2", r2, False, "R2 on rows that the model has not seen.")
     much = gain > GAIN
     sentence = (
-        f"Fitted to {min(len(problem.w), SAMPLE)} of the rows, leave-one-out R2 would gain "
+        f"Fitted to {min(len(data.w), SAMPLE)} of the rows, leave-one-out R2 would gain "
         f"{gain:.2f}: use bandwidth='auto', alpha='auto'."
         if much
         else "No other bandwidth and penalty would do much better."
@@ -123,8 +123,8 @@ def _loo_findings(problem: Problem, r2: float, gain: float) -> Iterator[Finding]
     yield Finding("gain of a search", gain, much, sentence)
 
 
-def _scale_findings(problem: Problem, sigma: float, gain: float) -> Iterator[Finding]:
-    ratio = sigma / problem.l_max
+def _scale_findings(data: TrainingData, sigma: float, gain: float) -> Iterator[Finding]:
+    ratio = sigma / data.l_max
     wide = ratio > 1
     sentence = (
         "The kernel is wider than the data: the model is close to a polynomial of low degree."
@@ -132,10 +132,10 @@ def _scale_findings(problem: Problem, sigma: float, gain: float) -> Iterator[Fin
         else "The kernel is narrower than the data."
     )
     yield Finding("sigma / l_max", ratio, wide and gain > GAIN, sentence)
-    spacing = problem.even_spacing / problem.l_max
+    spacing = data.even_spacing / data.l_max
     sparse = spacing > 1
     sentence = (
-        f"{problem.n:.6g} points are few in {problem.p} dimensions: the Jacobian rule's even "
+        f"{data.n:.6g} points are few in {data.p} dimensions: the Jacobian rule's even "
         "spacing exceeds l_max, and its bandwidth grows like p l_max."
         if sparse
         else "Enough points for the dimension."
@@ -144,9 +144,9 @@ def _scale_findings(problem: Problem, sigma: float, gain: float) -> Iterator[Fin
 
 
 def _ridge_findings(
-    problem: Problem, sigma: float, lam: Array, degrees_of_freedom: Array, gain: float
+    data: TrainingData, sigma: float, lam: Array, degrees_of_freedom: Array, gain: float
 ) -> Iterator[Finding]:
-    n, largest = problem.n, float(np.max(lam))
+    n, largest = data.n, float(np.max(lam))
     threshold = theory.lambda_threshold(n)
     above = largest > threshold
     sentence = (
@@ -156,7 +156,7 @@ def _ridge_findings(
         else "The approximate Jacobian norm has a minimum at this penalty."
     )
     yield Finding("alpha / threshold", largest / threshold, above, sentence)
-    part = problem.thinned(SAMPLE)
+    part = data.sample(SAMPLE)
     s = part.spectrum(sigma).s
     lowest = float(np.min(lam))
     condition = (s[-1] + lowest) / max(s[0] + lowest, 1e-300 * s[-1])
@@ -177,11 +177,10 @@ def _ridge_findings(
     yield Finding("degrees of freedom", dof, follows, sentence)
 
 
-def _geometry_findings(problem: Problem, gain: float) -> Iterator[Finding]:
-    if problem.metric != "euclidean":
+def _geometry_findings(data: TrainingData, gain: float) -> Iterator[Finding]:
+    if data.space.distance.name != "euclidean":
         return
-    equal = len(problem.X) - len(np.unique(problem.X, axis=0))
-    share = equal / len(problem.X)
+    share = data.share_equal
     many = share > 0.5
     sentence = (
         "More than half of the rows are equal to another one: n overstates how dense they lie."
@@ -189,7 +188,7 @@ def _geometry_findings(problem: Problem, gain: float) -> Iterator[Finding]:
         else "Share of rows that are equal to another one."
     )
     yield Finding("equal rows", share, many and gain > GAIN, sentence)
-    stretch = problem.l_max / max(trimmed_diameter(problem.X, 0.01), np.finfo(float).tiny)
+    stretch = data.l_max / max(trimmed_diameter(data.X, 0.01), TINY)
     far = stretch > 3
     sentence = (
         "The farthest 1 % of the rows make l_max: use bandwidth='auto'."

@@ -10,7 +10,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from . import JacobianKernelRidge, __version__
-from ._checks import Array, check_choice, require
+from ._checks import check_choice, require
+from ._compute.arrays import Array
 
 __all__ = ["to_onnx"]
 
@@ -61,7 +62,11 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
     rows = graph.node("Cast", "X", to=onnx.TensorProto.DOUBLE)
     if scale is not None:
         rows = graph.node("Div", graph.node("Sub", rows, graph.array(centre)), graph.array(scale))
-    K = _kernel(graph, rows, est)
+    if est._map is not None:
+        rows = graph.node("MatMul", rows, graph.array(est._map))
+    space = est._space  # of the fit, whatever `set_params` has changed since
+    gaps = space.distance.onnx(graph, rows, est.X_fit_, est.bandwidth_)
+    K = space.kernel.onnx(graph, gaps, est.bandwidth_)
     coef = np.asarray(est.dual_coef_, dtype=np.float64)
     product = graph.node("MatMul", K, graph.array(coef))
     mean = graph.node("Add", product, graph.array(np.asarray(est.intercept_, dtype=np.float64)))
@@ -90,27 +95,6 @@ def _parts(model: Any) -> tuple[Array, Array | None, Any]:
     return centre, ones if scaler.scale_ is None else scaler.scale_, est
 
 
-def _kernel(graph: _Graph, rows: str, est: Any) -> str:
-    """exp(-|x - z|^2 / (2 sigma^2)) for each row and each kept row z."""
-    factor = graph.array(np.array(-0.5 / est.bandwidth_**2))
-    if est.metric == "precomputed":
-        return graph.node("Exp", graph.node("Mul", graph.node("Mul", rows, rows), factor))
-    if est.metric != "euclidean":
-        raise ValueError(
-            f"`model` must have the metric 'euclidean' or 'precomputed', got {est.metric!r}, for "
-            "which ONNX has no operators."
-        )
-    # As in `squared_distances`: rows around the centre, so that no digits are lost far from zero.
-    centre = est.X_fit_.mean(axis=0)
-    Z = est.X_fit_ - centre
-    U = graph.node("Sub", rows, graph.array(centre))
-    uu = graph.node("ReduceSumSquare", U, axes=[1], keepdims=1)
-    cross = graph.node("MatMul", U, graph.array(-2.0 * Z.T))
-    zz = graph.array(np.einsum("ij,ij->i", Z, Z))
-    D2 = graph.node("Add", graph.node("Add", cross, uu), zz)
-    return graph.node("Exp", graph.node("Mul", graph.node("Relu", D2), factor))
-
-
 class _Graph:
     """Nodes and constants as they are added, each under a name of its own."""
 
@@ -130,6 +114,16 @@ class _Graph:
         name = f"constant_{len(self.constants)}"
         values = np.ascontiguousarray(values, dtype=np.float64)
         self.constants.append(self.onnx.numpy_helper.from_array(values, name))
+        return name
+
+    def number(self, value: float) -> str:
+        """Add a constant number; returns its name."""
+        return self.array(np.array(value))
+
+    def indices(self, values: list[int]) -> str:
+        """Add constant whole numbers; returns their name."""
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(self.onnx.numpy_helper.from_array(np.array(values, np.int64), name))
         return name
 
     def model(self, kind: int, n_features: int, targets: tuple[int, ...]) -> Any:

@@ -1,8 +1,12 @@
-r"""The paper's Definition 1 and Propositions 1 to 4, under the paper's letters.
+r"""The paper's Definition 1 and Propositions 1 to 4, and the rule for other kernels.
 
 ``spacing`` stands for :math:`l_{\max} / ((n-1)^{1/p} - 1)`, the distance of neighbours among n
 points spread evenly in a cube of side :math:`l_{\max}` (:func:`even_spacing`), or, in the median
 rule, for the median distance of nearest neighbours.
+
+Functions named ``lattice_...`` follow the paper's thought for any kernel, with the smallest
+eigenvalue of K on a grid of that spacing in place of the paper's estimate. The number of points
+does not enter: the paper's :math:`j_b` has a factor n, the eigenvalue on a grid has none.
 """
 
 from __future__ import annotations
@@ -14,7 +18,19 @@ import numpy.typing as npt
 from scipy.linalg import eigvalsh
 from scipy.special import lambertw
 
-from ._checks import Array, check_number
+from ._checks import check_choice, check_number
+from ._compute.arrays import Array
+from ._geometry.kernels import KERNELS
+from ._geometry.lattice_norms import (
+    lattice_eigenvalue,
+    lattice_eigenvalue_bound,
+    lattice_jacobian_norm,
+    lattice_lambda_threshold,
+    lattice_regime,
+    lattice_sigma_0,
+    lattice_sigma_minus_1,
+    leading_sigma_0,
+)
 
 __all__ = [
     "approximate_jacobian_norm",
@@ -24,6 +40,14 @@ __all__ = [
     "j_a",
     "j_b",
     "lambda_threshold",
+    "lattice_eigenvalue",
+    "lattice_eigenvalue_bound",
+    "lattice_jacobian_norm",
+    "lattice_lambda_threshold",
+    "lattice_regime",
+    "lattice_sigma_0",
+    "lattice_sigma_minus_1",
+    "leading_sigma_0",
     "regime",
     "sigma_0",
     "sigma_minus_1",
@@ -218,18 +242,33 @@ def _lambert_w(z: float, branch: int) -> float:
     return float(-1 + q - q**2 / 3 + 11 / 72 * q**3 - 43 / 540 * q**4)
 
 
-def slope_bound(sigma: npt.ArrayLike) -> Array:
-    r"""Proposition 3: no Gaussian kernel is steeper than :math:`1 / (\sigma \sqrt e)`.
+def slope_bound(sigma: npt.ArrayLike, kernel: str = "gaussian") -> Array:
+    r"""Largest slope of one kernel.
+
+    Proposition 3: no Gaussian kernel is steeper than :math:`1 / (\sigma \sqrt e)`. For the others
+    the constant is :math:`\sqrt 3 / e` (``matern32``), :math:`\tfrac{\sqrt 5}{3} \varphi^3
+    e^{-\varphi}` = 0.626 with :math:`\varphi` the golden ratio (``matern52``), and 1
+    (``exponential`` and, along one feature, ``laplacian``).
 
     The norm of the gradient is the Euclidean one. (The paper writes a 1-norm, but takes it in
     spherical coordinates, where only the radial part is not zero.)
+
+    Parameters
+    ----------
+    sigma : bandwidths, of any shape
+    kernel : {"gaussian", "matern52", "matern32", "exponential", "laplacian"}
+
+    Returns
+    -------
+    ndarray of the shape of sigma
 
     Examples
     --------
     >>> round(float(slope_bound(1.0)), 6)
     0.606531
     """
-    return np.asarray(j_a(sigma) / np.sqrt(np.e))
+    check_choice("kernel", kernel, KERNELS)
+    return np.asarray(j_a(sigma) * KERNELS[kernel].largest_slope)
 
 
 def inverse_norm(K: Array, lam: float) -> float:

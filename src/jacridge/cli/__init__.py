@@ -11,11 +11,14 @@ from jacridge import __version__
 try:
     import typer
 
-    from . import _model, _paper, _rules
-    from ._columns import UnknownColumn
-    from ._terminal import as_options, fail, note
+    from . import _effects, _model, _paper, _rules
+    from ._options import add_command
+    from ._terminal import WrongUse, as_options, fail, note
 except ImportError as error:
     sys.exit(f"The command needs `{error.name}`. Install it with: pip install 'jacridge[cli]'")
+except KeyboardInterrupt:  # imports take seconds
+    sys.stderr.write("Interrupted.\n")
+    sys.exit(130)
 
 __all__ = ["app", "main"]
 
@@ -33,11 +36,12 @@ EXAMPLES: dict[Callable[..., None], str] = {
     _rules.compare: "compare houses.csv --target price --plot rules.png",
     _model.fit: "fit houses.csv --target price -o model.skops",
     _model.predict: "predict model.skops new.csv -o out.csv --interval 0.9",
+    _effects.effects: "effects houses.csv --target price --robust",
     _rules.report: "report houses.csv --target price -o report.html",
     _paper.paper: "paper fig1 table2 --quick -o out/paper",
 }
 for command, example in EXAMPLES.items():
-    app.command(epilog=f"Example: jacridge {example}")(command)
+    add_command(app, command, f"jacridge {example}")
 app.add_typer(_paper.data_app, name="data")
 
 
@@ -50,7 +54,7 @@ def main(args: Sequence[str] | None = None) -> None:
         except Exception as error:
             if os.environ.get("JACRIDGE_DEBUG"):
                 raise
-            fail(error, wrong_use=isinstance(error, UnknownColumn | FileNotFoundError))
+            fail(error, wrong_use=isinstance(error, WrongUse | FileNotFoundError))
 
 
 @app.callback(invoke_without_command=True)

@@ -1,32 +1,60 @@
-"""From a table as it stands to features and target: which columns, which rows, which type."""
+"""From a table as it stands to features and target: which columns, which rows."""
 
 import difflib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import polars as pl
 
-from ._tables import TableError, listed, read_frame
+from . import _cells
+from ._cells import each_column, looks_like_id
+from ._dates import Dates, format_of, is_date, part_name, varying_parts, with_parts
+from ._missing import POLICIES, Losses, complete_rows, losses
+from ._tables import listed, read_frame
+from ._terminal import WrongUse
+from ._text import TableError
 
-MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?")
-MOST_CATEGORIES = 100
-LARGEST = 1e150  # its square is still a float
 
-
-class UnknownColumn(ValueError):
+class UnknownColumn(WrongUse):
     """A column that is asked for and not there."""
 
 
 @dataclass(frozen=True)
+class Reading:
+    """How a table is read: which columns, what to do about gaps, and how numbers are written."""
+
+    features: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    missing: str = "drop"
+    decimal: str = "."
+    header: bool = True
+    weights: str | None = None
+
+
+@dataclass(frozen=True)
 class Rows:
-    """The complete rows of a table: features as numbers or texts, and the target if asked for."""
+    """Rows of a table that are used: features as numbers or texts, and targets if asked for."""
 
     X: pl.DataFrame
-    y: Any  # an array, or None if no target was asked for
-    target: str | None
-    n_dropped: int
+    y: Any  # an array, of two dimensions for several targets; None without a target
+    targets: list[str]
+    losses: Losses = field(default_factory=lambda: Losses(0, 0, {}, []))
+    dates: dict[str, Dates] = field(default_factory=dict)
+    weights: Any = None
+    ids: list[str] = field(default_factory=list)
+
+    @property
+    def target(self) -> str | None:
+        """The name of the target, if there is one."""
+        return ", ".join(self.targets) if self.targets else None
+
+    @property
+    def n_dropped(self) -> int:
+        """The number of rows that are left out."""
+        return self.losses.n
 
     @property
     def numbers(self) -> list[str]:
@@ -34,90 +62,104 @@ class Rows:
         return [name for name, kind in self.X.schema.items() if kind == pl.Float64]
 
     @property
+    def marked(self) -> list[str]:
+        """Columns of numbers whose gaps are marked: of the parts of a date, the first."""
+        parts = [[part_name(name, part) for part in d.parts] for name, d in self.dates.items()]
+        again = {name for names in parts for name in names[1:]}
+        return [name for name in self.numbers if name not in again]
+
+    @property
     def texts(self) -> list[str]:
         """Names of the columns that hold categories."""
         return [name for name, kind in self.X.schema.items() if kind == pl.String]
 
 
-def read_rows(
-    source: str,
-    target: str | None,
-    *,
-    features: Sequence[str] = (),
-    drop: Sequence[str] = (),
-    strict: bool = False,
-    header: bool = True,
-) -> Rows:
-    """Features and target of the complete rows of a table."""
-    frame = read_frame(source, header=header)
-    name = None if target is None else column_named(frame.columns, target)
-    chosen = feature_columns(frame.columns, name, features, drop)
-    wanted = chosen if name is None else [*chosen, name]
-    frame = frame.select(_typed(frame[column]) for column in wanted)
-    if name is not None and frame.schema[name] != pl.Float64:
-        text = _short(frame[name].drop_nulls()[0])
-        raise TableError(f"The target `{name}` must hold numbers, got texts such as {text}.")
-    empty = [column.name for column in frame if column.null_count() == len(column)]
-    if empty:
-        raise TableError(f"A column must hold values, got none in {listed(empty)}.")
-    complete = complete_rows(frame, strict=strict)
-    if complete.is_empty():
+def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None = None) -> Rows:
+    """Features and targets of the rows of a table that are complete, or can be made so."""
+    how = reading or Reading()
+    raw = read_frame(source, header=how.header)
+    names = columns_named(raw.columns, targets)
+    weights = [] if how.weights is None else [column_named(raw.columns, how.weights)]
+    roles = dict.fromkeys(weights, "the weights") | dict.fromkeys(names, "the target")
+    chosen = feature_columns(raw.columns, roles, how.features, how.drop)
+    kinds = dict.fromkeys(chosen, _cells.feature) | dict.fromkeys(roles, _cells.target)
+    columns = each_column(lambda c: kinds[c.name](c, how.decimal), (raw[name] for name in kinds))
+    frame = pl.DataFrame(columns)
+    policy = POLICIES[how.missing]
+    needed = names + weights if policy.fills else frame.columns
+    kept = frame.drop_nulls(needed) if policy.fills else complete_rows(frame, policy)
+    if kept.is_empty():
         raise TableError(f"`{source}` must hold a row without missing values, got none.")
-    for column in chosen:
-        _check_categories(complete[column])
-    y = None if name is None else complete[name].to_numpy()
-    return Rows(complete.select(chosen), y, name, len(frame) - len(complete))
+    dates = {
+        name: _dates_of(raw[name], kept[name]) for name in chosen if is_date(frame[name].dtype)
+    }
+    y = kept[names[0]] if len(names) == 1 else kept.select(names)
+    return Rows(
+        with_parts(kept.select(chosen), dates),
+        y.to_numpy() if names else None,
+        names,
+        losses(frame.select(needed) if policy.fills else frame, kept),
+        dates,
+        kept[weights[0]].to_numpy() if weights else None,
+        [name for name in chosen if looks_like_id(frame[name])],
+    )
+
+
+def _dates_of(raw: pl.Series, dates: pl.Series) -> Dates:
+    """How a column of dates is read again, and its features."""
+    form = None if is_date(raw.dtype) else format_of(_cells.categories(raw))
+    return Dates(form, varying_parts(dates))
 
 
 def read_columns(
     source: str,
     *,
     numbers: Sequence[str],
-    texts: Sequence[str],
-    header: bool = True,
+    texts: Sequence[str] = (),
     known: Sequence[str] | None = None,
 ) -> pl.DataFrame:
     """Named columns of a table as numbers or texts, missing values as nulls.
 
     Columns that are not `known`, if that is given, are refused.
     """
-    frame = read_frame(source, header=header)
-    absent = [name for name in [*numbers, *texts] if name not in frame.columns]
-    if absent:
-        raise UnknownColumn(
-            f"`{source}` must have the columns that the model is made of, got no {listed(absent)}. "
-            f"It has {listed(frame.columns)}."
-        )
+    frame = read_frame(source)
     others = [name for name in frame.columns if known is not None and name not in known]
     if others:
         raise TableError(
             f"`{source}` must have the columns of the first part, got {listed(others)} besides. "
             "Name those to take with --features."
         )
-    return frame.select(
-        *(_typed(frame[name], as_numbers=True) for name in numbers),
-        *(_as_texts(frame[name]) for name in texts),
-    )
+    return typed_columns(frame, source, numbers=numbers, texts=texts)
 
 
-def complete_rows(frame: pl.DataFrame, *, strict: bool) -> pl.DataFrame:
-    """Rows without a missing value; a refusal where there are others and `strict` is set."""
-    complete = frame.drop_nulls()
-    n_missing = len(frame) - len(complete)
-    if strict and n_missing:
-        holes = [column.name for column in frame if column.null_count()]
-        raise TableError(
-            f"With --strict no value may be missing, got {n_missing} of {len(frame)} rows with "
-            f"missing values, in {listed(holes)}."
+def typed_columns(
+    frame: pl.DataFrame,
+    source: str,
+    *,
+    numbers: Sequence[str],
+    texts: Sequence[str] = (),
+    dates: dict[str, Dates] | None = None,
+    decimal: str = ".",
+) -> pl.DataFrame:
+    """Named columns of a frame as a model takes them, missing values as nulls."""
+    as_numbers: Any = partial(_cells.numbers, decimal=decimal)
+    works = dict.fromkeys(numbers, as_numbers)
+    works |= dict.fromkeys(texts, _cells.categories)
+    works |= {name: partial(_cells.dates, form=date.format) for name, date in (dates or {}).items()}
+    absent = [name for name in works if name not in frame.columns]
+    if absent:
+        raise UnknownColumn(
+            f"`{source}` must have the columns that the model is made of, got no {listed(absent)}. "
+            f"It has {listed(frame.columns)}."
         )
-    return complete
+    columns = each_column(lambda c: works[c.name](c), (frame[name] for name in works))
+    return pl.DataFrame(columns)
 
 
-def in_place(results: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
+def in_place(results: pl.DataFrame, complete: pl.Series) -> pl.DataFrame:
     """Results for the complete rows of a frame, each at its row, and nulls for the others."""
-    complete = ~frame.select(pl.any_horizontal(pl.all().is_null())).to_series()
     position = pl.when(complete).then(complete.cast(pl.Int64).cum_sum() - 1)
-    return results.select(pl.all().gather(frame.select(position).to_series()))
+    return results.select(pl.all().gather(complete.to_frame().select(position).to_series()))
 
 
 def column_named(names: Sequence[str], wanted: str) -> str:
@@ -132,91 +174,25 @@ def column_named(names: Sequence[str], wanted: str) -> str:
     raise UnknownColumn(f"`{wanted}` must be a column's name or position, got neither. {hint}")
 
 
-def feature_columns(
-    names: Sequence[str], target: str | None, features: Sequence[str], drop: Sequence[str]
-) -> list[str]:
-    """The features: those asked for, or all but the target if any; without the dropped ones."""
-    keep = _columns_named(names, features) if features else [n for n in names if n != target]
-    out = _columns_named(names, drop)
-    if target in out:
-        raise UnknownColumn(f"`{target}` must not be dropped, it is the target.")
-    if target in keep:
-        raise UnknownColumn(f"`{target}` must not be a feature, it is the target.")
-    chosen = [name for name in keep if name not in out]
-    if not chosen:
-        raise UnknownColumn("At least one feature must be left, got none.")
-    return chosen
-
-
-def _columns_named(names: Sequence[str], wanted: Sequence[str]) -> list[str]:
+def columns_named(names: Sequence[str], wanted: Sequence[str]) -> list[str]:
     """The columns of a list in which a comma may join several names."""
     parts = [[text] if text in names else text.split(",") for text in wanted]
     found = [column_named(names, part.strip()) for texts in parts for part in texts]
     return list(dict.fromkeys(found))
 
 
-def _as_texts(column: pl.Series) -> pl.Series:
-    """A column as trimmed texts; what stands for a missing value as null."""
-    if column.dtype.is_numeric() or column.dtype == pl.Boolean or column.dtype == pl.Null:
-        return column.cast(pl.String)
-    if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
-        raise TableError(
-            f"The column `{column.name}` must hold numbers or texts, got {column.dtype}. "
-            f"Leave it out with --drop '{column.name}'."
-        )
-    texts = column.cast(pl.String).str.strip_chars()
-    return texts.set(texts.is_in(MISSING), None)
-
-
-def _typed(column: pl.Series, *, as_numbers: bool = False) -> pl.Series:
-    """A column as numbers, or as texts if most of it are words."""
-    if column.dtype.is_numeric() or column.dtype == pl.Boolean or column.dtype == pl.Null:
-        return _checked(column.cast(pl.Float64).fill_nan(None))
-    texts = _as_texts(column)
-    numbers = texts.cast(pl.Float64, strict=False).fill_nan(None)
-    is_word = texts.is_not_null() & numbers.is_null()
-    n_words = int(is_word.sum())
-    if n_words == 0:
-        return _checked(numbers)
-    if as_numbers or n_words < texts.count() / 2:
-        row = int(is_word.arg_max() or 0)
-        raise TableError(
-            f"The column `{column.name}` must hold numbers, got {_short(texts[row])} in row "
-            f"{row + 1}. Correct the value; a fit may also leave a feature out, with --drop."
-        )
-    return texts
-
-
-def _checked(column: pl.Series) -> pl.Series:
-    """A column of numbers whose squares do not overflow."""
-    too_large = column.abs() > LARGEST
-    if too_large.any():
-        row = int(too_large.arg_max() or 0)
-        raise TableError(
-            f"The column `{column.name}` must hold numbers below {LARGEST:g} in size, got "
-            f"{column[row]:g} in row {row + 1}."
-        )
-    return column
-
-
-def _check_categories(column: pl.Series) -> None:
-    """Refuse a column of texts that is a number, a name or a comment, not a category."""
-    if column.dtype != pl.String:
-        return
-    texts = column.drop_nulls()
-    if len(texts) and texts.str.contains(r"^\s*[-+]?\d+,\d+\s*$").all():
-        raise TableError(
-            f"The column `{column.name}` must hold numbers with a decimal point, got "
-            f"{_short(texts[0])}. Write its decimal commas as points first."
-        )
-    if column.n_unique() > MOST_CATEGORIES:
-        raise TableError(
-            f"The column `{column.name}` must hold numbers or at most {MOST_CATEGORIES} "
-            f"categories, got {column.n_unique()} different texts such as {_short(column[0])}. "
-            f"Leave it out with --drop '{column.name}'."
-        )
-
-
-def _short(text: str) -> str:
-    """A value as it is quoted in a message."""
-    return repr(text if len(text) <= 40 else text[:37] + "...")
+def feature_columns(
+    names: Sequence[str], roles: dict[str, str], features: Sequence[str], drop: Sequence[str]
+) -> list[str]:
+    """The features: those asked for, or all that have no other role; without the dropped ones."""
+    keep = columns_named(names, features) if features else [n for n in names if n not in roles]
+    out = columns_named(names, drop)
+    for name, role in roles.items():
+        if name in out:
+            raise UnknownColumn(f"`{name}` must not be dropped, it is {role}.")
+        if name in keep:
+            raise UnknownColumn(f"`{name}` must not be a feature, it is {role}.")
+    chosen = [name for name in keep if name not in out]
+    if not chosen:
+        raise UnknownColumn("At least one feature must be left, got none.")
+    return chosen

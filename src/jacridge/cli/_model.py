@@ -4,49 +4,61 @@ from time import perf_counter
 from typing import Annotated, Any
 
 import numpy as np
+import polars as pl
 import typer
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
-from jacridge import RULES, JacobianKernelRidge
+from jacridge import JacobianKernelRidge
 
-from .._files import check_place
-from .._progress import listening
-from ._columns import Rows, complete_rows, in_place, read_columns
-from ._model_file import SavedModel, columns_prepared, load_model, save_model
+from .._compute.files import check_place
+from .._compute.progress import listening
+from ..report._columns import columns_prepared
+from ._columns import Reading, Rows, columns_named, in_place
+from ._missing import POLICIES, complete_rows, costs, gaps
+from ._model_file import SavedModel, check_model_name, load_model, save_model
 from ._options import (
     Alpha,
     AsJson,
     BandwidthOrRule,
     Data,
+    Decimal,
     Drop,
     Engine,
     Features,
+    KernelName,
     Landmarks,
+    Missing,
     NoHeader,
     Scheduler,
     Solver,
     Standardize,
-    Strict,
-    Target,
+    Targets,
+    Weights,
+    check_rule,
     engine_of,
-    number_or,
-    penalty_of,
+    estimator_of,
+    kernel_of,
+    reading_of,
     rows_of,
+    scales,
     solver_of,
 )
 from ._parts import Counts, fit_parts, scheduler_at
-from ._tables import TableError, write_table
-from ._terminal import as_options, note, progress, show
+from ._tables import check_table_name, listed, read_frame, write_table
+from ._terminal import WrongUse, as_options, note, progress, show
+from ._text import TableError
 
 
 def fit(
     file: Data,
-    target: Target,
+    target: Targets,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="Model file to write.")
     ],
-    rule: BandwidthOrRule = "jacobian",
+    rule: BandwidthOrRule = "auto",
     alpha: Alpha = None,
+    kernel: KernelName = "auto",
     solver: Solver = "auto",
     n_landmarks: Landmarks = None,
     engine: Engine = "memory",
@@ -54,45 +66,53 @@ def fit(
     features: Features = None,
     drop: Drop = None,
     standardize: Standardize = True,
-    strict: Strict = False,
+    missing: Missing = "drop",
+    decimal: Decimal = ".",
+    weights: Weights = None,
     no_header: NoHeader = False,
     as_json: AsJson = False,
 ) -> None:
     """Fit a model to a table and keep it in a file.
 
+    Kernel, metric, bandwidth and penalty are chosen on the rows of the table, unless --rule says
+    otherwise.
+
     With --engine dask the parts of a table (a quoted pattern) are read where Dask's workers are,
     and never all at once; their columns must hold numbers.
     """
     check_place(output, file)
-    estimator = JacobianKernelRidge(
-        number_or(rule, RULES, "--rule"),
-        penalty_of(alpha, rule),
-        solver=solver_of(solver),
-        n_landmarks=n_landmarks,
-        random_state=0,
-    )
+    check_model_name(output)
+    reading = reading_of(features, drop, missing, decimal, no_header, weights)
+    options = {"solver": solver_of(solver), "n_landmarks": n_landmarks}
+    check_rule(rule, kernel_of(kernel, automatic=True))
+    estimator = estimator_of(rule, alpha, kernel, standardize=standardize, **options)
+    scaled = scales(rule, standardize)
     start = perf_counter()
     if engine_of(engine, scheduler) == "dask":
-        if solver not in ("auto", "nystrom"):
-            raise typer.BadParameter(
-                f"must be auto or nystrom with --engine dask, got {solver}.", param_hint="--solver"
-            )
-        columns = {"features": features or (), "drop": drop or ()}
+        _check_dask(solver, reading)
         with scheduler_at(scheduler), progress("fitting") as move, listening(move):
             model, counts = fit_parts(
-                file, target, estimator, **columns, strict=strict, standardize=standardize
+                file,
+                target,
+                estimator,
+                features=reading.features,
+                drop=reading.drop,
+                missing=missing,
+                standardize=scaled,
             )
             diagnosis = _diagnosis(estimator)
     else:
-        rows = rows_of(file, target, features, drop, strict, no_header)
+        rows = rows_of(file, [target], reading)
         with progress("fitting") as move, listening(move):
-            model, counts = _fitted(rows, estimator, standardize=standardize)
+            model, counts = _fitted(rows, reading, estimator, standardize=scaled)
             diagnosis = _diagnosis(estimator)
     seconds = perf_counter() - start
     save_model(output, model)
     result = {
         "model": output,
         "rule": rule,
+        "kernel": estimator.kernel_,
+        "metric": _metric(estimator),
         "sigma": estimator.bandwidth_,
         "alpha": estimator.alpha_,
         "solver": estimator.solver_,
@@ -109,15 +129,46 @@ def fit(
             note(as_options(finding["sentence"]))
 
 
+def _metric(estimator: JacobianKernelRidge) -> str:
+    """The metric of a fitted model in a word; of one that was chosen, its kind."""
+    chosen = [row["kind"] for row in getattr(estimator, "choices_", []) if row["chosen"]]
+    return chosen[0] if chosen else "scaled" if estimator.metric == "auto" else estimator.metric
+
+
+def _check_dask(solver: str, reading: Reading) -> None:
+    """Refuse what parts that are never all in memory do not allow."""
+    limits = [
+        ("--solver", solver in ("auto", "nystrom"), "auto or nystrom", solver),
+        ("--missing", not POLICIES[reading.missing].fills, "drop or error", reading.missing),
+        ("--decimal", reading.decimal == ".", ".", reading.decimal),
+        ("--weights", reading.weights is None, "left out", reading.weights),
+        ("--no-header", reading.header, "left out", "it"),
+    ]
+    for option, fits, wanted, got in limits:
+        if not fits:
+            raise typer.BadParameter(
+                f"must be {wanted} with --engine dask, got {got}.", param_hint=option
+            )
+
+
+def prepared(rows: Rows, reading: Reading, *, standardize: bool) -> ColumnTransformer:
+    """The preparation of the columns of a table, not fitted yet."""
+    marked = rows.marked if POLICIES[reading.missing].fills else None
+    return columns_prepared(rows.numbers, rows.texts, standardize=standardize, marked=marked)
+
+
 def _fitted(
-    rows: Rows, estimator: JacobianKernelRidge, *, standardize: bool
+    rows: Rows, reading: Reading, estimator: JacobianKernelRidge, *, standardize: bool
 ) -> tuple[SavedModel, Counts]:
     """The model of a table in memory."""
-    prepare = columns_prepared(rows.numbers, rows.texts, standardize=standardize)
+    prepare = prepared(rows, reading, standardize=standardize)
     pipeline = Pipeline([("columns", prepare), ("model", estimator)])
-    pipeline.fit(rows.X.select(rows.numbers + rows.texts), rows.y)
+    weights = {} if rows.weights is None else {"model__sample_weight": rows.weights}
+    pipeline.fit(rows.X.select(rows.numbers + rows.texts), rows.y, **weights)
     counts = Counts(len(rows.y), len(rows.y) + rows.n_dropped)
-    return SavedModel(pipeline, str(rows.target), rows.numbers, rows.texts), counts
+    fills = POLICIES[reading.missing].fills
+    model = SavedModel(pipeline, rows.targets, rows.numbers, rows.texts, rows.dates, fills)
+    return model, counts
 
 
 def predict(
@@ -135,36 +186,82 @@ def predict(
         float | None,
         typer.Option(metavar="COVERAGE", help="Add an interval with this coverage, such as 0.9."),
     ] = None,
-    strict: Strict = False,
+    outside: Annotated[
+        bool,
+        typer.Option("--outside", help="Add how far a row is from the training rows, 0 to 1."),
+    ] = False,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMNS", help="Columns to write beside, joined by commas."),
+    ] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT", help="drop, impute or error.", show_default="as the model was fitted"
+        ),
+    ] = None,
+    decimal: Decimal = ".",
     no_header: NoHeader = False,
     as_json: AsJson = False,
 ) -> None:
     """Predict the rows of a table with a model from a file.
 
-    Columns are matched by name, in any order. A row with a missing value has no prediction.
+    Columns are matched by name, in any order. A row with a missing value has no prediction, unless
+    the model was fitted with --missing impute.
     """
     if interval is not None and not 0 < interval < 1:
         raise typer.BadParameter(
             f"must lie between 0 and 1, got {interval:g}.", param_hint="--interval"
         )
-    if output:
+    if output is not None:
         check_place(output, model, file)
+        check_table_name(output)
     saved = load_model(model)
-    frame = read_columns(file, numbers=saved.numbers, texts=saved.texts, header=not no_header)
-    X = complete_rows(frame, strict=strict)
+    asked = missing or ("impute" if saved.fills else "drop")
+    reading = reading_of(None, None, asked, decimal, no_header)
+    policy = POLICIES[asked]
+    if policy.fills and not saved.fills:
+        raise typer.BadParameter(
+            "must be drop or error, as the model was fitted to complete rows.",
+            param_hint="--missing",
+        )
+    raw = read_frame(file, header=reading.header)
+    frame = saved.columns_of(raw, file, decimal)
+    kept = raw.select(columns_named(raw.columns, keep or ()))
+    X = frame if policy.fills else complete_rows(frame, policy)
     if X.is_empty():
         raise TableError(f"`{file}` must hold a row without missing values, got none.")
     if len(X) < len(frame):
-        note(f"{len(frame) - len(X)} of {len(frame)} rows have missing values and no prediction.")
+        note(
+            f"{len(frame) - len(X)} of {len(frame)} rows have missing values and no prediction: "
+            f"{costs(gaps(frame))}."
+        )
     for name, count in saved.unknown(X).items():
         note(f"{count} rows have a category in `{name}` that training did not have.")
-    out = in_place(saved.predictions(X, std=std, interval=interval), frame)
-    if output:
-        write_table(out, output)
+    complete = ~frame.select(pl.any_horizontal(pl.all().is_null())).to_series() | policy.fills
+    found, shares = saved.predictions(X, std=std, interval=interval), saved.outside(X)
+    far = int((shares >= 1).sum())
+    if far:
+        note(
+            f"{far} of {len(X)} rows are farther from the training rows than any of these from its "
+            "nearest neighbour: their predictions are extrapolations."
+        )
+    if outside:
+        found = found.with_columns(pl.Series("outside", shares))
+    results = in_place(found, complete)
+    twice = [name for name in kept.columns if name in results.columns]
+    if twice:
+        raise WrongUse(f"{listed(twice)} must not be kept, results have that name.")
+    out = pl.DataFrame([*kept.get_columns(), *results.get_columns()])
     summary: dict[str, Any] = {"target": saved.target, "rows": len(frame), "predicted": len(X)}
-    where = {"output": output} if output else {"predictions": out.to_dict(as_series=False)}
-    text = f"{len(X)} predictions in {output}" if output else out.write_csv().rstrip()
-    show({**summary, **where}, as_json=as_json, text=text)
+    summary["outside"] = far
+    if output is None:
+        columns = {"predictions": out.to_dict(as_series=False)}
+        show({**summary, **columns}, as_json=as_json, text=out.write_csv().rstrip())
+        return
+    write_table(out, output)
+    text = f"{len(X)} predictions in {output}"
+    show({**summary, "output": output}, as_json=as_json, text=text)
 
 
 def _diagnosis(estimator: JacobianKernelRidge) -> dict[str, Any]:

@@ -1,25 +1,33 @@
 """Models in files that can run no code: columns, scaling and estimator in one skops file."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import jacridge
 
 from .._checks import require
-from .._files import replaced
+from .._compute.files import replaced
+from ._columns import typed_columns
+from ._dates import PARTS, Dates, part_name, with_parts
+from ._tables import listed
+from ._terminal import WrongUse
 
-FORMAT = "jacridge model 1"
+# Files of format 1 have one target, no dates and no filled gaps.
+FORMATS = ("jacridge model 1", "jacridge model 2")
 TRUSTED = frozenset(
     {
-        "jacridge._estimator.JacobianKernelRidge",
-        "jacridge._pcg.PcgModel",
+        "jacridge.AutoKernelRidge",
+        "jacridge.JacobianKernelRidge",
+        "jacridge._estimator.JacobianKernelRidge",  # of version 0.1
+        "numpy.dtype",  # of the imputers
         "sklearn.compose._column_transformer._RemainderColsList",  # until scikit-learn 1.8
     }
 )
@@ -31,61 +39,78 @@ class ModelFileError(ValueError):
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A fitted pipeline and the names of the columns it was fitted on."""
+    """A fitted pipeline, and how the columns of a file become those it was fitted on."""
 
     pipeline: Pipeline
-    target: str
-    numbers: list[str]
+    targets: list[str]
+    numbers: list[str]  # parts of dates included
     texts: list[str]
+    dates: dict[str, Dates] = field(default_factory=dict)
+    fills: bool = False
+
+    @property
+    def target(self) -> str:
+        """The names of the targets."""
+        return ", ".join(self.targets)
+
+    def columns_of(self, raw: pl.DataFrame, source: str, decimal: str = ".") -> pl.DataFrame:
+        """The columns of a file as the pipeline takes them, missing values as nulls."""
+        made = {part_name(name, part) for name, date in self.dates.items() for part in date.parts}
+        plain = [name for name in self.numbers if name not in made]
+        kinds: Any = {"numbers": plain, "texts": self.texts, "dates": self.dates}
+        frame = typed_columns(raw, source, **kinds, decimal=decimal)
+        return with_parts(frame, self.dates).select(self.numbers + self.texts)
 
     def predictions(
         self, X: pl.DataFrame, *, std: bool = False, interval: float | None = None
     ) -> pl.DataFrame:
-        """Columns `prediction`, and `std`, `lower`, `upper` as asked for."""
+        """Columns `prediction`, and `std`, `lower`, `upper` as asked for; of each target."""
         features, model = self.pipeline[:-1].transform(X), self.pipeline[-1]
         if model.solver_ == "pcg" and (std or interval is not None):
             raise ValueError(
                 "Deviations and intervals need a model of the solver exact or nystrom, got pcg. "
                 "Fit it again with another solver."
             )
-        columns = {"prediction": model.predict(features)}
+        found = {"prediction": model.predict(features)}
         if std:
-            columns["std"] = model.predict(features, return_std=True)[1]
+            found["std"] = model.predict(features, return_std=True)[1]
         if interval is not None:
-            columns["lower"], columns["upper"] = model.predict_interval(features, coverage=interval)
-        return pl.DataFrame(columns)
+            found["lower"], found["upper"] = model.predict_interval(features, coverage=interval)
+        if len(self.targets) == 1:
+            return pl.DataFrame({name: values.reshape(len(X)) for name, values in found.items()})
+        return pl.DataFrame(
+            {
+                f"{name} {target}": values[:, i]
+                for i, target in enumerate(self.targets)
+                for name, values in found.items()
+            }
+        )
+
+    def outside(self, X: pl.DataFrame) -> Any:
+        """How far rows lie from the training rows, from 0 to 1; see `is_outside`."""
+        return self.pipeline[-1].is_outside(self.pipeline[:-1].transform(X))
 
     def unknown(self, X: pl.DataFrame) -> dict[str, int]:
         """Columns with categories that training did not have, and in how many rows."""
         if not self.texts:
             return {}
-        encoder = self.pipeline[0].named_transformers_["categories"]
+        steps = self.pipeline[0].named_transformers_["categories"]
+        encoder = steps[-1] if isinstance(steps, Pipeline) else steps
         known = zip(self.texts, encoder.categories_, strict=True)
         counts = {name: int((~X[name].is_in(list(seen))).sum()) for name, seen in known}
         return {name: count for name, count in counts.items() if count}
 
 
-def columns_prepared(
-    numbers: Sequence[str], texts: Sequence[str], *, standardize: bool
-) -> ColumnTransformer:
-    """Numbers standardised, categories one-hot.
-
-    Two categories are then at the squared distance 2, the mean one of two standardised numbers.
-    """
-    scaler = StandardScaler() if standardize else "passthrough"
-    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    parts = [("numbers", scaler, list(numbers)), ("categories", encoder, list(texts))]
-    return ColumnTransformer([part for part in parts if part[2]])
-
-
-def save_model(path: str, model: SavedModel) -> None:
-    """Write a model beside `path`, then put it in its place."""
+def save_skops(path: str, model: SavedModel) -> None:
+    """Write a model for `jacridge predict`."""
     content = {
-        "format": FORMAT,
+        "format": FORMATS[-1],
         "version": jacridge.__version__,
-        "target": model.target,
+        "targets": list(model.targets),
         "numbers": list(model.numbers),
         "texts": list(model.texts),
+        "dates": {name: asdict(date) for name, date in model.dates.items()},
+        "fills": model.fills,
         "pipeline": model.pipeline,
     }
     skops = require("skops.io", extra="cli")  # slow to import
@@ -93,8 +118,69 @@ def save_model(path: str, model: SavedModel) -> None:
         skops.dump(content, beside)
 
 
+def save_onnx(path: str, model: SavedModel) -> None:
+    """Write the predictions of a model of plain numbers as an ONNX graph."""
+    if model.texts or model.dates or model.fills:
+        kinds = listed([*model.texts, *model.dates]) or "gaps that are filled"
+        raise ModelFileError(
+            f"`{path}` takes models of columns of numbers only, got {kinds}. "
+            "Write a .skops file, or leave these columns out with --drop."
+        )
+    scale = model.pipeline[0].named_transformers_["numbers"]
+    steps = [scale] if isinstance(scale, StandardScaler) else []
+    graph = require("jacridge.onnx", extra="onnx").to_onnx(
+        make_pipeline(*steps, model.pipeline[-1])
+    )
+    with replaced(path) as beside:
+        beside.write_bytes(graph.SerializeToString())
+
+
+# Suffixes of files that models are written to.
+SAVERS: dict[str, Callable[[str, SavedModel], None]] = {
+    "": save_skops,
+    ".skops": save_skops,
+    ".onnx": save_onnx,
+}
+
+
+def check_model_name(path: str) -> None:
+    """Refuse a file whose suffix names no form of model that can be written."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in SAVERS:
+        raise WrongUse(
+            f"A model is written to a file that ends in {', '.join(filter(None, SAVERS))}, got "
+            f"`{path}`. Pickled files are not written, as they can run code when they are loaded."
+        )
+    if suffix == ".onnx":
+        require("onnx", extra="onnx")
+
+
+def save_model(path: str, model: SavedModel) -> None:
+    """Write a model in the form that the name of the file asks for."""
+    SAVERS[Path(path).suffix.lower()](path, model)
+
+
 def load_model(path: str) -> SavedModel:
-    """Read a model; a file that holds anything but known types is refused."""
+    """Read a model; a file that holds anything but known types, or no sound model, is refused."""
+    content = _trusted_content(path)
+    try:
+        model = _model_of(content)
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError):
+        model = None
+    if model is None:
+        raise ModelFileError(
+            f"`{path}` must be a model written by `jacridge fit`, got another skops file."
+        )
+    fault = _fault(model)
+    if fault:
+        raise ModelFileError(
+            f"`{path}` must hold a model that can predict, got {fault}. Fit the model again."
+        )
+    return model
+
+
+def _trusted_content(path: str) -> Any:
+    """What is in a skops file, if all of it is of known types."""
     skops = require("skops.io", extra="cli")
     data = Path(path).read_bytes()
     try:
@@ -110,24 +196,52 @@ def load_model(path: str) -> SavedModel:
             f"`{path}` must hold a model of jacridge only, got {', '.join(sorted(unknown))}. "
             "It was not loaded."
         )
-    if not _is_model(content):
-        raise ModelFileError(
-            f"`{path}` must be a model written by `jacridge fit`, got another skops file."
-        )
-    return SavedModel(*(content[part] for part in ("pipeline", "target", "numbers", "texts")))
+    return content
 
 
-def _is_model(content: Any) -> bool:
-    """Whether all parts of a model are there and of the right kind."""
+def _model_of(content: Any) -> SavedModel | None:
+    """The model, if all its parts are there and of the right kind."""
+    targets = content["targets"] if "targets" in content else [content["target"]]
+    numbers, texts = list(content["numbers"]), list(content["texts"])
+    dates = {name: Dates(**date) for name, date in content.get("dates", {}).items()}
+    parts = [part for date in dates.values() for part in date.parts]
+    pipeline = content["pipeline"]
+    fits = (
+        content["format"] in FORMATS
+        and all(isinstance(name, str) for name in [*targets, *numbers, *texts, *dates])
+        and set(parts) <= set(PARTS)
+        and isinstance(pipeline[0], ColumnTransformer)
+        and isinstance(pipeline[-1], jacridge.JacobianKernelRidge)
+        and list(pipeline[0].feature_names_in_) == numbers + texts
+    )
+    fills = bool(content.get("fills", False))
+    return SavedModel(pipeline, list(targets), numbers, texts, dates, fills) if fits else None
+
+
+def _fault(model: SavedModel) -> str:
+    """What keeps a model from predicting, in words; nothing if it can."""
+    bad = [name for name, array in _arrays(model.pipeline) if not np.isfinite(array).all()]
+    if bad:
+        return f"numbers that are not finite in `{bad[0]}`"
+    row = {name: [0.0] for name in model.numbers} | {name: ["?"] for name in model.texts}
     try:
-        names = [*content["numbers"], *content["texts"]]
-        pipeline = content["pipeline"]
-        return (
-            content["format"] == FORMAT
-            and all(isinstance(name, str) for name in [content["target"], *names])
-            and isinstance(pipeline[0], ColumnTransformer)
-            and isinstance(pipeline[-1], jacridge.JacobianKernelRidge)
-            and list(pipeline[0].feature_names_in_) == names
-        )
-    except (AttributeError, KeyError, TypeError, IndexError):
-        return False
+        found = model.predictions(pl.DataFrame(row))
+    except Exception:  # whatever arrays that do not fit lead to
+        return "arrays whose shapes do not fit"
+    finite = np.isfinite(found.to_numpy()).all()
+    return "" if finite and found.width == len(model.targets) else "predictions that are no numbers"
+
+
+def _arrays(part: Any, name: str = "model") -> Iterator[tuple[str, Any]]:
+    """All fitted numbers in a model, by the name of what holds them."""
+    is_array = isinstance(part, np.ndarray) and part.dtype.kind == "f"
+    if is_array or (isinstance(part, float | np.floating) and name.endswith("_")):  # no parameter
+        yield name, part
+    elif isinstance(part, dict):
+        for key, value in part.items():
+            yield from _arrays(value, str(key))
+    elif isinstance(part, list | tuple):
+        for value in part:
+            yield from _arrays(value, name)
+    elif hasattr(part, "__dict__") and not isinstance(part, type):
+        yield from _arrays(vars(part), name)

@@ -1,20 +1,26 @@
 """Options that several commands share, and what their values stand for."""
 
-from collections.abc import Sequence
-from typing import Annotated
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
 import typer
 
-from jacridge import RULES
+from jacridge import RULES, AutoKernelRidge, JacobianKernelRidge
 
-from .._fitting import SOLVERS
-from .._selectors import ALPHAS, SEARCHES
-from ._columns import Rows, read_rows
-from ._terminal import note
+from .._estimator import SOLVERS
+from .._geometry.kernels import KERNELS
+from .._rules.registry import ALPHAS, SEARCHES, WITH_MINIMUM, WITHOUT_Y
+from ._cells import drop_option
+from ._columns import Reading, Rows, read_rows
+from ._missing import POLICIES, fillings
+from ._terminal import note, warn
 
 ENGINES = ("memory", "dask")
 
-FILE = "CSV, TSV, Parquet or Feather file, gzip too; a quoted pattern for several; - for stdin"
+FILE = (
+    "CSV, TSV, Parquet, Feather or Excel file, gzip too; a quoted pattern for several; - for stdin"
+)
 Data = Annotated[str, typer.Argument(metavar="FILE", help=FILE, show_default=False)]
 Target = Annotated[
     str,
@@ -23,6 +29,16 @@ Target = Annotated[
         "-t",
         metavar="COLUMN",
         help="Column to predict: its name, or its position (1 is the first, -1 the last).",
+    ),
+]
+Targets = Annotated[
+    str,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="COLUMNS",
+        help="Column to predict: its name, or its position (1 is the first, -1 the last). "
+        "Several are joined by commas.",
     ),
 ]
 TargetIfAny = Annotated[
@@ -50,7 +66,8 @@ BandwidthOrRule = Annotated[
         "--rule",
         "-r",
         metavar="RULE",
-        help=f"Bandwidth: a number, or {', '.join(RULES)}.",
+        help="auto chooses everything: kernel, metric, bandwidth and penalty. Else the bandwidth: "
+        f"a number, or {', '.join(rule for rule in RULES if rule != 'auto')}.",
         autocompletion=lambda: list(RULES),
     ),
 ]
@@ -59,8 +76,18 @@ Alpha = Annotated[
     typer.Option(
         metavar="PENALTY",
         help=f"Ridge penalty: a number, or {', '.join(ALPHAS)}.",
-        show_default="1e-3; auto with the rule auto",
+        show_default="chosen with the rule auto; else 1e-3",
         autocompletion=lambda: list(ALPHAS),
+    ),
+]
+KernelName = Annotated[
+    str,
+    typer.Option(
+        "--kernel",
+        "-k",
+        metavar="KERNEL",
+        help=f"{', '.join(KERNELS)}.",
+        autocompletion=lambda: list(KERNELS),
     ),
 ]
 Solver = Annotated[
@@ -95,12 +122,35 @@ Drop = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMNS", help="Columns to leave out, joined by commas."),
 ]
+Weights = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column of weights: a row of weight 2 counts twice."),
+]
 Standardize = Annotated[
     bool, typer.Option("--standardize/--no-standardize", help="Scale features to variance 1.")
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Refuse rows with missing values.")]
+Missing = Annotated[
+    str,
+    typer.Option(
+        metavar="WHAT",
+        help="Missing values: drop (leave rows out), impute (median or most frequent level, "
+        "marked) or error.",
+        autocompletion=lambda: list(POLICIES),
+    ),
+]
+Decimal = Annotated[
+    str, typer.Option(metavar="SIGN", help="Sign before decimals in texts: . or a comma.")
+]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="The first row is data.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+def add_command(
+    app: typer.Typer, command: Callable[..., None], example: str, name: str | None = None
+) -> None:
+    """Add a command with an example; its summary is given, as click cuts the one it finds."""
+    summary = (inspect.getdoc(command) or "").split("\n\n")[0].replace("\n", " ")
+    app.command(name, epilog=f"Example: {example}", short_help=summary)(command)
 
 
 def number_or(text: str, words: Sequence[str], option: str) -> float | str:
@@ -126,59 +176,115 @@ def penalty_of(text: str | None, rule: str = "") -> float | str:
     return alpha
 
 
-def rule_of(text: str) -> str:
-    """The name of a rule, if there is such a rule."""
-    return _one_of(text, RULES, "--rule")
+def estimator_of(
+    rule: str, alpha: str | None, kernel: str, *, standardize: bool, **options: Any
+) -> JacobianKernelRidge:
+    """The model that is asked for: by the rule `auto` one that chooses everything for itself."""
+    penalty = penalty_of(alpha, rule)
+    if rule != "auto":
+        bandwidth = number_or(rule, RULES, "--rule")
+        kernel = "gaussian" if kernel == "auto" else kernel
+        return JacobianKernelRidge(bandwidth, penalty, kernel=kernel, random_state=0, **options)
+    metric = "auto" if standardize else "euclidean"
+    return AutoKernelRidge(alpha=penalty, kernel=kernel, metric=metric, random_state=0, **options)
 
 
-def target_of(text: str | None, rule: str, alpha: float | str) -> str | None:
+def scales(rule: str, standardize: bool) -> bool:
+    """Whether numbers are standardised before the model: the rule `auto` does that itself."""
+    return standardize and rule != "auto"
+
+
+def rule_of(text: str, kernel: str) -> str:
+    """The name of a rule, if there is such a rule, and the kernel has it."""
+    return check_rule(one_of(text, RULES, "--rule"), kernel)
+
+
+def check_rule(rule: str, kernel: str) -> str:
+    """The same rule, or a refusal if the kernel does not have it."""
+    if rule in rules_of(kernel) or rule not in RULES:
+        return rule
+    raise typer.BadParameter(
+        f"must not be {rule} with --kernel {kernel}, whose Jacobian norm has no minimum. Use "
+        "--rule median or --rule auto.",
+        param_hint="--rule",
+    )
+
+
+def rules_of(kernel: str) -> list[str]:
+    """The rules that a kernel has."""
+    smooth = kernel == "auto" or KERNELS[kernel].is_smooth
+    return [rule for rule in RULES if smooth or rule not in WITH_MINIMUM]
+
+
+def kernel_of(text: str, *, automatic: bool = False) -> str:
+    """The name of a kernel, if there is such a kernel; or "auto", where one may be chosen."""
+    return one_of(text, (*KERNELS, "auto") if automatic else tuple(KERNELS), "--kernel")
+
+
+def target_of(text: str | None, rule: str, alpha: float | str) -> list[str]:
     """The target; without one, a refusal of what looks at it and a note for the rest."""
     if text is not None:
-        return text
+        return [text]
     looks = f"the rule {rule}" if rule in SEARCHES else f"--alpha {alpha}"
-    if rule in SEARCHES or isinstance(alpha, str):
+    if rule in SEARCHES or (isinstance(alpha, str) and rule not in WITHOUT_Y):
         raise typer.BadParameter(
             f"must name the column to predict, as {looks} looks at it.", param_hint="--target"
         )
     note("All columns count as features. If one is to be predicted, name it with --target.")
-    return None
+    return []
 
 
 def solver_of(text: str) -> str:
     """The name of a solver, if there is such a solver."""
-    return _one_of(text, SOLVERS, "--solver")
+    return one_of(text, SOLVERS, "--solver")
 
 
 def engine_of(text: str, scheduler: str | None) -> str:
     """The name of an engine, if there is such an engine; only Dask has a scheduler."""
-    engine = _one_of(text, ENGINES, "--engine")
+    engine = one_of(text, ENGINES, "--engine")
     if scheduler is not None and engine != "dask":
         raise typer.BadParameter("needs --engine dask.", param_hint="--scheduler")
     return engine
 
 
-def _one_of(text: str, words: Sequence[str], option: str) -> str:
+def one_of(text: str, words: Sequence[str], option: str) -> str:
+    """The text, if it is one of a few words."""
     if text not in words:
         known = ", ".join(words)
         raise typer.BadParameter(f"must be one of {known}, got '{text}'.", param_hint=option)
     return text
 
 
-def rows_of(
-    file: str,
-    target: str | None,
+def reading_of(
     features: list[str] | None,
     drop: list[str] | None,
-    strict: bool,
+    missing: str,
+    decimal: str,
     no_header: bool,
-) -> Rows:
-    """The complete rows of a table, with notes on what was done to it."""
-    rows = read_rows(
-        file, target, features=features or (), drop=drop or (), strict=strict, header=not no_header
-    )
-    if rows.n_dropped:
-        total = rows.n_dropped + len(rows.X)
-        note(f"{rows.n_dropped} of {total} rows have missing values and are left out.")
+    weights: str | None = None,
+) -> Reading:
+    """How a table is to be read, if there is such a way."""
+    one_of(missing, tuple(POLICIES), "--missing")
+    one_of(decimal, (".", ","), "--decimal")
+    return Reading(features or (), drop or (), missing, decimal, not no_header, weights)
+
+
+def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
+    """The rows of a table, with notes on what was done to it."""
+    rows = read_rows(file, targets, reading)
+    for sentence in rows.losses.sentences:
+        (warn if rows.losses.are_many else note)(sentence)
+    if POLICIES[reading.missing].fills:
+        for sentence in fillings(rows.X.select(rows.marked + rows.texts)):
+            note(sentence)
+    for name, date in rows.dates.items():
+        parts = ", ".join(dict.fromkeys(part.split()[0] for part in date.parts)) or "nothing"
+        note(f"`{name}` holds dates and becomes {parts}. Leave it out with {drop_option(name)}.")
     for name in rows.texts:
         note(f"`{name}` holds {rows.X[name].n_unique()} categories and is one-hot encoded.")
+    for name in rows.ids:
+        note(
+            f"`{name}` looks like an id: it differs in every row. Leave it out with "
+            f"{drop_option(name)}, unless it matters."
+        )
     return rows

@@ -7,7 +7,7 @@ import typer
 from jacridge import datasets
 from jacridge.experiments import EXPERIMENTS, GROUPS, draw_experiment, run_experiment
 
-from ._options import AsJson
+from ._options import AsJson, add_command
 from ._terminal import progress, show
 
 data_app = typer.Typer(
@@ -18,7 +18,6 @@ data_app = typer.Typer(
 )
 
 
-@data_app.command("list", epilog="Example: jacridge data list --json")
 def list_data(as_json: AsJson = False) -> None:
     """Print the data sets, with their licences and citations."""
     rows = datasets.list_datasets()
@@ -30,7 +29,6 @@ def list_data(as_json: AsJson = False) -> None:
     show({"data_sets": rows}, as_json=as_json, text=text)
 
 
-@data_app.command(epilog="Example: jacridge data fetch wood_fibres protein")
 def fetch(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Data sets, or all.")],
     as_json: AsJson = False,
@@ -45,11 +43,15 @@ def fetch(
     show({"files": paths}, as_json=as_json, text="\n".join(paths.values()))
 
 
-@data_app.command(epilog="Example: export JACRIDGE_DATA=$(jacridge data path)")
 def path(as_json: AsJson = False) -> None:
     """Print the folder where the data sets are looked for first."""
     folder = str(datasets.folder())
     show({"folder": folder}, as_json=as_json, text=folder)
+
+
+add_command(data_app, list_data, "jacridge data list --json", name="list")
+add_command(data_app, fetch, "jacridge data fetch wood_fibres protein")
+add_command(data_app, path, "export JACRIDGE_DATA=$(jacridge data path)")
 
 
 def paper(

@@ -11,10 +11,14 @@ from sklearn.pipeline import Pipeline
 
 from jacridge import JacobianKernelRidge
 
-from .._checks import Array, require
-from ._columns import column_named, complete_rows, feature_columns, read_columns
-from ._model_file import SavedModel, columns_prepared
-from ._tables import TableError, read_frame, table_parts
+from .._checks import require
+from .._compute.arrays import Array
+from ..report._columns import columns_prepared
+from ._columns import column_named, feature_columns, read_columns
+from ._missing import POLICIES, complete_rows
+from ._model_file import SavedModel
+from ._tables import read_frame, table_parts
+from ._text import TableError
 
 # Seconds after which a scheduler without workers is given up.
 WORKERS_WITHIN = 20
@@ -68,7 +72,7 @@ def fit_parts(
     *,
     features: Sequence[str] = (),
     drop: Sequence[str] = (),
-    strict: bool = False,
+    missing: str = "drop",
     standardize: bool = True,
 ) -> tuple[SavedModel, Counts]:
     """Fit to all parts that a pattern matches; their columns must hold numbers."""
@@ -76,9 +80,9 @@ def fit_parts(
     paths = table_parts(source)
     names = read_frame(paths[0]).columns
     name = column_named(names, target)
-    chosen = feature_columns(names, name, features, drop)
+    chosen = feature_columns(names, {name: "the target"}, features, drop)
     known = None if features else names
-    parts = [delayed(part_rows)(path, [*chosen, name], strict, known) for path in paths]
+    parts = [delayed(part_rows)(path, [*chosen, name], missing, known) for path in paths]
     each = delayed(list)([delayed(_moments)(part) for part in parts]).compute()
     whole = reduce(_joined, each)
     if not whole.n:
@@ -88,16 +92,16 @@ def fit_parts(
     X = rows[:, :-1].map_blocks(_prepared, prepare, chosen, dtype=np.float64)
     estimator.fit(X, rows[:, -1])
     pipeline = Pipeline([("columns", prepare), ("model", estimator)])
-    return SavedModel(pipeline, name, chosen, []), Counts(whole.n, whole.n_all)
+    return SavedModel(pipeline, [name], chosen, []), Counts(whole.n, whole.n_all)
 
 
 def part_rows(
-    path: str, columns: Sequence[str], strict: bool, known: Sequence[str] | None
+    path: str, columns: Sequence[str], missing: str, known: Sequence[str] | None
 ) -> tuple[Array, int]:
     """The complete rows of a part as an array, and the number of all its rows."""
     try:
-        frame = read_columns(path, numbers=columns, texts=[], known=known)
-        return complete_rows(frame, strict=strict).to_numpy(), len(frame)
+        frame = read_columns(path, numbers=columns, known=known)
+        return complete_rows(frame, POLICIES[missing]).to_numpy(), len(frame)
     except TableError as error:
         raise TableError(f"In `{path}`: {error}") from error
 

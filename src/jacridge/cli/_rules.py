@@ -1,5 +1,6 @@
 """The commands on rules: select, compare, report."""
 
+from dataclasses import replace
 from time import perf_counter
 from typing import Annotated, Any
 
@@ -11,29 +12,38 @@ from sklearn.datasets import load_diabetes
 from jacridge import RULES, Choice, select_bandwidth
 from jacridge.report import write_report
 
-from .._files import check_place
-from .._selectors import SEARCHES
-from ._columns import Rows
-from ._compare import compare_rules, save_picture
-from ._model_file import columns_prepared
+from .._compute.files import check_place
+from .._rules.registry import SEARCHES
+from ._columns import Reading, Rows
+from ._compare import NAMES, check_picture_name, compare_rules, save_picture
+from ._dates import part_name
+from ._missing import POLICIES
+from ._model import prepared
 from ._options import (
     FILE,
     Alpha,
     AsJson,
     BandwidthOrRule,
     Data,
+    Decimal,
     Drop,
     Features,
+    KernelName,
+    Missing,
     NoHeader,
     RuleName,
     Standardize,
-    Strict,
     Target,
     TargetIfAny,
+    check_rule,
+    kernel_of,
     number_or,
+    one_of,
     penalty_of,
+    reading_of,
     rows_of,
     rule_of,
+    rules_of,
     target_of,
 )
 from ._terminal import as_options, busy, grid, note, progress, show
@@ -44,10 +54,12 @@ def select(
     target: TargetIfAny = None,
     rule: RuleName = "jacobian",
     alpha: Alpha = None,
+    kernel: KernelName = "gaussian",
     features: Features = None,
     drop: Drop = None,
     standardize: Standardize = True,
-    strict: Strict = False,
+    missing: Missing = "drop",
+    decimal: Decimal = ".",
     no_header: NoHeader = False,
     as_json: AsJson = False,
 ) -> None:
@@ -55,16 +67,18 @@ def select(
 
     Without --target all columns are features. Rules that look at the target need one.
     """
-    name, penalty = rule_of(rule), penalty_of(alpha, rule)
+    name, penalty = rule_of(rule, kernel_of(kernel)), penalty_of(alpha, rule)
     wanted = target_of(target, name, penalty)
-    rows = rows_of(file, wanted, features, drop, strict, no_header)
-    X = columns_prepared(rows.numbers, rows.texts, standardize=standardize).fit_transform(rows.X)
+    reading = reading_of(features, drop, missing, decimal, no_header)
+    rows = rows_of(file, wanted, reading)
+    X = prepared(rows, reading, standardize=standardize).fit_transform(rows.X)
     with busy(f"looking for the bandwidth by {name}"):
-        choice = select_bandwidth(X, rows.y, name, alpha=penalty, random_state=0)
+        choice = select_bandwidth(X, rows.y, name, alpha=penalty, kernel=kernel, random_state=0)
     result = {
         "rule": choice.rule,
+        "kernel": choice.kernel,
         "sigma": choice.sigma,
-        "gamma": choice.gamma,
+        **_gamma(choice),
         "alpha": float(np.squeeze(choice.alpha)),
         "n_samples": len(X),
         "n_features": X.shape[1],
@@ -87,42 +101,56 @@ def compare(
         typer.Option("--target", "-t", metavar="COLUMN", help="Column to predict."),
     ] = None,
     rules: Annotated[
-        str, typer.Option(metavar="RULES", help="Rules joined by commas.", show_default="all")
-    ] = ",".join(RULES),
+        str,
+        typer.Option(
+            metavar="RULES", help=f"Joined by commas: {', '.join(NAMES)}.", show_default="all"
+        ),
+    ] = ",".join(NAMES),
     alpha: Alpha = None,
+    kernel: KernelName = "gaussian",
     splits: Annotated[
         int, typer.Option(metavar="NUMBER", min=1, help="Number of random splits.")
-    ] = 10,
+    ] = 5,
     max_rows: Annotated[
         int, typer.Option(metavar="NUMBER", min=6, help="At most so many rows, at random.")
     ] = 2000,
     features: Features = None,
     drop: Drop = None,
     standardize: Standardize = True,
-    strict: Strict = False,
+    missing: Missing = "drop",
+    decimal: Decimal = ".",
     no_header: NoHeader = False,
     plot: Annotated[
         str | None, typer.Option(metavar="FILE", help="Picture to write: R2 against seconds.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare the rules on a table, or on scikit-learn's diabetes data.
+    """Compare rules, boosted trees and a linear model on a table, or on the diabetes data.
 
-    Over random splits, 35 % of the rows are predicted from the rest. Sigma, alpha and seconds are
-    medians over the splits; seconds go from the features to sigma.
+    Over random splits, 35 % of the rows are predicted from the rest. `auto` chooses kernel, metric,
+    bandwidth and penalty; the other rules choose a bandwidth for the Gaussian kernel. `trees` and
+    `linear` are scikit-learn's HistGradientBoostingRegressor and RidgeCV. Sigma, alpha and seconds
+    are medians over the splits; seconds go from the features to sigma, and are those of the whole
+    fit for auto, trees and linear.
     """
-    names = [rule_of(name.strip()) for name in rules.split(",") if name.strip()]
+    given = [one_of(name.strip(), NAMES, "--rules") for name in rules.split(",") if name.strip()]
+    known = rules_of(kernel_of(kernel))
+    if rules == ",".join(NAMES):  # all of them, but for those that the kernel does not have
+        names = [name for name in given if name in known or name not in RULES]
+    else:
+        names = [check_rule(name, kernel) for name in given]
     if not names:
         raise typer.BadParameter("must name at least one rule.", param_hint="--rules")
     penalty = penalty_of(alpha)
-    if plot:
+    if plot is not None:
         check_place(plot, file)
-    rows = _sampled(_rows_or_diabetes(file, target, features, drop, strict, no_header), max_rows)
-    prepare = columns_prepared(rows.numbers, rows.texts, standardize=standardize)
+        check_picture_name(plot)
+    reading = reading_of(features, drop, missing, decimal, no_header)
+    rows = _sampled(_rows_or_diabetes(file, target, reading), max_rows)
+    prepare = prepared(rows, reading, standardize=standardize)
     with progress() as move:
-        table = compare_rules(
-            rows.X, rows.y, names, alpha=penalty, splits=splits, prepare=prepare, progress=move
-        )
+        options: dict[str, Any] = {"alpha": penalty, "kernel": kernel, "splits": splits}
+        table = compare_rules(rows.X, rows.y, names, prepare=prepare, progress=move, **options)
     if all("error" in row for row in table):
         raise ValueError(table[0]["error"])
     for row in table:
@@ -132,7 +160,7 @@ def compare(
         save_picture(table, plot)
         note(f"the picture is in {plot}.")
     summary = {"data": file or "diabetes", "n_samples": len(rows.y), "splits": splits}
-    show({**summary, "rules": table}, as_json=as_json, text=_rules_text(table))
+    show({**summary, "kernel": kernel, "rules": table}, as_json=as_json, text=_rules_text(table))
 
 
 def report(
@@ -141,21 +169,30 @@ def report(
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="HTML page to write.")
     ] = "report.html",
-    rule: BandwidthOrRule = "jacobian",
+    rule: BandwidthOrRule = "auto",
     alpha: Alpha = None,
     features: Features = None,
     drop: Drop = None,
     standardize: Standardize = True,
-    strict: Strict = False,
+    missing: Missing = "drop",
+    decimal: Decimal = ".",
     no_header: NoHeader = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write one HTML page: which bandwidth for a table, why, and what follows from it."""
+    """Write one HTML page: how well a model predicts a table, and what it depends on.
+
+    Without --rule kernel, metric, bandwidth and penalty are chosen.
+    """
     check_place(output, file)
     bandwidth, penalty = number_or(rule, RULES, "--rule"), penalty_of(alpha, rule)
-    rows = rows_of(file, target, features, drop, strict, no_header)
+    reading = reading_of(features, drop, missing, decimal, no_header)
+    if POLICIES[missing].fills:
+        raise typer.BadParameter("must be drop or error for a report.", param_hint="--missing")
+    rows = rows_of(file, [target], reading)
+    if rows.dates or decimal != ".":
+        note("The Python code on the page does not repeat how dates and decimal commas were read.")
     start = perf_counter()
-    with busy("fitting, and drawing the page"):
+    with progress("fitting the model") as move:
         write_report(
             output,
             rows.X,
@@ -165,8 +202,11 @@ def report(
             alpha=penalty,
             standardize=standardize,
             source=file,
-            options=_reading_options(features, drop, no_header=no_header),
+            options=_reading_options(reading),
             left_out=rows.n_dropped,
+            losses=rows.losses.sentences,
+            parts=_made_of(rows),
+            progress=move,
         )
     result = {
         "report": output,
@@ -176,6 +216,21 @@ def report(
         "seconds": perf_counter() - start,
     }
     show(result, as_json=as_json, text=f"The report is in {output}.")
+
+
+def _gamma(choice: Choice) -> dict[str, float]:
+    """What scikit-learn calls gamma, if it has one for this kernel."""
+    try:
+        return {"gamma": choice.gamma}
+    except ValueError:
+        return {}
+
+
+def _made_of(rows: Rows) -> dict[str, str]:
+    """The column of dates that each of its parts was made of."""
+    return {
+        part_name(name, part): name for name, dates in rows.dates.items() for part in dates.parts
+    }
 
 
 def _doubts(choice: Choice) -> list[str]:
@@ -190,25 +245,24 @@ def _doubts(choice: Choice) -> list[str]:
     ]
 
 
-def _reading_options(
-    features: list[str] | None, drop: list[str] | None, *, no_header: bool
-) -> list[str]:
+def _reading_options(reading: Reading) -> list[str]:
     """The options that chose the columns, for the commands that the report shows."""
-    chosen = [word for text in features or () for word in ("--features", text)]
-    dropped = [word for text in drop or () for word in ("--drop", text)]
-    return [*chosen, *dropped, *(["--no-header"] if no_header else [])]
+    chosen = [word for text in reading.features for word in ("--features", text)]
+    dropped = [word for text in reading.drop for word in ("--drop", text)]
+    decimal = [] if reading.decimal == "." else ["--decimal", reading.decimal]
+    return [*chosen, *dropped, *decimal, *([] if reading.header else ["--no-header"])]
 
 
-def _rows_or_diabetes(file: str | None, target: str | None, *options: Any) -> Rows:
+def _rows_or_diabetes(file: str | None, target: str | None, reading: Reading) -> Rows:
     if file is not None:
         if target is None:
             raise typer.BadParameter("must name the column to predict.", param_hint="--target")
-        return rows_of(file, target, *options)
+        return rows_of(file, [target], reading)
     if target is not None:
         raise typer.BadParameter("needs a FILE.", param_hint="--target")
     data = load_diabetes(scaled=False)
     X = pl.DataFrame(data.data, schema=list(data.feature_names))
-    return Rows(X, data.target, "disease progression", 0)
+    return Rows(X, data.target, ["disease progression"])
 
 
 def _sampled(rows: Rows, most: int) -> Rows:
@@ -218,7 +272,7 @@ def _sampled(rows: Rows, most: int) -> Rows:
         return rows
     note(f"{most} of {n} rows are used, drawn at random. Use --max-rows for more.")
     some = np.sort(np.random.default_rng(0).choice(n, most, replace=False))
-    return Rows(rows.X[some], rows.y[some], rows.target, rows.n_dropped)
+    return replace(rows, X=rows.X[some], y=rows.y[some])
 
 
 def _rules_text(table: list[dict[str, Any]]) -> str:
@@ -227,7 +281,12 @@ def _rules_text(table: list[dict[str, Any]]) -> str:
     rows = [
         [row["rule"], *(["-"] * 5)]
         if "error" in row
-        else [row["rule"], *(row[k] for k in keys), f"{row['r2_mean']:.3f}", f"{row['r2_std']:.3f}"]
+        else [
+            row["rule"],
+            *("-" if np.isnan(row[k]) else f"{row[k]:.3g}" for k in keys),
+            f"{row['r2_mean']:.3f}",
+            f"{row['r2_std']:.3f}",
+        ]
         for row in table
     ]
     return grid(["rule", "sigma", "alpha", "seconds", "test R2", "spread"], rows)

@@ -1,23 +1,28 @@
-"""Tables in files and on standard input: CSV, TSV, gzip, Parquet, Feather."""
+"""Tables in files and on standard input: CSV, TSV, gzip, Parquet, Feather, Excel."""
 
-import csv
 import glob
 import gzip
 import io
 import sys
+import warnings
+import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from .._files import replaced, separator_of
+from .._checks import require
+from .._compute.files import replaced
+from .._compute.memory import available_memory
+from ._terminal import WrongUse
+from ._text import TableError, named, text_rows
 
-BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
-
-
-class TableError(ValueError):
-    """A table that cannot be used as it is."""
+BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+# A table takes up to 20 times the memory of its text: a gzip may unpack to this share of what is
+# available.
+SHARE = 1 / 20
 
 
 def read_frame(source: str, *, header: bool = True) -> pl.DataFrame:
@@ -34,28 +39,6 @@ def read_frame(source: str, *, header: bool = True) -> pl.DataFrame:
         return pl.concat(frames, how="vertical_relaxed")
     except pl.exceptions.PolarsError as error:
         raise TableError(f"The parts of `{source}` hold unlike types: {_first(error)}") from error
-
-
-# Endings of files that tables are written to; without one it is CSV.
-WRITTEN = ("", ".csv", ".tsv", ".txt", ".parquet", ".feather", ".arrow", ".ipc")
-
-
-def write_table(frame: pl.DataFrame, path: str) -> None:
-    """Write a frame in the form that the name of the file asks for."""
-    suffix = Path(path.lower().removesuffix(".gz")).suffix
-    if suffix not in WRITTEN:
-        raise TableError(
-            f"A table is written to a file that ends in {', '.join(filter(None, WRITTEN))}, got "
-            f"`{path}`."
-        )
-    with replaced(path) as beside:
-        if suffix == ".parquet":
-            frame.write_parquet(beside)
-        elif suffix in (".feather", ".arrow", ".ipc"):
-            frame.write_ipc(beside)
-        else:
-            text = frame.write_csv(separator="\t" if suffix == ".tsv" else ",").encode()
-            beside.write_bytes(gzip.compress(text) if path.lower().endswith(".gz") else text)
 
 
 def table_parts(source: str) -> list[str]:
@@ -84,80 +67,134 @@ def _content(path: str) -> bytes:
     data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     if data[:2] != b"\x1f\x8b":
         return data
+    parts, size = [], 0
     try:
-        return gzip.decompress(data)
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            while part := file.read(1 << 20):
+                size += len(part)
+                _check_unpacked(size, path)
+                parts.append(part)
     except (OSError, EOFError, zlib.error) as error:
         raise TableError(f"`{path}` must be a whole gzip file, got: {_first(error)}") from error
+    return b"".join(parts)
+
+
+def _check_unpacked(size: int, path: str) -> None:
+    """Refuse what unpacks to more than a share of the memory."""
+    memory = available_memory()
+    if memory is not None and size > SHARE * memory:
+        raise TableError(
+            f"`{path}` must unpack to at most {SHARE * memory / 1e6:,.0f} MB, as "
+            f"{memory / 1e6:,.0f} MB of memory are available and a table takes up to "
+            f"{1 / SHARE:.0f} times its text, got more. Unpack it first to read it all the same."
+        )
+
+
+def _read_excel(data: bytes, path: str, *, header: bool) -> pl.DataFrame:
+    """The first sheet of a workbook, whose cells have types."""
+    fastexcel = require("fastexcel", extra="xlsx")
+    try:
+        if zipfile.is_zipfile(io.BytesIO(data)):
+            with zipfile.ZipFile(io.BytesIO(data)) as parts:
+                _check_unpacked(sum(part.file_size for part in parts.infolist()), path)
+        sheets = fastexcel.read_excel(data).sheet_names
+        frame = pl.read_excel(
+            io.BytesIO(data),
+            engine="calamine",
+            has_header=header,
+            infer_schema_length=None,
+            raise_if_empty=False,
+        )
+    except TableError:
+        raise
+    except (*BROKEN, fastexcel.FastExcelError, zipfile.BadZipFile, ValueError) as error:
+        raise TableError(f"`{path}` cannot be read as Excel: {_first(error)}") from error
+    if len(sheets) > 1:
+        warnings.warn(
+            f"The sheet `{sheets[0]}` of `{path}` is read, not {listed(sheets[1:])}.", stacklevel=2
+        )
+    names = [
+        f"column_{i}" if name.startswith("__UNNAMED__") or not header else name.strip()
+        for i, name in enumerate(frame.columns, 1)
+    ]
+    if len(set(names)) < len(names):
+        raise TableError(f"`{path}` must name each column once, got {listed(names)}.")
+    if frame.is_empty():
+        raise TableError(f"`{path}` must hold rows below its header, got none.")
+    return frame.rename(dict(zip(frame.columns, names, strict=True)))
+
+
+def _read_parquet(data: bytes, path: str, *, header: bool) -> pl.DataFrame:
+    return _read_binary(pl.read_parquet, "Parquet", data, path)
+
+
+def _read_feather(data: bytes, path: str, *, header: bool) -> pl.DataFrame:
+    return _read_binary(pl.read_ipc, "Feather", data, path)
+
+
+def _read_binary(read: Any, kind: str, data: bytes, path: str) -> pl.DataFrame:
+    try:
+        frame: pl.DataFrame = read(io.BytesIO(data))
+    except BROKEN as error:
+        raise TableError(f"`{path}` cannot be read as {kind}: {_first(error)}") from error
+    return frame
+
+
+def _read_text(data: bytes, path: str, *, header: bool) -> pl.DataFrame:
+    return named(text_rows(data, path), path, header=header)
+
+
+# First bytes of a file, and what reads it; all others are text.
+READERS: dict[bytes, Callable[..., pl.DataFrame]] = {
+    b"PAR1": _read_parquet,
+    b"ARROW1": _read_feather,
+    b"PK\x03\x04": _read_excel,
+    b"\xd0\xcf\x11\xe0": _read_excel,
+}
 
 
 def _parsed(data: bytes, path: str, *, header: bool) -> pl.DataFrame:
     """A frame from bytes whose first few say what they are."""
-    if data[:4] == b"PAR1" or data[:6] == b"ARROW1":
-        read = pl.read_parquet if data[:4] == b"PAR1" else pl.read_ipc
-        try:
-            return read(io.BytesIO(data))
-        except (*BROKEN, OSError) as error:
-            raise TableError(
-                f"`{path}` must be a whole Parquet or Feather file, got: {_first(error)}"
-            ) from error
-    return _named(_text_rows(_utf8(data, path), path), path, header=header)
+    found = [read for magic, read in READERS.items() if data.startswith(magic)]
+    return (found or [_read_text])[0](data, path, header=header)
 
 
-def _utf8(data: bytes, path: str) -> str:
-    """The text of a file, without a byte order mark."""
-    is_wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")
-    try:
-        text = data.decode("utf-16" if is_wide else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise TableError(
-            f"`{path}` must be UTF-8 text, Parquet or Feather, got byte "
-            f"0x{data[min(error.start, len(data) - 1)]:02x} at position {error.start}. "
-            "Save it as UTF-8."
-        ) from error
-    if "\0" in text:
-        raise TableError(f"`{path}` must be text, Parquet or Feather, got other binary data.")
-    if not text.strip():
-        raise TableError(f"`{path}` must hold a table, got nothing.")
-    return text.lstrip("\r\n")
+def _write_csv(frame: pl.DataFrame, path: Path) -> None:
+    path.write_text(frame.write_csv(), encoding="utf-8", newline="")
 
 
-def _text_rows(text: str, path: str) -> pl.DataFrame:
-    """The cells of a text file as they are written, blank lines left out."""
-    separator = separator_of(text.split("\n", 1)[0])
-    try:
-        rows = pl.read_csv(
-            io.BytesIO(text.encode()), has_header=False, infer_schema=False, separator=separator
-        )
-    except BROKEN as error:
-        raise TableError(f"`{path}` must be a table, got {_fault(text, separator)}.") from error
-    return rows.filter(~pl.all_horizontal(pl.all().is_null()))
+def _write_tsv(frame: pl.DataFrame, path: Path) -> None:
+    path.write_text(frame.write_csv(separator="\t"), encoding="utf-8", newline="")
 
 
-def _fault(text: str, separator: str) -> str:
-    """What is wrong with a text that is no table, in words."""
-    width = None
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    try:
-        for row in reader:
-            width = width or len(row)
-            if len(row) > width:
-                return f"{len(row)} cells in line {reader.line_num} and {width} in the first"
-    except csv.Error:
-        pass
-    return "a quote that is not closed, or one inside a cell"
+# Suffixes of files that tables are written to; without one it is CSV.
+WRITERS: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
+    "": _write_csv,
+    ".csv": _write_csv,
+    ".tsv": _write_tsv,
+    ".txt": _write_csv,
+    ".parquet": pl.DataFrame.write_parquet,
+    ".feather": pl.DataFrame.write_ipc,
+    ".arrow": pl.DataFrame.write_ipc,
+    ".ipc": pl.DataFrame.write_ipc,
+}
 
 
-def _named(rows: pl.DataFrame, path: str, *, header: bool) -> pl.DataFrame:
-    """The rows below the header under its names, or all rows under numbers."""
-    if not header:
-        return rows.rename({name: f"column_{i}" for i, name in enumerate(rows.columns, 1)})
-    names = [(name or "").strip() for name in rows.row(0)]
-    twice = sorted({name for name in names if name and names.count(name) > 1})
-    if twice:
-        raise TableError(f"`{path}` must name each column once, got {listed(twice)} twice.")
-    body = rows.slice(1)
-    if body.is_empty():
-        raise TableError(f"`{path}` must hold rows below its header, got none.")
-    # A comma at the end of every line makes a column with neither name nor values.
-    keep = [i for i, name in enumerate(names) if name or body.to_series(i).null_count() < len(body)]
-    return body.select(body.to_series(i).alias(names[i] or f"column_{i + 1}") for i in keep)
+def check_table_name(path: str) -> None:
+    """Refuse a file whose suffix names no form of table that can be written."""
+    if _table_suffix(path) not in WRITERS:
+        known = ", ".join(filter(None, WRITERS))
+        raise WrongUse(f"A table is written to a file that ends in {known}, got `{path}`.")
+
+
+def _table_suffix(path: str) -> str:
+    return Path(path.lower().removesuffix(".gz")).suffix
+
+
+def write_table(frame: pl.DataFrame, path: str) -> None:
+    """Write a frame in the form that the name of the file asks for."""
+    check_table_name(path)
+    with replaced(path) as beside:
+        WRITERS[_table_suffix(path)](frame, beside)
+        if path.lower().endswith(".gz"):
+            beside.write_bytes(gzip.compress(beside.read_bytes()))

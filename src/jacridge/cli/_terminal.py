@@ -1,10 +1,13 @@
-"""The voice of the command: results on stdout, the rest on stderr."""
+"""What the command prints: results on stdout, the rest on stderr."""
 
+import io
 import json
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -12,26 +15,40 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
 
-OPTIONS = {
-    "bandwidth": "--rule",
-    "alpha": "--alpha",
-    "solver": "--solver",
-    "n_landmarks": "--n-landmarks",
-}
+# Control characters, and those that turn the direction of text: a terminal obeys them.
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Seconds of silence before work is told of where stderr is no terminal, the first time and later.
+FIRST_LINE, NEXT_LINES = 3.0, 15.0
+
+
+class WrongUse(ValueError):
+    """A wrong word on the command line: exit code 2."""
 
 
 def note(text: str) -> None:
     """Print to stderr what is worth knowing and no result."""
-    typer.echo(f"Note: {text}", err=True)
+    typer.echo(f"Note: {visible(text)}", err=True)
+
+
+def warn(text: str) -> None:
+    """Print to stderr what speaks against the result."""
+    typer.echo(f"Warning: {visible(text)}", err=True)
 
 
 def fail(error: Exception, *, wrong_use: bool) -> None:
     """Say in one line what went wrong and end with exit code 2 for wrong use, 1 for the rest."""
     ours = type(error).__module__.startswith(__package__)  # these may name a column like an option
     text = _sentence(error)
-    typer.echo(f"Error: {text if ours else as_options(text)}", err=True)
+    typer.echo(f"Error: {visible(text if ours else as_options(text))}", err=True)
     sys.exit(2 if wrong_use else 1)
+
+
+def visible(text: str, keep: str = "") -> str:
+    """The text with control characters escaped, all but those to keep."""
+    return CONTROL.sub(lambda found: found[0] if found[0] in keep else repr(found[0])[1:-1], text)
 
 
 def as_options(text: str) -> str:
@@ -41,6 +58,8 @@ def as_options(text: str) -> str:
         "n_landmarks": "n-landmarks",
         "alpha": "alpha",
         "solver": "solver",
+        "kernel": "kernel",
+        "sample_weight": "weights",
     }
     text = text.replace("bandwidth='auto', alpha='auto'", "bandwidth='auto'")  # implied there
     for name, option in names.items():
@@ -61,25 +80,36 @@ def _sentence(error: Exception) -> str:
 
 def show(result: dict[str, Any], *, as_json: bool, text: str | None = None) -> None:
     """Print a result as one JSON object, as the text given, or as names and values."""
-    typer.echo(json.dumps(_plain(result)) if as_json else text or _lines(result))
-
-
-def _lines(result: dict[str, Any]) -> str:
-    width = max(map(len, result))
-    words = {key.replace("_", " "): cell(value, digits=8) for key, value in result.items()}
-    return "\n".join(f"{key:{width}}  {value}" for key, value in words.items())
+    if as_json:
+        typer.echo(json.dumps(_plain(result), default=str))  # dates as texts
+    elif text is not None:  # data goes to files and programs as it is
+        typer.echo(visible(text, keep="\n\t") if sys.stdout.isatty() else text)
+    else:
+        rows = [(key.replace("_", " "), cell(value, digits=8)) for key, value in result.items()]
+        typer.echo(_text_of(Table.grid(padding=(0, 2)), rows))
 
 
 def grid(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """A table as text: the first column to the left, the others to the right."""
-    cells = [list(header), *([cell(value) for value in row] for row in rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
-    form = "  ".join(["{:<%d}"] + ["{:>%d}"] * (len(header) - 1)) % tuple(widths)
-    return "\n".join(form.format(*row).rstrip() for row in cells)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for i, name in enumerate(header):
+        table.add_column(name, justify="right" if i else "left")
+    return _text_of(table, [[cell(value) for value in row] for row in rows])
+
+
+def _text_of(table: Table, rows: Sequence[Sequence[str]]) -> str:
+    """The table with these rows as plain text, however wide."""
+    for row in rows:
+        table.add_row(*(Text(visible(value), no_wrap=True) for value in row))
+    page = io.StringIO()
+    Console(file=page, width=10_000, color_system=None).print(table)
+    return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
 
 
 def cell(value: Any, digits: int = 4) -> str:
     """A value as people read it."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return ", ".join(cell(item, digits) for item in value)
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
@@ -96,18 +126,23 @@ def _plain(value: Any) -> Any:
 
 @contextmanager
 def busy(what: str) -> Iterator[None]:
-    """A sign on stderr that work goes on, if that is a terminal."""
+    """Show on stderr that work goes on: a sign on a terminal, else a line now and then."""
     console = Console(stderr=True)
-    with console.status(escape(what)) if console.is_terminal else nullcontext():
-        yield
+    if console.is_terminal:
+        with console.status(escape(what)):
+            yield
+    else:
+        with _lines_now_and_then(what):
+            yield
 
 
 @contextmanager
 def progress(what: str = "") -> Iterator[Callable[[int, int, str], None]]:
-    """A bar on stderr if that is a terminal; the function moves it to (done, total, what)."""
+    """Show on stderr how far work is; the function given is told (done, total, what)."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda done, total, what: None
+        with _lines_now_and_then(what) as move:
+            yield move
         return
     text = TextColumn("{task.description}")
     columns = (text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -116,3 +151,27 @@ def progress(what: str = "") -> Iterator[Callable[[int, int, str], None]]:
         yield lambda done, total, what: bar.update(
             task, completed=done, total=total, description=escape(what)
         )
+
+
+@contextmanager
+def _lines_now_and_then(what: str) -> Iterator[Callable[[int, int, str], None]]:
+    """Print what is being done, by a thread of its own: work that is long may never report."""
+    state, start, over = {"what": what}, monotonic(), threading.Event()
+
+    def move(done: int, total: int, what: str) -> None:
+        state["what"] = f"{what}: {done} of {total}"
+
+    def speak() -> None:
+        wait = FIRST_LINE
+        while not over.wait(wait):
+            seconds = f"{monotonic() - start:.0f} s"
+            typer.echo(f"[jacridge] {visible(state['what'] or 'working')}, {seconds}", err=True)
+            wait = NEXT_LINES
+
+    speaker = threading.Thread(target=speak, daemon=True)
+    speaker.start()
+    try:
+        yield move
+    finally:
+        over.set()
+        speaker.join()

@@ -9,7 +9,7 @@ from typing import Any
 
 from jacridge._checks import check_choice, require
 
-from . import beyond, demo, made_up, real_data, sweeps, temperature
+from . import beyond, demo, kernels, made_up, real_data, sweeps, temperature
 from ._table import Harness, Progress, Tables, largest, read_rows
 
 __all__ = ["EXPERIMENTS", "GROUPS", "draw_experiment", "run_experiment"]
@@ -27,8 +27,9 @@ class Experiment:
     size: str | None = None  # the column by which rows of a quick run are known
 
 
-SIZES = dict.fromkeys(("beyond_rules", "beyond_true", "beyond_gp", "beyond_high_p"), "n")
-SIZES["table2"] = "rows_used"
+SIZED = ("beyond_rules", "beyond_true", "beyond_gp", "beyond_high_p", "beyond_kernels")
+SIZES = dict.fromkeys(SIZED, "n") | {"table2": "rows_used"}
+SIZES |= dict.fromkeys(("beyond_kernel_factors", "beyond_kernel_norms"), "points")
 EXPERIMENTS: dict[str, Experiment] = {
     tables[0]: Experiment(title, run, draw, tables, texts, SIZES.get(tables[0]))
     for title, run, draw, tables, texts in (
@@ -79,6 +80,27 @@ EXPERIMENTS: dict[str, Experiment] = {
             {},
         ),
         ("many features", made_up.run_high_p, made_up.draw_high_p, ("beyond_high_p",), {}),
+        (
+            "the norm of other kernels, its factors",
+            kernels.run_factors,
+            kernels.draw_factors,
+            ("beyond_kernel_factors",),
+            {},
+        ),
+        (
+            "approximate against true norm of other kernels",
+            kernels.run_norms,
+            kernels.draw_norms,
+            ("beyond_kernel_norms",),
+            {},
+        ),
+        (
+            "all kernels without a look at y",
+            kernels.run_without_y,
+            kernels.draw_without_y,
+            ("beyond_kernels",),
+            {"beyond_kernels.md": kernels.as_markdown},
+        ),
     )
 }
 # Names that stand for several experiments.

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import LinAlgError
 from scipy.optimize import minimize, minimize_scalar
 
-from jacridge import Choice, JacobianKernelRidge, select_bandwidth, theory
-from jacridge._search import minimise, system
+from jacridge import Choice, JacobianKernelRidge, TrainingData, select_bandwidth, theory
+from jacridge._geometry.space import space_of
+from jacridge._rules.registry import find
+from jacridge._rules.searches import minimise
+from jacridge._rules.training import Penalty, data_in_memory
+from jacridge._solvers.systems import clustered_system
 from jacridge.datasets import Split
 
 from ._table import Row
@@ -38,42 +42,53 @@ LABELS = {
 }
 
 
+def as_published(X: Array, y: Array, lam: float, metric: str = "euclidean") -> TrainingData:
+    """Training data as in the authors' code: equal rows stay, y is centred once and for all."""
+    space, centred = space_of("gaussian", metric), (y - y.mean())[:, None]
+    w, penalty = np.ones(len(X)), Penalty(lam)
+    return data_in_memory(X, centred, w, space, penalty=penalty, has_intercept=False)
+
+
 def authors_grid(l_max: float, points: int) -> Array:
     """The bandwidths among which the authors' "GCV" chooses."""
     return np.logspace(-3, np.log10(l_max), points)
 
 
-def mml_published(problem: Any) -> float:
+def mml_published(data: TrainingData) -> float:
     """The authors' marginal likelihood: det(A) underflows, and the search runs to l_max.
 
     Minimises y'A^-1 y + log(det(A)) over sigma, not log sigma, from 0.001 to l_max.
     """
     with np.errstate(all="ignore"):
         found = minimize_scalar(
-            _published_objective(problem), bounds=(1e-3, problem.l_max), method="bounded"
+            _published_objective(data), bounds=(1e-3, data.l_max), method="bounded"
         )
     return float(found.x)
 
 
-def jacobian_mml_published(problem: Any) -> float:
+def jacobian_mml_published(data: TrainingData) -> float:
     """The same, by Nelder and Mead's method from the Jacobian bandwidth."""
-    start = theory.sigma_0(problem.n, problem.even_spacing, problem.lam)
-    objective = _published_objective(problem)
+    start = theory.sigma_0(data.n, data.even_spacing, data.lam)
+    objective = _published_objective(data)
     with np.errstate(all="ignore"):
         found = minimize(lambda s: objective(float(s[0])), [start], method="Nelder-Mead")
     return float(found.x[0])
 
 
-def mml_unit(problem: Any) -> float:
+def mml_unit(data: TrainingData) -> float:
     """The marginal likelihood with unit signal variance, with log|A| done right."""
-    return minimise(lambda s: sum(_parts(problem, s)), 1e-3 * problem.l_max, problem.l_max, 12)
+    return minimise(lambda s: sum(_parts(data, s)), 1e-3 * data.l_max, data.l_max, 12)
 
 
-OURS: dict[str, Callable[[Any], float]] = {
+OURS: dict[str, Callable[[TrainingData], float]] = {
     "mml_published": mml_published,
     "jacobian_mml_published": jacobian_mml_published,
     "mml_unit": mml_unit,
 }
+
+
+# Rules that look at y, and are run on the data as the authors have them.
+PUBLISHED = {*OURS, "loo", "gcv", "mml", "jacobian_loo", "jacobian_mml"}
 
 
 def choose(
@@ -85,13 +100,23 @@ def choose(
     metric: str = "euclidean",
     grid: npt.ArrayLike | None = None,
 ) -> Choice:
-    """Bandwidth by one of the package's rules or one of the authors'; `auto` ignores lam."""
-    alpha = "auto" if rule == "auto" else lam
-    options: dict[str, Any] = {"alpha": alpha, "metric": metric, "grid": grid, "random_state": 0}
+    """Bandwidth by one of the package's rules or one of the authors'; `auto` ignores lam.
+
+    Rules that look at y see equal rows and a mean of y that stays, as in the authors' code.
+    """
     with warnings.catch_warnings():
         # Equal rows are a known trait of these data (wood fibres), told on the page.
         warnings.filterwarnings("ignore", message=".*rows are equal")
-        return select_bandwidth(X, y, OURS.get(rule, rule), **options)
+        if rule not in PUBLISHED:
+            alpha = "auto" if rule == "auto" else lam
+            return select_bandwidth(X, y, rule, alpha=alpha, metric=metric, random_state=0)
+        start = perf_counter()
+        data = as_published(X, y, lam, metric)
+        data.grid = None if grid is None else np.asarray(grid, dtype=np.float64)
+        sigma = OURS[rule](data) if rule in OURS else find(rule, data).sigma
+        seconds = perf_counter() - start
+        geometry = select_bandwidth(X, alpha=lam, metric=metric)
+    return replace(geometry, sigma=float(sigma), rule=rule, seconds=seconds)
 
 
 def formula_seconds(rule: str, choice: Choice, std: float) -> float | str:
@@ -155,7 +180,7 @@ def _warm_up() -> None:
             choose(rule, X, X[:, 0], 1e-3, metric=metric, grid=[1.0] if rule == "loo" else None)
 
 
-def _published_objective(problem: Any) -> Criterion:
+def _published_objective(data: TrainingData) -> Criterion:
     """y'A^-1 y + log(det(A)), which is -inf from the bandwidth on at which det(A) underflows.
 
     By Oppenheim's inequality det(A) falls with sigma, as the kernel of a smaller bandwidth is that
@@ -168,20 +193,20 @@ def _published_objective(problem: Any) -> Criterion:
         nonlocal zero_from
         if sigma >= zero_from:
             return -np.inf
-        quadratic, log_det = _parts(problem, sigma)
+        quadratic, log_det = _parts(data, sigma)
         # numpy.linalg.det is exp(log|A|), which is 0.0 below exp(-745): the log is then -inf.
         value = quadratic + float(np.log(np.exp(log_det)))
-        if value == -np.inf and problem.metric == "euclidean":
+        if value == -np.inf and data.space.distance.name == "euclidean":
             zero_from = sigma
         return value
 
     return objective
 
 
-def _parts(problem: Any, sigma: float) -> tuple[float, float]:
+def _parts(data: TrainingData, sigma: float) -> tuple[float, float]:
     """y'A^-1 y and log|A| for A = K + lambda I; infinite where A is not positive definite."""
     try:
-        A = system(problem.pairs, sigma, problem.lam / problem.w)
+        A = clustered_system(data.pairs, sigma, data.lam / data.w)
     except LinAlgError:
         return np.inf, 0.0
-    return float(np.vdot(problem.y, A.solve(problem.y))), A.log_determinant()
+    return float(np.vdot(data.targets, A.solve(data.targets))), A.log_determinant()

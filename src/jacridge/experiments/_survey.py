@@ -10,18 +10,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from sklearn.metrics import r2_score
 
-from jacridge import select_bandwidth
-from jacridge._kernels import kernel_product
-from jacridge._search import system
+from jacridge import TrainingData
+from jacridge._solvers.systems import clustered_system
 from jacridge.datasets import Split
 
+from ._rules import as_published
 from ._table import Row
 
 Array = npt.NDArray[np.float64]
@@ -47,26 +46,22 @@ def survey(split: Split, lam: float, grid: Array) -> list[Row]:
     """Rows of rule, bandwidth, seconds, test R2: LOO and GCV on the grid, MML refined from it."""
     rows: list[Row] = []
     start = perf_counter()
-
-    def rule(problem: Any) -> float:
-        problem.pairs  # noqa: B018 (makes the distances)
-        setup = perf_counter() - start
-        curve = [criteria(problem, sigma, inverse=True) for sigma in grid]
-        for name in RULES:
-            best, seconds = _best(name, problem, curve)
-            found = {"sigma": best.sigma, "seconds": setup + seconds}
-            rows.append({"rule": name, **found, "r2": _r2(split, best)})
-        return float(rows[0]["sigma"])
-
-    select_bandwidth(split.X, split.y, rule, alpha=lam)
+    data = as_published(split.X, split.y, lam)
+    data.pairs  # noqa: B018 (makes the distances)
+    setup = perf_counter() - start
+    curve = [criteria(data, sigma, inverse=True) for sigma in grid]
+    for name in RULES:
+        best, seconds = _best(name, data, curve)
+        found = {"sigma": best.sigma, "seconds": setup + seconds}
+        rows.append({"rule": name, **found, "r2": _r2(split, data, best)})
     return rows
 
 
-def criteria(problem: Any, sigma: float, *, inverse: bool) -> Criteria:
+def criteria(data: TrainingData, sigma: float, *, inverse: bool) -> Criteria:
     """The criteria at one bandwidth; those that need the diagonal of A^-1 only if asked for."""
     start = perf_counter()
-    y, n = problem.y[:, 0], len(problem.y)
-    A = system(problem.pairs, sigma, problem.lam / problem.w)
+    y, n = data.targets[:, 0], len(data.targets)
+    A = clustered_system(data.pairs, sigma, data.lam / data.w)
     dual_coef = A.solve(y)
     quadratic, log_det = float(y @ dual_coef), A.log_determinant()
     factored = perf_counter()
@@ -83,7 +78,7 @@ def criteria(problem: Any, sigma: float, *, inverse: bool) -> Criteria:
     )
 
 
-def _best(name: str, problem: Any, curve: list[Criteria]) -> tuple[Criteria, float]:
+def _best(name: str, data: TrainingData, curve: list[Criteria]) -> tuple[Criteria, float]:
     """The point that a rule chooses, and the seconds of all that it looked at."""
     values = [getattr(at, name) for at in curve]
     best = int(np.argmin(values))
@@ -93,7 +88,7 @@ def _best(name: str, problem: Any, curve: list[Criteria]) -> tuple[Criteria, flo
     seen = [curve[best]]
 
     def objective(log_sigma: float) -> float:
-        seen.append(criteria(problem, float(np.exp(log_sigma)), inverse=False))
+        seen.append(criteria(data, float(np.exp(log_sigma)), inverse=False))
         return float(getattr(seen[-1], name))
 
     start = perf_counter()
@@ -102,7 +97,7 @@ def _best(name: str, problem: Any, curve: list[Criteria]) -> tuple[Criteria, flo
     return min(seen, key=lambda at: getattr(at, name)), seconds + perf_counter() - start
 
 
-def _r2(split: Split, at: Criteria) -> float:
+def _r2(split: Split, data: TrainingData, at: Criteria) -> float:
     """R2 on the test rows of the fit at one bandwidth."""
-    predicted = kernel_product(split.X_test, split.X, at.dual_coef, at.sigma)
+    predicted = data.space.product(split.X_test, split.X, at.dual_coef, at.sigma)
     return float(r2_score(split.y_test, predicted + split.y.mean()))

@@ -21,7 +21,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from jacridge import __version__
-from jacridge._distances import processors
+from jacridge._compute.threads import processors
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jacridge import RULES, JacobianKernelRidge, select_bandwidth, theory
-from jacridge._geometry import trimmed_diameter
+from jacridge._geometry.diameter import trimmed_diameter
 from jacridge.datasets import Split
 
 from ._draw import column, figure, legend_below, line_style, values, where

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jacridge import JacobianKernelRidge, datasets, select_bandwidth, theory
-from jacridge._distances import metres_per_degree
+from jacridge._geometry.geodesics import metres_per_degree
 
 from ._draw import column, figure, legend_below, log_scale, values, where
 from ._table import Harness, Job, Row, Tables
@@ -133,7 +133,7 @@ def run_fig3(harness: Harness) -> Tables:
 
 
 def _norms(name: str, lam: float, n_sigmas: int) -> list[Row]:
-    X, y, points, metric = _compared_data(name)
+    X, y, points, metric = compared_data(name)
     rule = "jacobian_median" if name == "cauchy" else "jacobian"
     choice = select_bandwidth(X, y, rule, alpha=lam, metric=metric)
     sigmas = np.linspace(*COMPARED[name][lam], n_sigmas)
@@ -150,7 +150,7 @@ def _norms(name: str, lam: float, n_sigmas: int) -> list[Row]:
     ]
 
 
-def _compared_data(name: str) -> tuple[Array, Array, Array, str]:
+def compared_data(name: str) -> tuple[Array, Array, Array, str]:
     """Training rows, target, the points where slopes are looked at, and the metric."""
     if name == "cauchy":
         drawn = datasets.cauchy(50, seed=0, n_test=0)

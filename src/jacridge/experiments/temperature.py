@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from jacridge import JacobianKernelRidge, datasets
 from jacridge._checks import require
-from jacridge._distances import geodesic_distances
+from jacridge._geometry.geodesics import geodesic_distances
 from jacridge.datasets import Split
 
 from ._draw import column, figure, line_style, where

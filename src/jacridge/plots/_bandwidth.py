@@ -203,7 +203,7 @@ def plot_rules(
     ax: Axes | None = None,
     **style: Any,
 ) -> Axes:
-    """Rules compared: score against the time from X to sigma, each point with its name.
+    """Rules and models compared: score against time, each point with its name.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def plot_rules(
     look = {"fmt": "o", "color": BLUE, "ecolor": "0.7", "elinewidth": 1, "capsize": 2} | style
     ax.errorbar(seconds, scores, yerr=spread, **look)
     ylabel = "test $R^2$" if spread is None else "test $R^2$, mean and deviation over splits"
-    ax.set(xlabel="seconds from X to $\\sigma$", ylabel=ylabel, xscale="log")
+    ax.set(xlabel="seconds to choose", ylabel=ylabel, xscale="log")
     ax.margins(x=0.08, y=0.12)
     _name_points(ax, rules, seconds, scores)
     return ax

@@ -12,11 +12,16 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from .. import select_bandwidth, theory
-from .._checks import Array, check_choice, check_number, check_rows, check_targets
-from .._curves import criterion_grid, places_around, sigma_grid
+from .. import Choice, select_bandwidth, theory
+from .._checks import check_choice, check_number, check_rows, check_targets
+from .._compute.arrays import Array
+from .._geometry.space import LINEAR, Space, space_of
+from .._rules.grids import approximate_norm, criterion_grid, places_around, sigma_grid
 from ._bandwidth import plot_criteria, plot_criterion_map, plot_norms
 from ._look import Axes, Display
+
+# A rule that every kernel and every metric has, where the geometry alone is wanted.
+GEOMETRY = "scale"
 
 
 class JacobianNormDisplay(Display):
@@ -66,10 +71,11 @@ class JacobianNormDisplay(Display):
         JacobianNormDisplay
         """
         check_is_fitted(estimator)
-        X, y = _sample(X, y, estimator.metric, max_samples, random_state)
-        lam, metric = _penalty(estimator), estimator.metric
-        rule = "jacobian_median" if estimator.bandwidth == "jacobian_median" else "jacobian"
-        choice = select_bandwidth(X, rule=rule, alpha=lam, metric=metric)
+        space = _space(estimator)
+        X, y = _sample(estimator, X, y, max_samples, random_state)
+        lam = _penalty(estimator)
+        rule = "jacobian_median" if estimator.bandwidth == "jacobian_median" else GEOMETRY
+        choice = _geometry(estimator, X, rule, lam)
         sigmas = _grid(bandwidths, choice.l_max, choice.spacing, 25, estimator.bandwidth_)
         true = [
             theory.true_jacobian_norm(
@@ -79,7 +85,7 @@ class JacobianNormDisplay(Display):
         ]
         display = cls(
             bandwidths=sigmas,
-            approximate=theory.approximate_jacobian_norm(sigmas, choice.n, choice.spacing, lam),
+            approximate=approximate_norm(space.kernel, sigmas, choice.n, choice.spacing, lam),
             true=np.array(true),
             chosen=estimator.bandwidth_,
         )
@@ -156,12 +162,13 @@ class CriterionDisplay(Display):
         """
         check_is_fitted(estimator)
         check_choice("criterion", criterion, ("loo", "gcv", "mml"))
-        X, y = _sample(X, y, estimator.metric, max_samples, random_state)
-        lam, metric = _penalty(estimator), estimator.metric
-        choice = select_bandwidth(X, alpha=lam, metric=metric)
+        space = _space(estimator)
+        X, y = _sample(estimator, X, y, max_samples, random_state)
+        lam = _penalty(estimator)
+        choice = _geometry(estimator, X, GEOMETRY, lam)
         sigmas = _grid(bandwidths, choice.l_max, choice.spacing, 40, estimator.bandwidth_)
         lams = np.array([lam]) if alphas is None else np.sort(np.asarray(alphas, dtype=float))
-        grid = criterion_grid(X, y[:, 0] - y[:, 0].mean(), sigmas, lams, metric)
+        grid = criterion_grid(X, y[:, 0] - y[:, 0].mean(), sigmas, lams, space)
         display = cls(
             bandwidths=sigmas,
             alphas=lams,
@@ -192,16 +199,34 @@ class CriterionDisplay(Display):
         return self
 
 
+def _space(estimator: Any) -> Space:
+    """Kernel and distance of a fitted estimator."""
+    return space_of(estimator.kernel_, estimator.metric)
+
+
+def _metric_after(estimator: Any) -> str:
+    """Metric of rows that have been mapped by that of the estimator."""
+    return "euclidean" if estimator.metric in LINEAR else estimator.metric
+
+
+def _geometry(estimator: Any, X: Array, rule: str, lam: float) -> Choice:
+    """Size, spacing and largest distance of rows in the distance of the estimator's kernel."""
+    options = {"kernel": estimator.kernel_, "metric": _metric_after(estimator)}
+    return select_bandwidth(X, rule=rule, alpha=lam, **options)
+
+
 def _sample(
-    X: npt.ArrayLike, y: npt.ArrayLike, metric: str, size: int, random_state: int | None
+    estimator: Any, X: npt.ArrayLike, y: npt.ArrayLike, size: int, random_state: int | None
 ) -> tuple[Array, Array]:
-    """At most `size` rows; of given distances their columns, too."""
-    X = check_rows(X, metric)
+    """At most `size` rows, mapped by the metric; of given distances their columns, too."""
+    distance, X = _space(estimator).distance, check_rows(X)
+    distance.check(X)
     y = check_targets(y, X)
-    if len(X) <= check_number("max_samples", size, at_least=3):
-        return X, y
-    kept = np.sort(np.random.default_rng(random_state).choice(len(X), int(size), replace=False))
-    return (X[np.ix_(kept, kept)] if metric == "precomputed" else X[kept]), y[kept]
+    if len(X) > check_number("max_samples", size, at_least=3):
+        drawn = np.random.default_rng(random_state).choice(len(X), int(size), replace=False)
+        kept = np.sort(drawn)
+        X, y = distance.some(X, kept), y[kept]
+    return X @ estimator.metric_ if estimator.metric in LINEAR else X, y
 
 
 def _penalty(estimator: Any) -> float:
@@ -217,6 +242,7 @@ def _grid(given: Any, l_max: float, spacing: float, points: int, chosen: float) 
 
 def _refitted(estimator: Any, X: Array, y: Array, sigma: float, lam: float) -> Any:
     # A sample is small enough for the exact solver, whatever the model itself needed.
-    options = {"solver": "exact", "n_landmarks": None, "landmarks": "kmeans"}
+    options: dict[str, Any] = {"solver": "exact", "n_landmarks": None, "landmarks": "kmeans"}
+    options |= {"kernel": estimator.kernel_, "metric": _metric_after(estimator)}
     copy = clone(estimator).set_params(bandwidth=float(sigma), alpha=lam, **options)
     return copy.fit(X, y[:, 0] if y.shape[1] == 1 else y)

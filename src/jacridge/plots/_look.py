@@ -44,4 +44,4 @@ class Display:
 
     def _drawn(self, ax: Axes) -> None:
         self.ax_, self.figure_ = ax, ax.figure
-        self.artists_ = [*ax.lines, *ax.collections, *ax.patches]
+        self.artists_ = [*ax.lines, *ax.collections, *ax.patches, *ax.images]

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import Array, check_choice, check_number, check_rows
-from .._curves import slope_importances
+from .._checks import check_choice, check_number, check_rows
+from .._compute.arrays import Array
+from .._rules.grids import slope_importances
 from ._look import Axes, Display
 from ._model import plot_curve, plot_importances, plot_slopes, plot_surface
 
@@ -248,7 +249,7 @@ def _check_one_target(estimator: Any) -> None:
 def _table(estimator: Any, X: Any) -> tuple[Array, list[str]]:
     """Rows as an array, and the names of the columns."""
     check_is_fitted(estimator)
-    rows = check_rows(X, "euclidean")
+    rows = check_rows(X)
     names = getattr(estimator, "feature_names_in_", None)
     if names is None:
         names = [f"x{j}" for j in range(rows.shape[1])]

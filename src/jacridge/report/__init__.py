@@ -1,8 +1,8 @@
-"""One self-contained HTML page: which bandwidth, why, and what follows from it."""
+"""One self-contained HTML page: how well a model predicts a table, and what it depends on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -15,13 +15,19 @@ from threadpoolctl import threadpool_limits
 
 from .. import __version__
 from .._checks import check_targets
-from .._files import replaced
+from .._compute.files import replaced
 from . import _words
-from ._case import Case, table_of
+from ._case import Case
 from ._code import Source, code_blocks
+from ._columns import table_of
 from ._data import page_data
+from ._figures import Figures, figures_of
+from ._folds import folds_of
+from ._quality import remarks
 
 __all__ = ["report_page", "write_report"]
+
+Progress = Callable[[int, int, str], object]
 
 
 def report_page(
@@ -30,13 +36,16 @@ def report_page(
     *,
     features: Sequence[str] | None = None,
     target: str = "y",
-    bandwidth: Any = "jacobian",
-    alpha: Any = 1e-3,
+    bandwidth: Any = "auto",
+    alpha: Any = None,
     standardize: bool = True,
     source: str = "data.csv",
     options: Sequence[str] = (),
     left_out: int = 0,
+    losses: Sequence[str] = (),
+    parts: Mapping[str, str] | None = None,
     random_state: int | None = 0,
+    progress: Progress = lambda done, total, what: None,
 ) -> str:
     """The report as one HTML page that asks no other host for anything.
 
@@ -47,13 +56,20 @@ def report_page(
     y : array of shape (n_samples,)
     features : names of the columns of an array, or columns of a data frame to use
     target : name of y
-    bandwidth, alpha : as for JacobianKernelRidge
-    standardize : whether columns of numbers are standardised
+    bandwidth : as for JacobianKernelRidge; "auto" stands for AutoKernelRidge
+        The automatic model chooses kernel, metric, bandwidth and penalty.
+    alpha : as for JacobianKernelRidge, optional
+        Chosen by "auto", else 1e-3, if not given.
+    standardize : whether columns of numbers are divided by their standard deviations
+        "auto" may then also learn a metric.
     source : file that the code on the page reads
     options : further options of the command that the page shows, such as ("--drop", "id")
     left_out : number of rows of the file that lack a value and are not in X
+    losses : sentences on these rows
+    parts : for columns that were made of another one, such as the parts of a date, its name
     random_state : int, optional
-        Above 600 rows the curves are those of a random sample.
+        Seed of the samples, folds and choices.
+    progress : function of (steps done, all steps, what is done now), optional
 
     Returns
     -------
@@ -68,14 +84,17 @@ def report_page(
     True
     """
     start = perf_counter()
-    table = table_of(X, features)
+    table = table_of(X, features, parts or {})
     targets = check_targets(y, table.X)
     if targets.shape[1] != 1:
         raise ValueError(f"A report has one target, got {targets.shape[1]} columns in `y`.")
     if len(targets) < 3:
         raise ValueError(f"A report needs at least 3 rows, got {len(targets)}.")
+    if alpha is None:
+        alpha = "auto" if isinstance(bandwidth, str) and bandwidth == "auto" else 1e-3
     case = Case(table, targets[:, 0], target, bandwidth, alpha, standardize, random_state)
-    return _filled(case, Source(source, tuple(options), left_out), start)
+    about = Source(source, tuple(options), left_out, tuple(losses))
+    return _filled(case, about, start, progress)
 
 
 def write_report(path: str | Path, X: npt.ArrayLike, y: npt.ArrayLike, **options: Any) -> Path:
@@ -95,33 +114,65 @@ def write_report(path: str | Path, X: npt.ArrayLike, y: npt.ArrayLike, **options
     return Path(path)
 
 
-def _filled(case: Case, source: Source, start: float) -> str:
+def _filled(case: Case, source: Source, start: float, progress: Progress) -> str:
     """The page with every part in its place."""
-    values = {
+    progress(0, 4, "fitting the model")
+    case.estimator.predict(case.Z[:1])
+    progress(1, 4, "comparing with other models")
+    # Many small systems: threads gain little, and wait for each other on busy cores.
+    with threadpool_limits(1):
+        folds = folds_of(case)
+        progress(2, 4, "looking at the columns")
+        figures = figures_of(case, folds)
+        found = remarks(case, source.losses, source.lost_many(len(case.y)))
+        progress(3, 4, "checking the model")
+        values = {
+            "verdict": _words.verdict(case, folds, found),
+            "comparison": _words.comparison(folds),
+            "interval_text": _words.interval_text(folds),
+            "quality": _words.quality(found),
+            "diagnosis": _words.diagnosis(case),
+            "rules": _words.rules(case),
+            "data": page_data(case, figures.charts),
+        }
+    values |= _texts(case, source) | _matters(case, figures)
+    seconds = f"{perf_counter() - start:.1f}"
+    return Template(_part("page.html")).substitute(values, seconds=seconds)
+
+
+def _texts(case: Case, source: Source) -> dict[str, str]:
+    """What takes no time to say."""
+    return {
         "title": escape(f"{case.target} by jacridge"),
         "heading": f"{escape(case.target)} <small>in {escape(_shown(source))}</small>",
         "target": escape(case.target),
-        "verdict": _words.verdict(case, source.left_out),
+        "facts": _words.facts(case, source.left_out),
+        "fit_text": _words.fit_text(case),
+        "model_text": _words.model_text(case),
+        "candidates": _words.candidates(case),
         "geometry": _words.geometry(case),
         "columns": _words.columns(case),
         "sample": _words.sample(case),
-        "fit_figure": _words.fit_figure(case),
+        "norm_caption": _words.norm_caption(case),
+        "norm_text": _words.norm_text(case),
         "rules_text": _words.rules_text(case),
-        "importances": _words.importances(case),
         "code": code_blocks(case, source),
         "style": _part("style.css"),
         "script": _part("script.js"),
         "version": __version__,
     }
-    # Many small factorisations: more threads gain little, and wait for each other on busy cores.
-    with threadpool_limits(1, user_api="blas"):
-        values |= {
-            "rules": _words.rules(case),
-            "diagnosis": _words.diagnosis(case),
-            "data": page_data(case),
-        }
-    seconds = f"{perf_counter() - start:.1f}"
-    return Template(_part("page.html")).substitute(values, seconds=seconds)
+
+
+def _matters(case: Case, figures: Figures) -> dict[str, str]:
+    """What the predictions depend on."""
+    return {
+        "interval_figure": figures.intervals,
+        "importances": _words.importances(case, figures.importances),
+        "effect_figures": figures.effects,
+        "place_figure": figures.places,
+        "series_figure": figures.series,
+        "effects": _words.effects(case),
+    }
 
 
 def _shown(source: Source) -> str:

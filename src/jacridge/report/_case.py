@@ -3,55 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import LinAlgError
 
-from .. import Choice, JacobianKernelRidge, select_bandwidth
-from .._checks import Array, Indices, check_rows
+from .. import AutoKernelRidge, Choice, JacobianKernelRidge, select_bandwidth
+from .._compute.arrays import Array, Indices
+from ._columns import Column, Table
 
 # What is solved many times (curves, sliders, rules) is solved on at most this many rows.
-SAMPLE = 600
-
-
-@dataclass(frozen=True)
-class Table:
-    """Features as numbers: categories are one-hot, a column for each of their values."""
-
-    X: Array
-    names: list[str]
-    numbers: list[str]
-    texts: list[str]
-
-
-def table_of(X: Any, features: Sequence[str] | None) -> Table:
-    """A table from an array, or from a data frame whose columns hold numbers or texts."""
-    if not hasattr(X, "columns"):
-        X = check_rows(X, "euclidean")
-        names = [f"x{j}" for j in range(X.shape[1])] if features is None else list(features)
-        if len(names) != X.shape[1]:
-            raise ValueError(
-                f"`features` must name the {X.shape[1]} columns of `X`, got {len(names)} names."
-            )
-        return Table(X, names, names, [])
-    columns = {name: np.asarray(X[name]) for name in (features or X.columns)}
-    numbers = [name for name, column in columns.items() if column.dtype.kind in "fiub"]
-    texts = [name for name in columns if name not in numbers]
-    hot = {f"{name} = {v}": columns[name] == v for name in texts for v in _values(columns[name])}
-    parts = {name: columns[name] for name in numbers} | hot
-    rows = check_rows(
-        np.column_stack([part.astype(np.float64) for part in parts.values()]), "euclidean"
-    )
-    return Table(rows, [str(name) for name in parts], numbers, texts)
-
-
-def _values(column: Any) -> list[Any]:
-    return sorted(set(column.tolist()), key=str)
+SAMPLE = 300
 
 
 @dataclass(frozen=True)
@@ -68,7 +32,7 @@ class Case:
 
     @property
     def X(self) -> Array:
-        """The rows in their own units."""
+        """The rows in their own units, categories one-hot."""
         return self.table.X
 
     @property
@@ -76,62 +40,94 @@ class Case:
         """Names of the columns of X."""
         return self.table.names
 
+    @property
+    def columns(self) -> list[Column]:
+        """The columns of the table as it was read."""
+        return self.table.columns
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether kernel, metric, bandwidth and penalty are chosen."""
+        return isinstance(self.bandwidth, str) and self.bandwidth == "auto"
+
     @cached_property
-    def _scaled(self) -> npt.NDArray[np.bool_]:
-        """Which columns are standardised: numbers, not categories."""
+    def deviation(self) -> Array:
+        """Standard deviations of the columns of numbers; one for the rest and for constants."""
         is_number = np.arange(self.X.shape[1]) < len(self.table.numbers)
-        return is_number & self.standardize
+        deviation = self.X.std(axis=0)
+        return np.where(is_number & (deviation > 0), deviation, 1.0)
 
     @cached_property
     def centre(self) -> Array:
         """Means that the columns are centred at; zero for those that are left as they are."""
-        return np.where(self._scaled, self.X.mean(axis=0), 0.0)
+        is_number = np.arange(self.X.shape[1]) < len(self.table.numbers)
+        return np.where(is_number & self._scales, self.X.mean(axis=0), 0.0)
 
     @cached_property
     def scale(self) -> Array:
-        """Standard deviations that the columns are divided by; one for those that are not."""
-        deviation = self.X.std(axis=0)
-        return np.where(self._scaled & (deviation > 0), deviation, 1.0)
+        """What the columns are divided by before the model sees them."""
+        return self.deviation if self._scales else np.ones(self.X.shape[1])
+
+    @property
+    def _scales(self) -> bool:
+        """Whether columns are standardised before the model: the automatic one does it itself."""
+        return self.standardize and not self.is_auto
+
+    def seen(self, X: Array) -> Array:
+        """Rows in their own units as the model takes them."""
+        return np.asarray((X - self.centre) / self.scale)
 
     @cached_property
     def Z(self) -> Array:
-        """The rows as the model sees them."""
-        return np.asarray((self.X - self.centre) / self.scale)
+        """The rows as the model takes them."""
+        return self.seen(self.X)
+
+    def mapped(self, Z: Array) -> Array:
+        """Rows that the model takes, in the space in which it measures distances."""
+        return np.asarray(Z @ self.estimator.metric_)
 
     @cached_property
     def rows(self) -> Indices:
         """Positions of the rows that are solved many times."""
-        rng = np.random.default_rng(self.random_state)
-        n = len(self.X)
-        some = np.arange(n) if n <= SAMPLE else rng.choice(n, SAMPLE, replace=False)
-        return np.sort(some)
+        return self.some_rows(SAMPLE)
 
-    @cached_property
-    def choice(self) -> Choice:
-        """Geometry and the Jacobian bandwidth of all rows, for the fitted penalty."""
-        return select_bandwidth(self.Z, alpha=self.lam)
+    def some_rows(self, most: int) -> Indices:
+        """Positions of at most so many rows, at random, in order."""
+        rng, n = np.random.default_rng(self.random_state), len(self.X)
+        return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
+
+    def unfitted(self) -> Any:
+        """The model that was asked for, before its fit."""
+        if self.is_auto:
+            metric = "auto" if self.standardize else "euclidean"
+            return AutoKernelRidge(alpha=self.alpha, metric=metric, random_state=self.random_state)
+        return JacobianKernelRidge(self.bandwidth, self.alpha, random_state=self.random_state)
 
     @cached_property
     def estimator(self) -> Any:
         """The model, fitted to all rows."""
-        return self._fitted(self.Z, self.y, self.bandwidth, self.alpha)
+        return self.unfitted().fit(self.Z, self.y)
+
+    def predict(self, X: Array) -> Array:
+        """Predictions for rows in their own units."""
+        return np.asarray(self.estimator.predict(self.seen(X)))
+
+    @cached_property
+    def loo_predictions(self) -> Array:
+        """Predictions of each row by the model without it, bandwidth and metric held fixed."""
+        return np.asarray(self.y - self.estimator.loo_residuals_)
+
+    @cached_property
+    def choice(self) -> Choice:
+        """Geometry and the Jacobian bandwidth of all rows in the model's metric."""
+        return select_bandwidth(self.mapped(self.Z), alpha=self.lam)
 
     @cached_property
     def on_sample(self) -> Any:
-        """The same model, fitted to the sample only."""
-        if len(self.rows) == len(self.X):
-            return self.estimator
-        return self.fitted_to_sample(self.bandwidth, self.alpha)
-
-    def fitted_to_sample(self, bandwidth: Any, alpha: Any) -> Any:
-        """Another model, fitted to the sample."""
-        return self._fitted(self.Z[self.rows], self.y[self.rows], bandwidth, alpha)
-
-    def _fitted(self, Z: Array, y: Array, bandwidth: Any, alpha: Any) -> Any:
-        est: Any = JacobianKernelRidge(  # type: ignore[no-untyped-call]
-            bandwidth=bandwidth, alpha=alpha, random_state=self.random_state
-        )
-        return est.fit(Z, y)
+        """The sample in the model's metric, fitted with its kernel, bandwidth and penalty."""
+        est = self.estimator
+        model = JacobianKernelRidge(est.bandwidth_, self.lam, kernel=est.kernel_)
+        return model.fit(self.mapped(self.Z[self.rows]), self.y[self.rows])
 
     @cached_property
     def lam(self) -> float:
@@ -143,12 +139,13 @@ class Case:
         """What speaks for and against the model; None where too few rows differ to tell."""
         return quietly(self.estimator.diagnose)
 
-    @property
-    def rule(self) -> str:
-        """What the bandwidth came from, in words."""
-        if isinstance(self.bandwidth, str):
-            return self.bandwidth
-        return "a function" if callable(self.bandwidth) else "the number given"
+    @cached_property
+    def metric(self) -> str:
+        """The metric of the model in a word."""
+        chosen = [row["kind"] for row in getattr(self.estimator, "choices_", []) if row["chosen"]]
+        if self.is_auto and self.standardize:
+            return {"plain": "scaled"}.get(chosen[0], chosen[0]) if chosen else "scaled"
+        return "scaled" if self.standardize else "euclidean"
 
 
 def quietly(work: Any, *data: Any, **options: Any) -> Any:

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .._files import separator_of
+from .._compute.files import separator_of
+from .._geometry.kernels import KERNELS
 from ._case import Case
 
 ENCODER = 'OneHotEncoder(handle_unknown="ignore", sparse_output=False)'
@@ -26,11 +27,16 @@ class Source:
     name: str
     options: tuple[str, ...] = ()
     left_out: int = 0
+    losses: tuple[str, ...] = ()
 
     @property
     def file(self) -> str:
         """The file that code can read; standard input is gone, so some name stands for it."""
         return "data.csv" if self.name == "-" else self.name
+
+    def lost_many(self, n: int) -> bool:
+        """Whether more than a fifth of the rows is left out, if n are kept."""
+        return self.left_out > (n + self.left_out) / 5
 
 
 def code_blocks(case: Case, source: Source) -> str:
@@ -39,7 +45,6 @@ def code_blocks(case: Case, source: Source) -> str:
         "Python": python_code(case, source),
         "scikit-learn only": sklearn_code(case, source),
         "On the command line": command(case, source),
-        "In other packages": elsewhere(case.estimator.bandwidth_),
     }
     return "".join(
         f'<div class="code"><h3>{title}</h3>'
@@ -49,52 +54,95 @@ def code_blocks(case: Case, source: Source) -> str:
 
 
 def python_code(case: Case, source: Source) -> str:
-    """A model that chooses its bandwidth again when it is fitted."""
-    imports = {"import polars as pl", *_imports(case)}
+    """A model that makes its choices again when it is fitted."""
+    name = "AutoKernelRidge" if case.is_auto else "JacobianKernelRidge"
     return (
-        f"{_lines(imports)}\nfrom jacridge import JacobianKernelRidge\n\n{_reading(case, source)}"
-        f"model = make_pipeline(\n{_preparing(case)}    JacobianKernelRidge({_options(case)}),\n"
+        f"{_lines({'import polars as pl', *_imports(case)})}\n"
+        f"from jacridge import {name}\n\n{_reading(case, source)}"
+        f"model = make_pipeline(\n{_preparing(case)}    {name}({_options(case)}),\n"
         ").fit(X, y)\nmodel.predict(X)\n"
     )
 
 
 def sklearn_code(case: Case, source: Source) -> str:
-    """The same model without jacridge, the bandwidth written out as gamma."""
-    gamma, lam = float(0.5 / case.estimator.bandwidth_**2), case.lam
+    """The same model without jacridge: metric, kernel and penalty are written out."""
+    expression = _kernel(case)
     imports = {
+        "import numpy as np",
         "import polars as pl",
-        "from sklearn.compose import TransformedTargetRegressor",
-        "from sklearn.preprocessing import StandardScaler",
+        "from sklearn.preprocessing import FunctionTransformer",
         *_imports(case),
     }
-    if case.estimator.solver_ == "nystrom":  # other landmarks: close, not equal
+    mapping, step = _map(case)
+    if case.estimator.solver_ != "exact":  # other landmarks: close, not equal
         imports |= {
+            "from sklearn.compose import TransformedTargetRegressor",
             "from sklearn.kernel_approximation import Nystroem",
             "from sklearn.linear_model import Ridge",
+            "from sklearn.preprocessing import StandardScaler",
         }
         m = len(case.estimator.X_fit_)
-        features = f"    Nystroem(gamma={gamma!r}, n_components={m}, random_state=0),\n"
-        model = f"Ridge(alpha={lam!r}, fit_intercept=False)"
+        model = (
+            f"    Nystroem(kernel={expression}, n_components={m}, random_state=0),\n"
+            "    TransformedTargetRegressor(  # centres y\n"
+            f"        Ridge(alpha={case.lam!r}, fit_intercept=False),\n"
+            "        transformer=StandardScaler(with_std=False),\n    ),\n"
+        )
     else:
-        imports.add("from sklearn.kernel_ridge import KernelRidge")
-        features, model = "", f'KernelRidge(kernel="rbf", gamma={gamma!r}, alpha={lam!r})'
+        imports |= {"from sklearn.gaussian_process import GaussianProcessRegressor"}
+        model = (
+            "    GaussianProcessRegressor(  # its mean is kernel ridge regression\n"
+            f"        {expression}, alpha={case.lam!r}, optimizer=None, normalize_y=True\n"
+            "    ),\n"
+        )
+    imports.add(f"from sklearn.gaussian_process.kernels import {expression.split('(')[0]}")
+    if not step:
+        imports -= {"import numpy as np", "from sklearn.preprocessing import FunctionTransformer"}
     return (
-        f"{_lines(imports)}\n{_reading(case, source)}"
-        f"model = make_pipeline(\n{_preparing(case)}{features}"
-        "    TransformedTargetRegressor(  # centres y: KernelRidge has no intercept\n"
-        f"        {model},\n"
-        "        transformer=StandardScaler(with_std=False),\n"
-        "    ),\n"
+        f"{_lines(imports)}\n{_reading(case, source)}{mapping}"
+        f"model = make_pipeline(\n{_preparing(case)}{step}{model}"
         ").fit(X, y)\n"
         "model.predict(X)\n"
+    )
+
+
+def _kernel(case: Case) -> str:
+    """The kernel as a kernel of scikit-learn's Gaussian processes."""
+    kernel, sigma = KERNELS[case.estimator.kernel_], case.estimator.bandwidth_
+    if kernel.power == 1:
+        return f'PairwiseKernel(gamma={kernel.gamma(sigma)!r}, metric="laplacian")'
+    return kernel.sklearn_kernel(sigma)
+
+
+def _map(case: Case) -> tuple[str, str]:
+    """Lines that write the metric's map, and the step that applies it; nothing without one."""
+    T = case.estimator.metric_
+    if np.array_equal(T, np.eye(len(T))):
+        return "", ""
+    is_diagonal = (np.count_nonzero(T, axis=0) == 1).all() and (
+        np.count_nonzero(T, axis=1) <= 1
+    ).all()
+    numbers = T.sum(axis=1) if is_diagonal else T
+    text = np.array2string(
+        numbers,
+        separator=", ",
+        threshold=numbers.size + 1,
+        max_line_width=90,
+        formatter={"float_kind": lambda v: f"{v:.10g}"},
+    )
+    what = "the metric: a factor for each column" if is_diagonal else "the metric: a linear map"
+    product = "X * T" if is_diagonal else "X @ T"
+    return (
+        f"T = np.array(  # {what}\n    {text.replace(chr(10), chr(10) + '    ')}\n)\n",
+        f"    FunctionTransformer(lambda X: np.asarray(X) {product[2:]}),\n",
     )
 
 
 def command(case: Case, source: Source) -> str:
     """The same with the command."""
     bandwidth, alpha = _given(case)
-    rule = [] if bandwidth == "jacobian" else ["--rule", str(bandwidth)]
-    default = "auto" if bandwidth == "auto" else 1e-3
+    rule = [] if case.is_auto else ["--rule", str(bandwidth)]
+    default = "auto" if case.is_auto else 1e-3
     chosen = case.lam if isinstance(alpha, list) else alpha  # the command takes no list
     penalty = [] if chosen == default else ["--alpha", str(chosen)]
     scale = [] if case.standardize else ["--no-standardize"]
@@ -104,17 +152,6 @@ def command(case: Case, source: Source) -> str:
     return (
         f"{fit} -o model.skops\njacridge predict model.skops new.csv{header} -o predictions.csv "
         "--interval 0.9\n"
-    )
-
-
-def elsewhere(sigma: float) -> str:
-    """What other packages call the bandwidth."""
-    gamma = 0.5 / sigma**2
-    return (
-        f"scikit-learn KernelRidge, SVR, Nystroem, RBFSampler   gamma        = {gamma:.6g}\n"
-        f"scikit-learn RBF, GPyTorch, GPflow                    length scale = {sigma:.6g}\n"
-        f"R kernlab rbfdot                                      sigma        = {gamma:.6g}\n"
-        f"R KRLS                                                sigma        = {2 * sigma**2:.6g}\n"
     )
 
 
@@ -131,16 +168,17 @@ def _imports(case: Case) -> set[str]:
             "from sklearn.compose import make_column_transformer",
             "from sklearn.preprocessing import OneHotEncoder",
         }
-    if case.standardize:
+    if case.standardize and not case.is_auto:
         needed.add("from sklearn.preprocessing import StandardScaler")
     return needed
 
 
 def _preparing(case: Case) -> str:
     """Lines of the pipeline before the model."""
+    scales = case.standardize and not case.is_auto
     if not case.table.texts:
-        return "    StandardScaler(),\n" if case.standardize else ""
-    scaler = "StandardScaler()" if case.standardize else '"passthrough"'
+        return "    StandardScaler(),\n" if scales else ""
+    scaler = "StandardScaler()" if scales else '"passthrough"'
     return (
         f"    make_column_transformer(\n        ({scaler}, {case.table.numbers!r}),\n"
         f"        ({ENCODER}, {case.table.texts!r}),\n    ),\n"
@@ -154,10 +192,14 @@ def _given(case: Case) -> tuple[Any, Any]:
 
 
 def _options(case: Case) -> str:
-    """Arguments of the estimator; a default that all readers know is left out."""
+    """Arguments of the estimator; defaults of the automatic one are left out."""
     bandwidth, alpha = _given(case)
+    seed = f"random_state={case.random_state!r}"
+    if case.is_auto:
+        parts = [] if alpha == "auto" else [f"alpha={alpha!r}"]
+        return ", ".join([*parts, *([] if case.standardize else ["metric='euclidean'"]), seed])
     parts = [] if bandwidth == "jacobian" else [f"bandwidth={bandwidth!r}"]
-    return ", ".join([*parts, f"alpha={alpha!r}", f"random_state={case.random_state!r}"])
+    return ", ".join([*parts, f"alpha={alpha!r}", seed])
 
 
 def _reading(case: Case, source: Source) -> str:

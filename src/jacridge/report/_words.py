@@ -7,17 +7,43 @@ from html import escape
 
 import numpy as np
 
-from .. import RULES, select_bandwidth, theory
-from .._checks import Array
-from .._curves import slope_importances
+from .. import RULES, JacobianKernelRidge, select_bandwidth, theory
 from ._case import Case, quietly
+from ._columns import Column
+from ._folds import COVERAGE, LINEAR, OURS, TREES, Folds, r2
+from ._quality import Remark
 
-MOST_COLUMNS = 30
+MOST_COLUMNS = 20
 
 
 def number(value: float | None) -> str:
-    """Four digits, or a dash where there is no number."""
-    return f"{value:.4g}" if value is not None and np.isfinite(value) else "–"
+    """A number as people write it: three digits, commas from 10,000 on, a dash for none."""
+    if value is None or not np.isfinite(value):
+        return "–"
+    size = abs(value)
+    if size >= 1e15 or 0 < size < 1e-3:
+        digits, power = f"{value:.1e}".split("e")
+        return f"{digits.removesuffix('.0')}&nbsp;×&nbsp;10<sup>{int(power)}</sup>"
+    if size >= 1000:
+        whole = f"{float(f'{value:.3g}'):,.0f}"
+        return whole if size >= 10_000 else whole.replace(",", "")
+    return f"{value:.3g}"
+
+
+def share(value: float) -> str:
+    """An R2, with two digits after the point."""
+    return "–" if np.isnan(value) else f"{value:.2f}".replace("-", "−")
+
+
+def plural(count: int, word: str) -> str:
+    """A count and what is counted."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def marked_up(text: str) -> str:
+    """A sentence with names in backquotes as HTML."""
+    parts = escape(text).split("`")
+    return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], marked: int | None = None) -> str:
@@ -31,69 +57,264 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], marked: int | None
     return f"<table><thead>{lines[0]}</tr></thead><tbody>{''.join(lines[1:])}</tbody></table>"
 
 
-def r2(residuals: Array, y: Array) -> float:
-    """Explained share of the variance; NaN for a constant y."""
-    variance = y.var()
-    return float(1 - (residuals**2).mean() / variance) if variance > 0 else np.nan
-
-
-def verdict(case: Case, left_out: int) -> str:
-    """What came out, in two sentences, and a third on rows that are not in it."""
-    sigma, n, p = case.estimator.bandwidth_, *case.X.shape
-    score = _loo_r2(case)
-    origin = f"The rule <code>{escape(case.rule)}</code>" if case.rule in RULES else case.rule
-    words = (
-        f"{origin[0].upper()}{origin[1:]} gives the bandwidth <b>σ = {number(sigma)}</b> (γ = "
-        f"{number(0.5 / sigma**2)}) for {n} rows and {p} {'columns' if p > 1 else 'column'}, at "
-        f"the ridge penalty λ = {number(case.lam)}. "
-    )
-    if left_out:
-        words += f"{left_out} of {n + left_out} rows in the file lack a value and are left out. "
-    if np.isnan(score):
-        return words + "The target is constant, so R² is not defined."
-    return (
-        f"{words}Predicting rows from all the others, the fit reaches <b>R² = {number(score)}</b>."
-        f"{_doubts(case)}"
-    )
-
-
-def _doubts(case: Case) -> str:
-    """A pointer to the diagnosis, if something in it speaks against the choice."""
-    count = len(case.diagnosis.warnings) if case.diagnosis else 0
-    speak = "finding speaks" if count == 1 else "findings speak"
-    return f' <a href="#diagnosis">{count} {speak}</a> against this choice.' if count else ""
-
-
-def _loo_r2(case: Case) -> float:
-    """Leave-one-out R2 as the diagnosis has it: of many rows that of a sample."""
-    if case.diagnosis is None:
-        return r2(case.estimator.loo_residuals_, case.y)
+def verdict(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
+    """How well the model predicts, beside others; and whether anything speaks against it."""
+    target = f"<b>{escape(case.target)}</b>"
     if case.y.var() == 0:
-        return np.nan
-    return float(case.diagnosis.findings[0].value)
+        return f"The target {target} is constant, so R² is not defined."
+    if folds is None:
+        score = r2(case.y - case.loo_predictions, case.y)
+        error = float(np.median(np.abs(case.y - case.loo_predictions)))
+        first = (
+            f"Predicting each row of {target} from all others, the model reaches "
+            f"<b>R² = {share(score)}</b> and is typically off by {number(error)}."
+        )
+        return f"{first} {_doubts(case, remarks)}"
+    score, error = folds.r2(OURS), folds.typical_error(OURS)
+    return (
+        f"On rows that it has not seen, the model reaches <b>R² = {share(score)}</b> for {target} "
+        f"and is typically off by <b>{number(error)}</b>; on the same rows boosted trees reach "
+        f"R² = {share(folds.r2(TREES))} and a linear model {share(folds.r2(LINEAR))}. "
+        f"{_doubts(case, remarks)}"
+    )
+
+
+def _doubts(case: Case, remarks: list[Remark]) -> str:
+    """What speaks against the model, with links to it."""
+    found = len(case.diagnosis.warnings) if case.diagnosis else 0
+    doubts = sum(remark.warning for remark in remarks)
+    parts = [
+        *([f'<a href="#trust">{plural(found, "finding")} on the model</a>'] if found else []),
+        *([f'<a href="#quality">{plural(doubts, "remark")} on the data</a>'] if doubts else []),
+    ]
+    if not parts:
+        return "Nothing that was checked speaks against it."
+    verb = "speaks" if found + doubts == 1 else "speak"
+    return f"{' and '.join(parts)} {verb} against it."
+
+
+def facts(case: Case, left_out: int) -> str:
+    """The table in numbers: rows, columns, rows left out."""
+    n = len(case.X)
+    texts = [plural(n, "row"), plural(len(case.columns), "column")]
+    if left_out:
+        texts.append(f"{left_out:,} of {n + left_out:,} rows in the file are left out")
+    return ", ".join(texts) + "."
+
+
+def comparison(folds: Folds | None) -> str:
+    """The models side by side on the rows kept aside."""
+    if folds is None:
+        return "<p>Too few rows for a comparison with other models.</p>"
+    names = [OURS, TREES, LINEAR]
+    rows = [
+        (
+            name,
+            share(folds.r2(name)),
+            number(folds.typical_error(name)),
+            number(folds.seconds[name] / folds.count),
+        )
+        for name in names
+    ]
+    kept = len(folds.observed)
+    words = (
+        f"{plural(kept, 'row')} were kept aside, in {folds.count} parts, and predicted by models "
+        f"fitted to {folds.n_train:,} others; every model made all its choices without them. "
+        "Boosted trees are scikit-learn's HistGradientBoostingRegressor, the linear model its "
+        "RidgeCV, both with their defaults. The typical error is the median one, in the units of "
+        "the target."
+    )
+    head = ("model", "R²", "typical error", "seconds a fit")
+    return (
+        f'<div class="scroll" tabindex="0">{table(head, rows, 0)}</div><p class="small">{words}</p>'
+    )
+
+
+def fit_text(case: Case) -> str:
+    """What the first two charts show."""
+    score = share(r2(case.y - case.loo_predictions, case.y))
+    n = len(case.y)
+    return (
+        f"One model is fitted to all {n:,} rows. Each row is predicted by that model without the "
+        f"row itself (R² = {score}), with kernel, metric, bandwidth and penalty held fixed: a "
+        "little more favourable than the comparison above."
+    )
+
+
+def interval_text(folds: Folds | None) -> str:
+    """The measured coverage of the intervals."""
+    if folds is None:
+        return ""
+    width = float(np.median(folds.upper - folds.lower))
+    return (
+        f"<p>Of the {len(folds.observed):,} rows kept aside, <b>{100 * folds.coverage:.0f} %</b> "
+        f"lie in their {100 * COVERAGE:.0f} % interval. The intervals are {number(width)} wide in "
+        "the median.</p>"
+    )
+
+
+def importances(case: Case, found: list[tuple[Column, float]]) -> str:
+    """A row with a bar for each column, the most important first; nothing for one column."""
+    if len(found) == 1:
+        return ""
+    largest = max(max((size for _, size in found), default=0.0), np.finfo(float).tiny)
+    lines = "".join(
+        f'<tr><td class="name">{escape(column.name)}</td>'
+        f'<td class="bar"><span style="width:{100 * size / largest:.1f}%"></span></td>'
+        f'<td class="number">{number(size)}</td></tr>'
+        for column, size in found[:MOST_COLUMNS]
+    )
+    more = len(found) - MOST_COLUMNS
+    note = f'<p class="small">{plural(more, "column")} of less importance not shown.</p>'
+    head = '<tr><th>column</th><th></th><th class="number">importance</th></tr>'
+    words = (
+        f"Importance: how far, typically, the prediction of <b>{escape(case.target)}</b> moves "
+        "when a column takes the value of another row."
+    )
+    return (
+        f'<div><p>{words}</p><div class="scroll" tabindex="0"><table class="wide"><thead>{head}'
+        f"</thead><tbody>{lines}</tbody></table></div>{note if more > 0 else ''}</div>"
+    )
+
+
+def effects(case: Case) -> str:
+    """The table of average marginal effects, if the estimator has them."""
+    found = quietly(getattr(case.estimator, "effects", lambda: None))
+    if found is None or not hasattr(found, "_repr_html_"):
+        return ""
+    names = {f"x{j}": name for j, name in enumerate(case.names)}
+    shown = found._repr_html_()
+    for plain in sorted(names, key=len, reverse=True):
+        shown = shown.replace(f">{plain}<", f">{escape(names[plain])}<")
+    return (
+        "<h3>Average effects</h3><p>The mean slope of the prediction over all rows, per unit of "
+        f'the column, with its standard error.</p><div class="scroll" tabindex="0">{shown}</div>'
+    )
+
+
+def quality(remarks: list[Remark]) -> str:
+    """Remarks on the data as a list."""
+    if not remarks:
+        return (
+            "<p>No rows left out, no duplicate rows, no constant columns, no outliers, no ids, no "
+            "column that gives the target away.</p>"
+        )
+    return _findings(
+        [(r.name, marked_up(r.sentence), r.warning) for r in remarks], ("what", "what was found")
+    )
+
+
+def _findings(rows: list[tuple[str, str, bool]], head: tuple[str, str]) -> str:
+    lines = "".join(
+        f'<tr><td class="name{" doubt" if warning else ""}">{"⚠ " if warning else ""}'
+        f"{escape(name)}</td><td>{sentence}</td></tr>"
+        for name, sentence, warning in rows
+    )
+    return (
+        f'<table class="wide"><thead><tr><th>{head[0]}</th><th>{head[1]}</th></tr></thead>'
+        f"<tbody>{lines}</tbody></table>"
+    )
+
+
+def diagnosis(case: Case) -> str:
+    """What speaks for and against the model, in words."""
+    found = case.diagnosis
+    if found is None:
+        return "<p>Too few rows differ for a diagnosis.</p>"
+    doubts = len(found.warnings)
+    words = f"{plural(doubts, 'finding')} of {len(found.findings)}" if doubts else "No finding"
+    rows = sorted(
+        (
+            (
+                f.name,
+                f"{escape(f.sentence)} <span class=small>({number(f.value)})</span>",
+                f.warning,
+            )
+            for f in found.findings
+        ),
+        key=lambda row: not row[2],
+    )
+    note = (
+        '<p class="small"><code>bandwidth</code> in Python is <code>--rule</code> in the '
+        "command.</p>"
+    )
+    shown = _findings(rows, ("what", "what it means"))
+    return (
+        f"<p>{words} speak{'s' if doubts < 2 else ''} against the model.</p>{shown}"
+        f"{note if 'bandwidth=' in shown else ''}"
+    )
+
+
+def _aside(text: str) -> str:
+    return f'<span class="small">({text})</span>'
+
+
+def model_text(case: Case) -> str:
+    """Kernel, metric, bandwidth and penalty, and where they came from."""
+    est = case.estimator
+    metrics = {
+        "euclidean": "features in their own units",
+        "scaled": "features divided by their standard deviations",
+        "diagonal": "each feature with a learned weight",
+        "full": "a learned linear map of the features",
+    }
+    origin = (
+        "Kernel and metric were chosen by the error on held-out rows, bandwidth and penalty by "
+        "leave-one-out."
+        if case.is_auto
+        else f"The bandwidth comes from the rule <code>{escape(str(case.bandwidth))}</code>."
+        if isinstance(case.bandwidth, str)
+        else "The bandwidth was given."
+    )
+    rows = [
+        ("kernel", escape(est.kernel_)),
+        (f"metric: {metrics[case.metric]}", case.metric),
+        ("bandwidth σ", number(est.bandwidth_)),
+        ("ridge penalty λ", number(case.lam)),
+        ("solver", est.solver_),
+    ]
+    return f"<p>{origin}</p>{table(('what', 'value'), rows)}"
+
+
+def candidates(case: Case) -> str:
+    """The kernels and metrics that were tried, best first."""
+    tried = getattr(case.estimator, "choices_", [])
+    if not tried:
+        return ""
+    rows = [
+        (f"{row['kernel']}, {row['kind']}", f"{row['rounds']}", share(1 - row["error"]))
+        for row in tried[:8]
+    ]
+    chosen = [i for i, row in enumerate(tried[:8]) if row["chosen"]]
+    head = ("kernel, metric", "rounds", "held-out R²")
+    return (
+        "<h3>Kernels and metrics that were tried</h3>"
+        f'<div class="scroll" tabindex="0">{table(head, rows, chosen[0] if chosen else None)}</div>'
+        '<p class="small">On half of a sample of the rows; the model itself is fitted to all. '
+        "Among candidates that are equally good the simpler one is taken.</p>"
+    )
 
 
 def geometry(case: Case) -> str:
-    """The four numbers that the rule looks at, and what they mean."""
+    """The four numbers that the paper's rule looks at, and what they mean."""
     choice, n = case.choice, len(case.X)
-    equal = n - len(np.unique(case.X, axis=0))
-    nearest = quietly(select_bandwidth, case.Z, rule="jacobian_median", alpha=case.lam)
+    nearest = quietly(select_bandwidth, case.mapped(case.Z), rule="jacobian_median", alpha=case.lam)
     regime = {
         "global minimum": "the approximate norm has one minimum (λ = 0)",
         "local minimum": "the approximate norm has a local minimum",
         "no minimum": "too large for a minimum: σ is taken at the threshold",
     }[theory.regime(choice.n, case.lam)]
-    scaled = "in standard deviations" if case.standardize else "in the units of the columns"
     rows = [
-        ("rows, and how many equal an earlier one", f"{n}, {equal}"),
-        ("columns", f"{choice.p}"),
-        (f"largest distance between two rows, {scaled}", number(choice.l_max)),
+        ("rows", f"{n:,}"),
+        ("dimensions of the metric", f"{choice.p}"),
+        ("largest distance between two rows", number(choice.l_max)),
         ("spacing of as many rows spread evenly", number(choice.spacing)),
         ("median distance to the nearest other row", number(nearest and nearest.spacing)),
         (
             "bandwidth as a share of the largest distance",
             number(case.estimator.bandwidth_ / choice.l_max),
         ),
+        ("bandwidth by the rule jacobian", number(choice.sigma)),
         (f"ridge penalty λ: {regime}", number(case.lam)),
         ("largest λ for which there is a minimum", number(theory.lambda_threshold(choice.n))),
     ]
@@ -110,101 +331,68 @@ def columns(case: Case) -> str:
 
 
 def sample(case: Case) -> str:
-    """Which rows the curves are drawn for."""
+    """Which rows the sliders are for."""
     n, m = len(case.X), len(case.rows)
-    if m == n:
-        return f"Curves and sliders show fits to all {n} rows."
+    rows = f"all {n:,} rows" if m == n else f"a random sample of {m:,} of the {n:,} rows"
+    return f"The sliders fit {rows} with the kernel and the metric of the model."
+
+
+def norm_caption(case: Case) -> str:
+    """The caption of the chart of the Jacobian norm; the approximate one is for the Gaussian."""
+    if case.estimator.kernel_ != "gaussian":
+        return 'Jacobian norm: <span class="key c1">steepest slope of the fit</span>'
     return (
-        f"Curves and sliders show fits to a random sample of {m} of the {n} rows. Fewer rows lie "
-        f"farther apart: the chosen bandwidth is {number(case.on_sample.bandwidth_)} on the sample "
-        f"and {number(case.estimator.bandwidth_)} on all rows."
+        'Jacobian norm: <span class="key c1">true</span> and '
+        '<span class="key c2 dashed">approximate</span>'
     )
 
 
-def fit_figure(case: Case) -> str:
-    """Where the fitted curve or surface goes; nothing for three or more columns."""
-    if len(case.names) > 2:
-        return ""
-    kind = "curve" if len(case.names) == 1 else f"surface, upwards {escape(case.names[1])}"
-    caption = f"<figcaption>{escape(case.target)}: the fitted {kind}</figcaption>"
-    return f'<figure>{caption}<div class="chart" id="fit"></div></figure>'
+def norm_text(case: Case) -> str:
+    """How the norms are found."""
+    true = (
+        "The true norm is the steepest slope of the fit at and around the rows shown, in the "
+        "model's metric."
+    )
+    if case.estimator.kernel_ != "gaussian":
+        return true
+    return (
+        f"{true} The approximate norm is known up to a constant: it is drawn to meet the true one "
+        "at the chosen bandwidth."
+    )
 
 
 def rules_text(case: Case) -> str:
     """What the table of rules shows."""
     n, m = len(case.X), len(case.rows)
-    on = f"all {n} rows" if n == m else f"the sample of {m} rows"
+    on = f"all {n:,} rows" if n == m else f"the sample of {m:,} rows"
     return (
-        f"Each rule on {on}, at λ = {number(case.lam)} unless it chooses its own: its bandwidth, "
-        "what scikit-learn calls gamma (γ), the leave-one-out R², and the time from the rows to σ. "
-        "The rules above <code>loo</code> never look at the target."
+        f"One bandwidth of a Gaussian kernel for all features, by each rule on {on}, at "
+        f"λ = {number(_rules_alpha(case))} unless the rule chooses its own: the leave-one-out R², "
+        "the bandwidth σ and the seconds to choose it. Rules above <code>loo</code> never look at "
+        "the target."
     )
+
+
+def _rules_alpha(case: Case) -> float:
+    return 1e-3 if case.is_auto else case.lam
 
 
 def rules(case: Case) -> str:
     """A row for each rule that has an answer, the chosen one marked."""
-    Z, y = case.Z[case.rows], case.y[case.rows]
+    scale = case.deviation if case.standardize else np.ones(case.X.shape[1])
+    Z, y = case.X[case.rows] / scale, case.y[case.rows]
     rows: list[tuple[str, ...]] = []
     marked = None
     for rule in RULES:
-        # The point of `auto` is to choose both.
-        alpha = "auto" if rule == "auto" else case.lam
+        alpha = "auto" if rule == "auto" else _rules_alpha(case)  # its point is to choose both
         choice = quietly(select_bandwidth, Z, y, rule, alpha=alpha, random_state=0)
         if choice is None:
             continue
-        if rule == case.rule:
+        if rule == case.bandwidth and not case.is_auto:
             marked = len(rows)
-        est = quietly(case.fitted_to_sample, choice.sigma, choice.alpha)
-        score = r2(est.loo_residuals_, y) if est else np.nan
         lam = float(np.ravel(choice.alpha)[0])
-        values = (number(v) for v in (score, choice.sigma, lam, choice.gamma))
-        rows.append((f"<code>{rule}</code>", *values, f"{choice.seconds:.2g}"))
-    return table(("rule", "R²", "σ", "λ", "γ", "seconds"), rows, marked)
-
-
-def diagnosis(case: Case) -> str:
-    """What speaks for and against the choice, each finding with its number and a sentence."""
-    found = case.diagnosis
-    if found is None:
-        return "<p>Too few rows differ for a diagnosis.</p>"
-    lines = "".join(
-        f'<tr><td class="name{" doubt" if f.warning else ""}">{"⚠ " if f.warning else ""}'
-        f'{escape(f.name)}</td><td class="number">{number(f.value)}</td>'
-        f"<td>{escape(f.sentence)}</td></tr>"
-        for f in found.findings
-    )
-    doubts = len(found.warnings)
-    some = f"{doubts} of {len(found.findings)} findings speak{'s' if doubts == 1 else ''}"
-    words = some if doubts else "No finding speaks"
-    head = '<tr><th>what</th><th class="number">value</th><th>what it means</th></tr>'
-    note = (
-        '<p class="small">What is <code>bandwidth</code> in Python is <code>--rule</code> in the '
-        "command; <code>--rule auto</code> chooses the penalty, too.</p>"
-    )
-    return (
-        f'<p>{words} against this choice.</p><div class="scroll" tabindex="0">'
-        f'<table class="wide"><thead>{head}</thead><tbody>{lines}</tbody></table></div>'
-        f"{note if 'bandwidth=' in lines else ''}"
-    )
-
-
-def importances(case: Case) -> str:
-    """A row with a bar for each column, the most important first."""
-    Z = case.Z[case.rows]
-    J = case.estimator.jacobian(Z)
-    size, mean = slope_importances(J, Z), J.mean(axis=0) * Z.std(axis=0)
-    share = 100 * size / max(size.max(), np.finfo(float).tiny)
-    lines = "".join(
-        f'<tr><td class="name">{escape(case.names[j])}</td>'
-        f'<td class="bar"><span style="width:{share[j]:.1f}%"></span></td>'
-        f'<td class="number">{number(size[j])}</td><td class="number">{number(mean[j])}</td></tr>'
-        for j in np.argsort(-size)[:MOST_COLUMNS]
-    )
-    head = (
-        '<tr><th>column</th><th></th><th class="number">importance</th>'
-        '<th class="number">mean slope</th></tr>'
-    )
-    more = len(case.names) - MOST_COLUMNS
-    note = f'<p class="small">{more} columns of less importance are not shown.</p>'
-    body = f'<table class="wide"><thead>{head}</thead><tbody>{lines}</tbody></table>'
-    return body + (note if more > 0 else "")
+        est = quietly(JacobianKernelRidge(choice.sigma, lam).fit, Z, y)
+        score = r2(est.loo_residuals_, y) if est else np.nan
+        values = (share(score), number(choice.sigma), number(lam), f"{choice.seconds:.2g}")
+        rows.append((f"<code>{rule}</code>", *values))
+    return table(("rule", "R²", "σ", "λ", "seconds"), rows, marked)

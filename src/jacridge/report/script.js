@@ -20,8 +20,9 @@
     if (v === null || !Number.isFinite(v)) return "–";
     if (v === 0) return "0";
     const size = Math.abs(v);
-    if (size >= 1e5 || size < 1e-3) return v.toExponential(1).replace("e+", "e").replace(".0e", "e");
-    return String(Number(v.toPrecision(3)));
+    if (size >= 1e15 || size < 1e-3) return v.toExponential(1).replace("e+", "e").replace(".0e", "e");
+    if (size >= 1e4) return Number(v.toPrecision(3)).toLocaleString("en-US");
+    return String(Number(v.toPrecision(size >= 1000 ? 4 : 3)));
   }
 
   const finite = (values) => values.filter((v) => v !== null && Number.isFinite(v));
@@ -75,28 +76,57 @@
     return ticks;
   }
 
+  const letters = (text) => 6.6 * text.length;
+
+  /** A label that fits into so many pixels. */
+  function fitted(text, room) {
+    const most = Math.max(3, Math.floor(room / 6.6));
+    return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+  }
+
+  /** Ticks of an axis with their labels: those of numbers, or the levels of a column of texts. */
+  function ticksOf(axis, count) {
+    if (axis.levels) return axis.levels.map((text, i) => [i, text]);
+    const values = axis.log ? logTicks(axis.low, axis.high, count) : linearTicks(axis.low, axis.high, count);
+    return values.map((v) => [v, shown(v)]);
+  }
+
   /** An empty chart: axes, ticks and labels; returns where to draw, and the two scales. */
-  function frame(id, x, y, description) {
+  function frame(id, x, y, description, { shape, right = 12 } = {}) {
     const host = byId(id);
     const width = Math.max(host.clientWidth, 200);
-    const height = Math.round(Math.min(Math.max(width * 0.62, 220), 320));
-    const box = { left: 54, right: width - 12, top: 10, bottom: height - 42 };
+    const upTicks = ticksOf(y, 6);
+    const left = Math.max(44, 12 + Math.max(...upTicks.map(([, text]) => letters(text)))) + (y.label ? 16 : 0);
+    const box = { left, right: width - right, top: 10 };
+    const inner = box.right - box.left;
+    const tall = shape ? inner / shape : Math.min(Math.max(width * 0.62, 220), 320) - 52;
+    box.bottom = Math.round(10 + Math.min(Math.max(tall, 170), 480));
+    if (shape) box.right = Math.min(box.right, box.left + (box.bottom - box.top) * shape);
+    const steep = x.levels && x.levels.some((text) => letters(text) > inner / x.levels.length);
+    const below = steep ? 24 + Math.min(90, Math.max(...x.levels.map(letters)) * 0.7) : 42;
+    const height = box.bottom + below;
     const svg = document.createElementNS(SVG, "svg");
     for (const [key, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": description })) {
       svg.setAttribute(key, value);
     }
     const X = scale(x.low, x.high, box.left, box.right, x.log);
     const Y = scale(y.low, y.high, box.bottom, box.top, y.log);
-    const few = Math.max(4, Math.round((box.right - box.left) / 65));
-    for (const v of x.log ? logTicks(x.low, x.high, few) : linearTicks(x.low, x.high, few)) {
+    const few = Math.max(3, Math.round((box.right - box.left) / 75));
+    for (const [v, text] of ticksOf(x, few)) {
       add(svg, "line", { class: "tick", x1: X(v), x2: X(v), y1: box.bottom, y2: box.bottom + 4 });
-      add(svg, "text", { x: X(v), y: box.bottom + 17, "text-anchor": "middle" }, shown(v));
+      const wide = X(v) + letters(text) / 2 > width;
+      const at = steep ? { "text-anchor": "end", transform: `rotate(-40 ${X(v)} ${box.bottom + 14})` } : { "text-anchor": wide ? "end" : "middle" };
+      add(svg, "text", { x: wide && !steep ? width - 1 : X(v), y: box.bottom + (steep ? 14 : 17), ...at }, steep ? fitted(text, 120) : text);
     }
-    for (const v of y.log ? logTicks(y.low, y.high, 5) : linearTicks(y.low, y.high, 5)) {
+    for (const [v, text] of upTicks) {
       add(svg, "line", { class: "tick", x1: box.left - 4, x2: box.left, y1: Y(v), y2: Y(v) });
-      add(svg, "text", { x: box.left - 7, y: Y(v) + 4, "text-anchor": "end" }, shown(v));
+      add(svg, "text", { x: box.left - 7, y: Y(v) + 4, "text-anchor": "end" }, text);
     }
-    add(svg, "text", { x: (box.left + box.right) / 2, y: height - 6, "text-anchor": "middle" }, x.label);
+    add(svg, "text", { x: (box.left + box.right) / 2, y: height - 6, "text-anchor": "middle" }, fitted(x.label || "", inner));
+    if (y.label) {
+      const middle = (box.top + box.bottom) / 2;
+      add(svg, "text", { x: 12, y: middle, "text-anchor": "middle", transform: `rotate(-90 12 ${middle})` }, fitted(y.label, box.bottom - box.top));
+    }
     const clip = `${id}-clip`;
     const inside = { x: box.left, y: box.top, width: box.right - box.left, height: box.bottom - box.top };
     add(add(svg, "clipPath", { id: clip }), "rect", inside);
@@ -125,6 +155,55 @@
     return `rgb(${STOPS[i].map((a, k) => Math.round(a + (t - i) * (STOPS[i + 1][k] - a))).join(",")})`;
   }
 
+  // The charts that do not move
+
+  const layers = {
+    dots: ({ plot, X, Y }, { x, y, look }) => x.forEach((v, i) => add(plot, "circle", {
+      class: look, cx: X(v).toFixed(1), cy: Y(y[i]).toFixed(1), r: look === "big" ? 5 : 2.8,
+    })),
+    line: ({ plot, X, Y }, { x, y, look }) => line(plot, X, Y, x, y, look),
+    bars: ({ plot, X, Y, box }, { x, low, high }) => x.forEach((v, i) => add(plot, "line", {
+      class: "interval", x1: X(v).toFixed(1), x2: X(v).toFixed(1),
+      y1: low[i] === null ? box.bottom : Y(low[i]).toFixed(1), y2: high[i] === null ? box.top : Y(high[i]).toFixed(1),
+    })),
+    band: ({ plot, X, Y, box }, { x, low, high }) => {
+      const point = (v, edge) => `${X(v).toFixed(1)} ${edge.toFixed(1)}`;
+      const up = x.map((v, i) => point(v, high[i] === null ? box.top : Y(high[i])));
+      const down = x.map((v, i) => point(v, low[i] === null ? box.bottom : Y(low[i]))).reverse();
+      add(plot, "path", { class: "band", d: `M${[...up, ...down].join("L")}z` });
+    },
+    cells: ({ plot, box }, { values }, share) => {
+      const [w, h] = [(box.right - box.left) / values[0].length, (box.bottom - box.top) / values.length];
+      values.forEach((row, i) => row.forEach((v, j) => add(plot, "rect", {
+        x: (box.left + j * w).toFixed(1), y: (box.bottom - (i + 1) * h).toFixed(1),
+        width: (w + 0.6).toFixed(1), height: (h + 0.6).toFixed(1), fill: colour(share(v)),
+      })));
+    },
+    places: ({ plot, X, Y }, { x, y, values }, share) => x.forEach((v, i) => add(plot, "circle", {
+      class: "place", cx: X(v).toFixed(1), cy: Y(y[i]).toFixed(1), r: 3, style: `fill:${colour(share(values[i]))}`,
+    })),
+  };
+
+  /** A scale of colours at the right of a chart. */
+  function legend({ svg, box }, { low, high, label }) {
+    const [x, steps] = [box.right + 14, 40];
+    const h = (box.bottom - box.top) / steps;
+    for (let i = 0; i < steps; i++) {
+      add(svg, "rect", { x, y: box.bottom - (i + 1) * h, width: 14, height: h + 0.6, fill: colour((i + 0.5) / steps) });
+    }
+    const Y = scale(low, high, box.bottom, box.top);
+    for (const v of linearTicks(low, high, 5)) add(svg, "text", { x: x + 19, y: Y(v) + 4 }, shown(v));
+  }
+
+  function drawChart({ id, x, y, layers: parts, alt, colours, shape }) {
+    const room = colours && 40 + Math.max(...linearTicks(colours.low, colours.high, 5).map((v) => letters(shown(v))));
+    const aspect = shape && ((x.high - x.low) * shape) / (y.high - y.low);
+    const chart = frame(id, x, y, alt, { shape: colours && Math.min(Math.max(aspect || 1.5, 0.5), 2.5), right: colours ? room : 12 });
+    const share = colours && ((v) => (v - colours.low) / (colours.high - colours.low || 1));
+    for (const part of parts) layers[part.kind](chart, part, share);
+    if (colours) legend(chart, colours);
+  }
+
   const sigmaAxis = { low: data.sigmas[0], high: data.sigmas.at(-1), log: true, label: "bandwidth σ" };
 
   /** Curves over sigma, with the chosen bandwidth and the sliders' point. */
@@ -141,11 +220,15 @@
   }
 
   function drawNorms() {
-    const [norm, approximate] = [data.slopes[at.lambda], data.approximate[at.lambda]];
-    const factor = norm[data.start[1]] / approximate[data.start[1]];
-    const scaled = approximate.map((v) => (v === null ? null : v * factor));
+    const norm = data.slopes[at.lambda];
+    const rows = [{ values: norm, look: "c1" }];
+    if (data.approximate) {
+      const approximate = data.approximate[at.lambda];
+      const factor = norm[data.start[1]] / approximate[data.start[1]];
+      rows.push({ values: approximate.map((v) => (v === null ? null : v * factor)), look: "c2 dashed" });
+    }
     const y = { low: lowest(norm) / 2, high: highest(norm) * 2, log: true };
-    curves("norms", y, [{ values: norm, look: "c1" }, { values: scaled, look: "c2 dashed" }],
+    curves("norms", y, rows,
       `True and approximate Jacobian norm over the bandwidth; the true one is ${shown(norm[at.sigma])} here.`);
   }
 
@@ -195,46 +278,19 @@
 
   const pair = () => at.lambda * data.sigmas.length + at.sigma;
   const predictions = unpacked(data.predictions);
-  const fit = data.fit && unpacked(data.fit.values);
 
   function drawPredictions() {
     const m = data.observed.length;
     const predicted = predictions(pair() * m, m);
     const [low, high] = [lowest(data.observed), highest(data.observed)];
     const room = (high - low) * 0.15 || 1;
-    const range = { low: low - room, high: high + room, label: "observed" };
-    const { plot, X, Y, box } = frame("predictions", range, range, `Leave-one-out predictions of ${m} rows against their observations.`);
+    const range = { low: low - room, high: high + room };
+    const { plot, X, Y, box } = frame("predictions", { ...range, label: "observed" }, { ...range, label: "predicted" }, `Leave-one-out predictions of ${m} rows against their observations.`);
     add(plot, "line", { class: "rule", x1: X(range.low), y1: Y(range.low), x2: X(range.high), y2: Y(range.high) });
     // What lies outside is drawn on the edge.
     data.observed.forEach((v, i) => add(plot, "circle", {
       class: "dot", cx: X(v).toFixed(1), cy: Math.min(Math.max(Y(predicted[i]), box.top + 2), box.bottom - 2).toFixed(1), r: 3,
     }));
-  }
-
-  function drawCurve() {
-    const { x, points, names } = data.fit;
-    const k = x.length;
-    const values = fit(pair() * k, k);
-    const ys = points.map((p) => p[1]);
-    const room = (highest(ys) - lowest(ys)) * 0.1 || 1;
-    const { plot, X, Y } = frame("fit", { low: x[0], high: x.at(-1), label: names[0] },
-      { low: lowest(ys) - room, high: highest(ys) + room }, "The fitted curve and the observations.");
-    for (const [a, b] of points) add(plot, "circle", { class: "data", cx: X(a).toFixed(1), cy: Y(b).toFixed(1), r: 2.5 });
-    line(plot, X, Y, x, values, "c1");
-  }
-
-  function drawSurface() {
-    const { x, x_2: y, points, names, values: { low, high } } = data.fit;
-    const k = x.length * y.length;
-    const values = fit(pair() * k, k);
-    const [dx, dy] = [(x[1] - x[0]) / 2, (y[1] - y[0]) / 2];
-    const { plot, X, Y } = frame("fit", { low: x[0] - dx, high: x.at(-1) + dx, label: names[0] },
-      { low: y[0] - dy, high: y.at(-1) + dy }, "The fitted surface and the places of the observations.");
-    y.forEach((b, i) => x.forEach((a, j) => add(plot, "rect", {
-      x: X(a - dx).toFixed(1), y: Y(b + dy).toFixed(1), width: (X(a + dx) - X(a - dx) + 0.6).toFixed(1),
-      height: (Y(b - dy) - Y(b + dy) + 0.6).toFixed(1), fill: colour((values[i * x.length + j] - low) / (high - low || 1)),
-    })));
-    for (const [a, b] of points) add(plot, "circle", { class: "place", cx: X(a).toFixed(1), cy: Y(b).toFixed(1), r: 2.2 });
   }
 
   // The sliders
@@ -254,7 +310,6 @@
     drawMml();
     drawMap();
     drawPredictions();
-    if (data.fit) (data.fit.x_2 ? drawSurface : drawCurve)();
   }
 
   let waiting = false;
@@ -296,8 +351,9 @@
   }
 
   let width = 0;
+  const everything = () => { data.charts.forEach(drawChart); draw(); };
   new ResizeObserver(() => {
-    if (byId("norms").clientWidth !== width) { width = byId("norms").clientWidth; soon(); }
+    if (byId("norms").clientWidth !== width) { width = byId("norms").clientWidth; requestAnimationFrame(everything); }
   }).observe(byId("norms"));
-  draw();
+  everything();
 })();

@@ -1,0 +1,31 @@
+"""
+Effects with standard errors
+============================
+
+What moves the prediction, by how much, and how sure is that? The average slope of each feature
+has a standard error in closed form.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_diabetes
+
+from jacridge import JacobianKernelRidge, plots
+
+X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+X = (X - X.mean()) / X.std()
+est = JacobianKernelRidge("auto", alpha="auto", random_state=0).fit(X, y)
+
+# %%
+# Slopes are per standard deviation here. Sex has two values: its effect is a first difference.
+
+print(est.summary())
+
+# %%
+# The same as a picture, with errors that allow for noise of unlike size. Slopes of single rows are
+# less certain than their average. The average prediction has a band, too.
+
+figure, (left, middle, right) = plt.subplots(1, 3, figsize=(14, 4), layout="constrained")
+plots.EffectsDisplay.from_estimator(est, robust=True, ax=left)
+plots.SlopeBandDisplay.from_estimator(est, X, feature="bmi", ax=middle)
+plots.AverageCurveDisplay.from_estimator(est, feature="bmi", ax=right)
+plt.show()

@@ -1,0 +1,1 @@
+"""Array types, row blocks, threads, memory, progress and files."""

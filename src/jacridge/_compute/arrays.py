@@ -1,0 +1,40 @@
+"""Array types, machine constants, and blocks of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+EPS = float(np.finfo(float).eps)
+TINY = float(np.finfo(float).tiny)
+
+# Entries of a block of distances: 8 MB of doubles, small enough to stay near the processor.
+BLOCK_ENTRIES = 1 << 20
+
+
+def row_blocks(n: int, size: int) -> Iterator[slice]:
+    """Slices of at most `size` rows that cover n rows in order."""
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+def rows_per_block(n_columns: int) -> int:
+    """Rows of a block that has n_columns columns."""
+    return max(1, BLOCK_ENTRIES // max(n_columns, 1))
+
+
+def evenly_spaced(n: int, most: int) -> Indices:
+    """At most `most` of n indices, evenly spaced."""
+    return np.arange(n) if n <= most else np.arange(most) * n // most
+
+
+def weighted_mean(y: Array, w: Array) -> Array:
+    """Weighted mean of each column of y, exact for a constant column."""
+    mean = w @ y / w.sum()
+    # Rounding in the sum would leave a constant target with noise that a search would fit.
+    return np.asarray(mean + w @ (y - mean) / w.sum())

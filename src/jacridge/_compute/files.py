@@ -1,0 +1,108 @@
+"""Files: written whole or not at all; the separator of a text table."""
+
+import errno
+import os
+import re
+import secrets
+import shutil
+import signal
+import stat
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+SEPARATORS = ",;\t|"
+
+
+def separator_of(line: str) -> str:
+    """The character that separates the cells of a table's first line.
+
+    Separators in quotes do not count, nor do decimal commas where there is another separator.
+    """
+    bare = re.sub('"[^"]*"', "", line)
+    if any(other in bare for other in SEPARATORS[1:]):
+        bare = re.sub(r"(?<=\d),(?=\d)", "", bare)
+    return max(SEPARATORS, key=bare.count)
+
+
+def check_place(path: str, *read: str | None) -> None:
+    """Refuse a path that no file can be written to, before the work for it is done.
+
+    A file that is read must not be written over.
+    """
+    if not path:
+        raise FileNotFoundError(errno.ENOENT, "A file to write must have a name, got ''", path)
+    folder = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(
+            errno.ENOENT, "There is no such folder", os.path.dirname(path) or folder
+        )
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
+    if os.path.exists(path) and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, "This file must not be written to", path)
+    for other in read:
+        if other and _is_file(path) and os.path.exists(other) and os.path.samefile(path, other):
+            raise FileExistsError(
+                errno.EEXIST,
+                "It is read here and would be lost; give another name to write to",
+                path,
+            )
+
+
+@contextmanager
+def replaced(path: str | Path) -> Iterator[Path]:
+    """A temporary file whose content goes to `path` when all is written, and else goes away.
+
+    A file is replaced, with its mode and owner kept; a symbolic link stays and its file is
+    replaced. A device or a FIFO is written to.
+    """
+    through = os.path.exists(path) and not _is_file(path)
+    place = os.path.realpath(path)
+    old = os.stat(place) if os.path.exists(place) and not through else None
+    folder = tempfile.gettempdir() if through else os.path.dirname(place)
+    beside = Path(folder, f".jacridge-{secrets.token_hex(8)}{Path(path).suffix}")
+    # The mode counts from the start: a private file has no readable copy beside it.
+    mode = 0o600 if through else stat.S_IMODE(old.st_mode) if old else 0o666
+    with _stopped_by_sigterm():
+        try:
+            os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+            yield beside
+            if through:
+                with open(beside, "rb") as content, open(path, "wb") as target:
+                    shutil.copyfileobj(content, target)
+                return
+            if old:
+                with suppress(OSError):  # only root may give files away
+                    os.chown(beside, old.st_uid, old.st_gid)
+                os.chmod(beside, mode)
+            os.replace(beside, place)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def _is_file(path: str | Path) -> bool:
+    """Whether a path is a regular file, and no name of an open one such as `/dev/stdout`."""
+    name = os.path.abspath(path)
+    return os.path.isfile(name) and not name.startswith(("/dev/", "/proc/"))
+
+
+@contextmanager
+def _stopped_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM end the work as an exception, so that temporary files are removed."""
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+
+    def stop(number: int, frame: Any) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

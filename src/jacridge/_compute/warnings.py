@@ -1,0 +1,21 @@
+"""Warnings that point at the caller's line."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+PACKAGE = str(Path(__file__).parent.parent)
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line outside this package, and outside scikit-learn, that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and _is_inner(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_inner(filename: str) -> bool:
+    return filename.startswith(PACKAGE) or "/sklearn/" in filename.replace("\\", "/")

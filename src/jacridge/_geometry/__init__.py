@@ -1,0 +1,1 @@
+"""Distances, kernels, diameters and neighbours, linear metrics."""

@@ -1,0 +1,376 @@
+"""Distances between rows: Euclidean, city-block, geodesic, precomputed.
+
+A kernel is a function of the *gap* of two rows. Radial kernels take the squared distance, which
+needs no square root; the laplacian kernel takes the city-block distance itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+from scipy.spatial.distance import cdist, pdist
+
+from .._checks import check_coordinates, check_distances, check_no_negative, check_range
+from .._compute.arrays import EPS, Array, Indices, row_blocks
+from .diameter import (
+    cityblock_diameter,
+    embedding_dimension,
+    euclidean_diameter,
+    geodesic_diameter,
+    geodesic_spacing,
+    given_spacing,
+    neighbour_spacing,
+)
+from .geodesics import (
+    geodesic_distances,
+    geodesic_slopes,
+    geodesic_slopes_along,
+    paired_geodesics,
+)
+from .kernels import OnnxGraph
+
+# Up to this many columns differences are as fast as a matrix product, and lose no digits.
+FEW_COLUMNS = 10
+
+# Entries of a kernel that are compared at a time in the slopes of city-block distances.
+COMPARED = 1 << 16
+
+# An expanded square below this share of the norms it comes from has lost too many digits.
+CANCELLED = 1e-5
+
+
+# Square, in bandwidths, of a distance from the centre beyond which an expanded square in a graph,
+# which cannot mend what has cancelled, would be off by more than 1e-9.
+ONNX_FAR = 1e-9 / EPS / 2
+
+
+class Distance(Protocol):
+    """Distances between rows, with what the rules ask of them."""
+
+    @property
+    def name(self) -> str: ...
+
+    def check(self, X: Array, *, new: bool = False) -> None:
+        """Refuse rows that have no such distance; `new` rows are those to predict for."""
+
+    def gaps(self, X: Array, Z: Array) -> Array:
+        """Gaps between all rows of X and all rows of Z."""
+
+    def all_gaps(self, X: Array) -> Array:
+        """Gaps of all pairs of rows of X, each pair once."""
+
+    def paired_gaps(self, X: Array, i: Indices, j: Indices) -> Array:
+        """Gaps between rows i and rows j of X."""
+
+    def slopes(self, W: Array, coef: Array, X: Array, Z: Array) -> Array:
+        """Sum over i of W_ji coef_it times the gradient of gap_ji with respect to row j of X.
+
+        W of shape (n, m), coef (m, k), X (n, p), Z (m, p), result (n, k, p).
+        """
+
+    def total_slopes(self, W: Array, X: Array, Z: Array) -> Array:
+        """Sum over j of W_ji times the gradient of gap_ji with respect to row j of X, (m, p)."""
+
+    def slopes_along(self, X: Array, Z: Array, f: int) -> Array:
+        """Derivatives of all gaps with respect to feature f of the rows of X."""
+
+    def lengths(self, gaps: Array) -> Array:
+        """Distances from gaps."""
+
+    def radii(self, X: Array, centre: Array) -> Array:
+        """Distances of rows to a centre."""
+
+    def diameter(self, X: Array) -> float:
+        """Largest distance between two rows."""
+
+    def spacing(self, X: Array) -> float:
+        """Median distance of nearest neighbours; the rows are distinct."""
+
+    def dimension(self, X: Array) -> int:
+        """Number of features; for given distances the dimensions that they span."""
+
+    def variance(self, X: Array, w: Array) -> float:
+        """Variance of all entries of X together."""
+
+    def some(self, X: Array, rows: Indices) -> Array:
+        """The part of X that belongs to some rows."""
+
+    def onnx(self, graph: OnnxGraph, rows: str, Z: Array, sigma: float) -> str:
+        """Add the nodes that make gaps between new rows and Z; returns the name of their output."""
+
+
+class _Rows:
+    """What distances of rows with features have in common."""
+
+    def dimension(self, X: Array) -> int:
+        return X.shape[1]
+
+    def some(self, X: Array, rows: Indices) -> Array:
+        return X[rows]
+
+    def lengths(self, gaps: Array) -> Array:
+        return np.sqrt(gaps)
+
+
+@dataclass(frozen=True)
+class Euclidean(_Rows):
+    """Squared Euclidean distances."""
+
+    name: ClassVar[str] = "euclidean"
+
+    def check(self, X: Array, *, new: bool = False) -> None:
+        check_range("X", X)
+
+    def gaps(self, X: Array, Z: Array) -> Array:
+        if X.shape[1] <= FEW_COLUMNS:
+            return np.asarray(cdist(X, Z, "sqeuclidean"))
+        return expanded_gaps(X, Z)
+
+    def onnx(self, graph: OnnxGraph, rows: str, Z: Array, sigma: float) -> str:
+        """Differences where predictions take them, or rows are far; else an expanded square."""
+        centre = bulk_centre(Z)
+        V = Z - centre
+        vv = np.einsum("ij,ij->i", V, V)
+        if Z.shape[1] <= FEW_COLUMNS or vv.max() > ONNX_FAR * sigma**2:
+            return _onnx_sum(graph, rows, Z, lambda D: graph.node("Mul", D, D))
+        U = graph.node("Sub", rows, graph.array(centre))
+        uu = graph.node("ReduceSumSquare", U, axes=[1], keepdims=1)
+        cross = graph.node("MatMul", U, graph.array(-2.0 * V.T))
+        D2 = graph.node("Add", graph.node("Add", cross, uu), graph.array(vv))
+        return graph.node("Relu", D2)
+
+    def all_gaps(self, X: Array) -> Array:
+        """Gaps of all pairs of rows, each pair once."""
+        return np.asarray(pdist(X, "sqeuclidean"))
+
+    def paired_gaps(self, X: Array, i: Indices, j: Indices) -> Array:
+        return np.asarray(np.square(X[i] - X[j]).sum(axis=1))
+
+    def slopes(self, W: Array, coef: Array, X: Array, Z: Array) -> Array:
+        centre = bulk_centre(Z)
+        J = (X - centre)[:, None] * (W @ coef)[:, :, None]
+        for t, c in enumerate(coef.T):
+            J[:, t] -= W @ (c[:, None] * (Z - centre))
+        return np.asarray(2.0 * J)
+
+    def total_slopes(self, W: Array, X: Array, Z: Array) -> Array:
+        # A gap falls with z as it grows with x.
+        return -self.slopes(W.T, np.ones((len(X), 1)), Z, X)[:, 0]
+
+    def slopes_along(self, X: Array, Z: Array, f: int) -> Array:
+        return np.asarray(2.0 * (X[:, f, None] - Z[:, f]))
+
+    def radii(self, X: Array, centre: Array) -> Array:
+        D = X - centre
+        return np.sqrt(np.einsum("ij,ij->i", D, D))
+
+    def diameter(self, X: Array) -> float:
+        return euclidean_diameter(X)
+
+    def spacing(self, X: Array) -> float:
+        return neighbour_spacing(X, "euclidean")
+
+    def variance(self, X: Array, w: Array) -> float:
+        share = w / w.sum()
+        mean = (share @ X).mean()
+        return float(share @ np.square(X - mean).mean(axis=1))
+
+
+EUCLIDEAN = Euclidean()
+
+
+@dataclass(frozen=True)
+class CityBlock(Euclidean):
+    """City-block distances, as the laplacian kernel has them."""
+
+    name: ClassVar[str] = "cityblock"
+
+    def gaps(self, X: Array, Z: Array) -> Array:
+        return np.asarray(cdist(X, Z, "cityblock"))
+
+    def onnx(self, graph: OnnxGraph, rows: str, Z: Array, sigma: float) -> str:
+        """Sum of absolute differences."""
+        return _onnx_sum(graph, rows, Z, lambda D: graph.node("Abs", D))
+
+    def all_gaps(self, X: Array) -> Array:
+        return np.asarray(pdist(X, "cityblock"))
+
+    def paired_gaps(self, X: Array, i: Indices, j: Indices) -> Array:
+        return np.asarray(np.abs(X[i] - X[j]).sum(axis=1))
+
+    def slopes(self, W: Array, coef: Array, X: Array, Z: Array) -> Array:
+        # |x - z| has no slope at zero; there it is taken as zero. Two comparisons take half the
+        # time of a sign, and few rows at a time stay in the cache.
+        J, columns = np.empty((len(X), coef.shape[1], X.shape[1])), np.ascontiguousarray(Z.T)
+        for rows in row_blocks(len(X), max(COMPARED // max(len(Z), 1), 1)):
+            w = W[rows]
+            for f, z in enumerate(columns):
+                x = X[rows, f, None]
+                J[rows, :, f] = (w * (x > z) - w * (x < z)) @ coef
+        return J
+
+    def slopes_along(self, X: Array, Z: Array, f: int) -> Array:
+        return np.sign(X[:, f, None] - Z[:, f])
+
+    def lengths(self, gaps: Array) -> Array:
+        return gaps
+
+    def radii(self, X: Array, centre: Array) -> Array:
+        return np.asarray(np.abs(X - centre).sum(axis=1))
+
+    def diameter(self, X: Array) -> float:
+        return cityblock_diameter(X)
+
+    def spacing(self, X: Array) -> float:
+        return neighbour_spacing(X, "manhattan")
+
+
+@dataclass(frozen=True)
+class Geodesic(_Rows):
+    """Squared lengths of geodesics, in metres, between places (latitude, longitude)."""
+
+    name: ClassVar[str] = "geodesic"
+
+    def check(self, X: Array, *, new: bool = False) -> None:
+        check_range("X", X)
+        check_coordinates(X)
+
+    def gaps(self, X: Array, Z: Array) -> Array:
+        return np.square(geodesic_distances(X, Z))
+
+    def all_gaps(self, X: Array) -> Array:
+        """Gaps of all pairs of rows, each pair once."""
+        return self.gaps(X, X)[np.triu_indices(len(X), 1)]
+
+    def paired_gaps(self, X: Array, i: Indices, j: Indices) -> Array:
+        return np.square(paired_geodesics(X[i], X[j]))
+
+    def onnx(self, graph: OnnxGraph, rows: str, Z: Array, sigma: float) -> str:
+        raise ValueError(
+            "`model` must have the metric 'euclidean' or 'precomputed', got 'geodesic', for which "
+            "ONNX has no operators."
+        )
+
+    def slopes(self, W: Array, coef: Array, X: Array, Z: Array) -> Array:
+        return np.stack([geodesic_slopes(W * c, X, Z) for c in coef.T], axis=1)
+
+    def total_slopes(self, W: Array, X: Array, Z: Array) -> Array:
+        columns = [np.einsum("ji,ji->i", W, self.slopes_along(X, Z, f)) for f in (0, 1)]
+        return np.column_stack(columns)
+
+    def slopes_along(self, X: Array, Z: Array, f: int) -> Array:
+        return geodesic_slopes_along(X, Z, f)
+
+    def radii(self, X: Array, centre: Array) -> Array:
+        # A mean of latitudes of 90 may be above 90 by rounding.
+        return geodesic_distances(X, np.clip(centre, [-90, -360], [90, 360])[None])[:, 0]
+
+    def diameter(self, X: Array) -> float:
+        return geodesic_diameter(X)
+
+    def spacing(self, X: Array) -> float:
+        return geodesic_spacing(X)
+
+    def variance(self, X: Array, w: Array) -> float:
+        share = w / w.sum()
+        return float(share @ np.square(self.radii(X, share @ X)))
+
+
+@dataclass(frozen=True)
+class Precomputed:
+    """Distances that X holds: between the training rows, or from new rows to them."""
+
+    power: int = 2
+    name: ClassVar[str] = "precomputed"
+
+    def check(self, X: Array, *, new: bool = False) -> None:
+        check_range("X", X)
+        if new:
+            check_no_negative(X)
+        else:
+            check_distances(X)
+
+    def gaps(self, X: Array, Z: Array) -> Array:
+        return np.asarray(X**self.power)
+
+    def onnx(self, graph: OnnxGraph, rows: str, Z: Array, sigma: float) -> str:
+        return graph.node("Mul", rows, rows) if self.power == 2 else rows
+
+    def all_gaps(self, X: Array) -> Array:
+        """Gaps of all pairs of rows, each pair once."""
+        return np.asarray(X[np.triu_indices(len(X), 1)] ** self.power)
+
+    def paired_gaps(self, X: Array, i: Indices, j: Indices) -> Array:
+        return np.asarray(X[i, j] ** self.power)
+
+    def slopes(self, W: Array, coef: Array, X: Array, Z: Array) -> Array:
+        raise ValueError(
+            'The Jacobian needs features, got metric="precomputed". Fit on the features themselves.'
+        )
+
+    def total_slopes(self, W: Array, X: Array, Z: Array) -> Array:
+        return self.slopes(W, W, X, Z)
+
+    def slopes_along(self, X: Array, Z: Array, f: int) -> Array:
+        return self.slopes(X, X, X, Z)
+
+    def lengths(self, gaps: Array) -> Array:
+        return np.asarray(gaps ** (1 / self.power))
+
+    def radii(self, X: Array, centre: Array) -> Array:
+        raise ValueError('Given distances have no centre, got metric="precomputed".')
+
+    def diameter(self, X: Array) -> float:
+        return float(X.max())
+
+    def spacing(self, X: Array) -> float:
+        return given_spacing(X)
+
+    def dimension(self, X: Array) -> int:
+        return embedding_dimension(X)
+
+    def variance(self, X: Array, w: Array) -> float:
+        share = w / w.sum()
+        return float(share @ np.square(X) @ share / (2 * self.dimension(X)))
+
+    def some(self, X: Array, rows: Indices) -> Array:
+        return X[np.ix_(rows, rows)]
+
+
+def expanded_gaps(X: Array, Z: Array) -> Array:
+    """Squared distances as |x|^2 - 2 x'z + |z|^2, one matrix product.
+
+    Where that has lost its digits, because the rows lie far from the centre and close to each
+    other, differences take its place.
+    """
+    centre = bulk_centre(Z)
+    U, V = X - centre, Z - centre
+    uu, vv = np.einsum("ij,ij->i", U, U), np.einsum("ij,ij->i", V, V)
+    D2: Array = U @ (-2.0 * V).T
+    D2 += uu[:, None]
+    D2 += vv
+    doubtful = np.count_nonzero(CANCELLED * (uu.max(initial=0.0) + vv.max(initial=0.0)) > D2)
+    if doubtful:
+        i, j = np.nonzero(CANCELLED * (uu[:, None] + vv) > D2)
+        if len(i) * 20 > D2.size:
+            return np.asarray(cdist(X, Z, "sqeuclidean"))
+        D2[i, j] = np.square(X[i] - Z[j]).sum(axis=1)
+    return D2
+
+
+def _onnx_sum(graph: OnnxGraph, rows: str, Z: Array, of: Callable[[str], str]) -> str:
+    """Sum over the features of a function of the differences between new rows and Z."""
+    total = ""
+    for f in range(Z.shape[1]):
+        x = graph.node("Gather", rows, graph.indices([f]), axis=1)
+        part = of(graph.node("Sub", x, graph.array(Z[:, f])))
+        total = graph.node("Add", total, part) if total else part
+    return total
+
+
+def bulk_centre(Z: Array) -> Array:
+    """About where most rows are: expanded squares keep their digits there, beside outliers too."""
+    return np.asarray(np.median(Z[:: max(1, len(Z) // 256)], axis=0))

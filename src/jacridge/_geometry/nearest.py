@@ -1,0 +1,49 @@
+"""Distances to the nearest row, and what share of the rows is nearer to the others than that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .._compute.arrays import Array, evenly_spaced, rows_per_block
+from .._compute.threads import for_blocks
+from .distances import Distance
+
+# Rows whose own nearest distances are looked at, if there are more.
+SAMPLE = 1000
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Training rows Z (m, p), or distances between them, in which neighbours are looked for."""
+
+    Z: Array
+    distance: Distance
+
+    @cached_property
+    def own(self) -> Array:
+        """Sorted gaps of the rows, or of SAMPLE of them, to the nearest other row."""
+        some = evenly_spaced(len(self.Z), SAMPLE)
+        found = np.empty(len(some))
+
+        def work(rows: slice) -> None:
+            gaps = self.distance.gaps(self.Z[some[rows]], self.Z)
+            gaps[np.arange(len(gaps)), some[rows]] = np.inf
+            found[rows] = gaps.min(axis=1)
+
+        for_blocks(work, len(some), rows_per_block(len(self.Z)))
+        return np.sort(found[np.isfinite(found)])
+
+    def shares(self, X: Array) -> Array:
+        """Share of the rows that are nearer to another row than each row of X is to any of them."""
+        nearest = np.empty(len(X))
+
+        def work(rows: slice) -> None:
+            nearest[rows] = self.distance.gaps(X[rows], self.Z).min(axis=1)
+
+        for_blocks(work, len(X), rows_per_block(len(self.Z)))
+        if not len(self.own):  # a single row
+            return np.asarray((nearest > 0).astype(np.float64))
+        return np.searchsorted(self.own, nearest, side="left") / len(self.own)

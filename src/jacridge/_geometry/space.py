@@ -1,0 +1,153 @@
+"""Space: a kernel together with the distance that it is a function of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from .._checks import check_choice
+from .._compute.arrays import Array, Indices, row_blocks, rows_per_block
+from .._compute.memory import check_memory
+from .._compute.threads import for_blocks
+from .distances import CityBlock, Distance, Euclidean, Geodesic, Precomputed
+from .kernels import KERNELS, Kernel
+
+# Metrics that are learned, and the kinds of linear map that they choose among.
+LEARNED = {"diagonal": ("diagonal",), "full": ("full",), "auto": ("diagonal", "full")}
+# Metrics that are a linear map of the features, and then the Euclidean (or city-block) distance.
+LINEAR = ("euclidean", "scaled", *LEARNED)
+METRICS = (*LINEAR, "geodesic", "precomputed")
+
+
+@dataclass(frozen=True)
+class Space:
+    """A kernel of distances: k(x, z) for rows x and z, its products and its slopes."""
+
+    kernel: Kernel
+    distance: Distance
+
+    @property
+    def remedy(self) -> str:
+        """What to do where K + lambda I is not positive definite."""
+        if self.distance.name == "geodesic" and self.kernel.is_smooth:
+            return (
+                "Give a larger `alpha` to avoid this, or use "
+                'kernel="exponential", which is positive definite on the whole sphere.'
+            )
+        return "Give a larger `alpha` to avoid this."
+
+    def block(self, X: Array, Z: Array, sigma: float) -> Array:
+        """Kernel between the rows of X and the rows of Z, in one array."""
+        return self.kernel.of(self.distance.gaps(X, Z), sigma)
+
+    def product(self, X: Array, Z: Array, coef: Array, sigma: float) -> Array:
+        """K(X, Z) @ coef, by blocks of rows of X."""
+        product = np.empty((len(X), *coef.shape[1:]))
+
+        def work(rows: slice) -> None:
+            product[rows] = self.block(X[rows], Z, sigma) @ coef
+
+        for_blocks(work, len(X), rows_per_block(len(Z)))
+        return product
+
+    def slopes(self, X: Array, Z: Array, coef: Array, sigma: float) -> Array:
+        """Gradient of K(x, Z) @ coef at each row x of X; coef (m, k), result (n, k, p).
+
+        A kernel with a kink has no slope at its own row; there it counts as zero.
+        """
+        J = np.empty((len(X), coef.shape[1], X.shape[1]))
+        for rows in row_blocks(len(X), rows_per_block(len(Z))):
+            S = self.kernel.slope(self.distance.gaps(X[rows], Z), sigma)
+            J[rows] = self.distance.slopes(S, coef, X[rows], Z)
+        return J
+
+
+def space_of(kernel: str, metric: str) -> Space:
+    """The space of a kernel and a metric, by their names."""
+    found = KERNELS[check_choice("kernel", kernel, KERNELS)]
+    check_choice("metric", metric, METRICS)
+    if metric == "precomputed":
+        return Space(found, Precomputed(found.power))
+    if metric in LINEAR:
+        return Space(found, Euclidean() if found.power == 2 else CityBlock())
+    if found.power != 2:
+        raise ValueError(
+            f'`kernel` must be a function of the distance for metric="geodesic", got "{kernel}", '
+            'which is a product over features. Use kernel="exponential".'
+        )
+    return Space(found, Geodesic())
+
+
+def kernels_with(metric: str) -> list[Space]:
+    """The spaces of all kernels that go with a metric."""
+    kinds = (1, 2) if metric != "geodesic" else (2,)
+    return [space_of(name, metric) for name, kernel in KERNELS.items() if kernel.power in kinds]
+
+
+class Pairs:
+    """One n x n array for all bandwidths: gaps above its diagonal, a kernel below.
+
+    A search over sigma computes the distances once; each kernel, and the factor that is
+    made of it in place, overwrites the one before.
+    """
+
+    def __init__(self, X: Array, space: Space) -> None:
+        n = len(X)
+        check_memory(
+            8 * n * n,
+            f"The exact solver with n_samples={n}",
+            'Use `solver="nystrom"` with fewer landmarks than rows, which keeps no n x n matrix.',
+        )
+        self.kernel_function = space.kernel
+        self.M: Array = np.empty((n, n))
+        given = space.distance.name == "precomputed"
+
+        def work(rows: slice) -> None:
+            part = X[rows, rows.start :] if given else X[rows]
+            self.M[rows, rows.start :] = space.distance.gaps(part, X[rows.start :])
+
+        for_blocks(work, n, rows_per_block(n))
+
+    def kernel(self, sigma: float) -> Array:
+        """The kernel in the lower triangle, diagonal included; gaps stay above it."""
+        k = self.kernel_function
+
+        def work(rows: slice) -> None:
+            i, j = rows.start, rows.stop
+            self.M[rows, :i] = k.of(np.ascontiguousarray(self.M[:i, rows].T), sigma)
+            # What is below the diagonal is an old factor: its exponential could overflow.
+            gaps = np.triu(self.M[rows, rows], 1)
+            self.M[rows, i:j] = gaps + np.tril(k.of(gaps.T.copy(), sigma), -1)
+            np.fill_diagonal(self.M[rows, rows], 1.0)
+
+        for_blocks(work, len(self.M), 128)
+        return self.M
+
+    def clusters(self, sigma: float) -> list[Indices] | None:
+        """Groups of rows between which the kernel is below 1e-18, if all are small; else None."""
+        n, reach = len(self.M), self.kernel_function.reach(sigma, 1e-18)
+        few = n // 16
+        if np.count_nonzero(self.M[:few, few:] < reach) > n:
+            return None  # a few rows tell that rows have many neighbours
+        pairs = [_near_pairs(self.M, rows, reach) for rows in row_blocks(n, rows_per_block(n))]
+        i, j = np.concatenate(pairs, axis=1)
+        graph = coo_array((np.ones(len(i), dtype=bool), (i, j)), shape=(n, n))
+        labels = connected_components(graph, directed=False)[1]
+        order = np.argsort(labels, kind="stable")
+        groups = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
+        return groups if max(map(len, groups)) <= n // 8 else None
+
+    def block(self, rows: Indices, sigma: float) -> Array:
+        """Kernel of some rows, in rising order, in the lower triangle of a new array."""
+        gaps = np.triu(self.M[np.ix_(rows, rows)], 1)
+        return np.tril(self.kernel_function.of(gaps.T.copy(), sigma))
+
+
+def _near_pairs(M: Array, rows: slice, reach: float) -> Indices:
+    """Indices of the pairs above the diagonal, in a block of rows, that are near each other."""
+    i, j = np.nonzero(M[rows, rows.start :] < reach)
+    above = j > i
+    return np.array([i[above] + rows.start, j[above] + rows.start])

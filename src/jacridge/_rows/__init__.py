@@ -1,0 +1,1 @@
+"""Rows and where they come from: arrays, memory maps, Parquet files, Dask arrays."""

@@ -1,0 +1,179 @@
+"""Labels of classes: counted, and coded as targets, wherever the rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .._compute.arrays import Array, Indices
+from .dask import beside, computed, delayed, known
+from .survey import are_whole
+
+
+@dataclass(frozen=True)
+class ClassTotals:
+    """Classes in order, with the weights of their rows, and how many rows these are.
+
+    A weight of two is two rows where all weights are whole numbers; else rows of positive weight
+    are counted.
+    """
+
+    classes: Any
+    counts: Array
+    weights: Array
+
+
+def class_totals(labels: Any, w: Array | None = None) -> ClassTotals:
+    """Classes of the rows of positive weight."""
+    if w is not None:
+        labels, w = labels[w > 0], w[w > 0]
+    classes, index = np.unique(labels, return_inverse=True)
+    weights = np.bincount(index, w, len(classes)).astype(np.float64)
+    if w is None or are_whole(w):
+        return ClassTotals(classes, weights, weights)
+    counts = np.bincount(index, minlength=len(classes)).astype(np.float64)
+    return ClassTotals(classes, counts, weights)
+
+
+def joined_totals(parts: Sequence[ClassTotals]) -> ClassTotals:
+    """Classes of several blocks of rows."""
+    parts = [part for part in parts if len(part.classes)] or list(parts)
+    classes, places = np.unique(
+        np.concatenate([part.classes for part in parts]), return_inverse=True
+    )
+    counts, weights = (
+        np.bincount(places, np.concatenate([getattr(part, name) for part in parts]), len(classes))
+        for name in ("counts", "weights")
+    )
+    return ClassTotals(classes, counts.astype(np.float64), weights.astype(np.float64))
+
+
+def check_present(labels: Any, first: int = 0) -> None:
+    """Refuse missing labels; `first` is the number of the first row."""
+    if labels.dtype.kind == "f":
+        missing = ~np.isfinite(labels)
+    elif labels.dtype.kind == "O":
+        missing = np.array([label is None or label != label for label in labels], dtype=bool)
+    else:
+        return
+    if missing.any():
+        raise ValueError(
+            f"`y` must have a label in every row, got {missing.sum()} missing or infinite, the "
+            f"first in row {first + int(np.argmax(missing))}. Leave such rows out first."
+        )
+
+
+@dataclass(frozen=True)
+class Coding:
+    """Targets of classes: one or zero less the share of the class; one column for two classes.
+
+    Attributes
+    ----------
+    classes : labels in order
+    prior : shares of the classes
+    factors : what the weights of each class are multiplied by, or None
+    """
+
+    classes: Any
+    prior: Array
+    factors: Array | None = None
+
+    @property
+    def columns(self) -> int:
+        """Number of targets."""
+        return 1 if len(self.prior) == 2 else len(self.prior)
+
+    def index(self, labels: Any) -> Indices:
+        """Number of the class of each label; -1 for a class without rows of positive weight."""
+        places = np.minimum(np.searchsorted(self.classes, labels), len(self.classes) - 1)
+        return np.where(self.classes[places] == labels, places, -1)
+
+    def coded(self, index: Indices) -> Array:
+        """Targets of classes by their numbers."""
+        Y = (index[:, None] == np.arange(len(self.prior))) - self.prior
+        return np.asarray(Y[:, 1:] if self.columns == 1 else Y)
+
+    def targets(self, labels: Any) -> Array:
+        """Targets of labels, of shape (n, columns)."""
+        return self.coded(self.index(labels))
+
+    def weights(self, labels: Any, w: Array | None) -> Array | None:
+        """Weights of rows, times those of their classes."""
+        if self.factors is None:
+            return w
+        index = self.index(labels)
+        factors = np.where(index >= 0, self.factors[index], 0.0)
+        return factors if w is None else np.asarray(factors * w)
+
+
+@dataclass(frozen=True)
+class CodedColumn:
+    """A column of labels in Parquet files, and its coding."""
+
+    name: str
+    coding: Coding
+
+
+@dataclass(frozen=True)
+class ArrayLabels:
+    """Labels of rows in memory, with weights or None."""
+
+    y: Any
+    w: Array | None
+
+    def totals(self) -> ClassTotals:
+        """The classes."""
+        return class_totals(self.y, self.w)
+
+    def coded(self, coding: Coding) -> tuple[Array, Array | None]:
+        """Targets and weights."""
+        return coding.targets(self.y), coding.weights(self.y, self.w)
+
+
+@dataclass(frozen=True)
+class DaskLabels:
+    """Labels in a Dask array, of which each block is coded where it is."""
+
+    y: Any
+    w: Any
+
+    def totals(self) -> ClassTotals:
+        """The classes, from one pass over the labels."""
+        starts = np.cumsum([0, *self.y.chunks[0][:-1]]).tolist()
+        blocks = [Z.to_delayed().ravel() for Z in (self.y, self.w) if Z is not None]
+        tasks = [
+            delayed()(_block_totals)(start, *block)
+            for start, *block in zip(starts, *blocks, strict=True)
+        ]
+        return joined_totals(computed(tasks))
+
+    def coded(self, coding: Coding) -> tuple[Any, Any]:
+        """Lazy arrays of targets and weights."""
+        shape = {"chunks": (self.y.chunks[0], (coding.columns,)), "meta": np.empty((0, 0))}
+        Y = self.y.map_blocks(coding.targets, dtype=np.float64, new_axis=1, **shape)
+        if coding.factors is None:
+            return Y, self.w
+        work, others = partial(_weights, coding), [] if self.w is None else [self.w]
+        return Y, self.y.map_blocks(work, *others, dtype=np.float64, meta=np.empty(0))
+
+
+def dask_labels(y: Any, w: Any) -> DaskLabels:
+    """Labels and weights of Dask rows, in the same blocks."""
+    y = known(y.to_dask_array(lengths=True) if hasattr(y, "to_dask_array") else y)
+    if y.ndim != 1:
+        raise ValueError(f"`y` must have one dimension, a label for each row, got {y.ndim}.")
+    return DaskLabels(y, beside("sample_weight", w, y))
+
+
+def _block_totals(first: int, labels: Any, w: Array | None = None) -> ClassTotals:
+    labels = np.asarray(labels)
+    check_present(labels, first)
+    return class_totals(labels, None if w is None else np.asarray(w, dtype=np.float64))
+
+
+def _weights(coding: Coding, labels: Any, w: Array | None = None) -> Array:
+    return np.asarray(coding.weights(labels, w))

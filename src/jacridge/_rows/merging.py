@@ -1,0 +1,133 @@
+"""Duplicate rows merged into one, with their total weight and mean target.
+
+K + lambda I with a row repeated w times has the same solution as one row of weight w with the mean
+of its targets. So duplicates are merged when rows come in, and every criterion leaves out a merged
+row as a whole: a weight of two is exactly two equal rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._compute.arrays import Array, Indices
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Distinct rows of positive weight, and where the rows as given went.
+
+    Attributes
+    ----------
+    first : indices of the distinct rows among the rows as given
+    group : for each row as given, the number of its distinct row; -1 for a weight of zero
+    y : weighted means of the targets, of shape (len(first), k)
+    w : total weights
+    """
+
+    first: Indices
+    group: Indices
+    y: Array
+    w: Array
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing was merged or left out."""
+        return len(self.first) == len(self.group)
+
+
+@dataclass(frozen=True)
+class GivenRows:
+    """The rows as they were given, beside the distinct rows that a model was fitted to.
+
+    Attributes
+    ----------
+    group : for each row, the number of its distinct row; -1 for a weight of zero
+    within : y less the mean of its group, of shape (n, k); the plain residual for a weight of zero
+    weights : weight of each row; None in models that older versions saved
+    """
+
+    group: Indices
+    within: Array
+    weights: Array | None = None
+
+    def residuals(self, of_groups: Array) -> Array:
+        """Residuals of all rows from those of the distinct rows."""
+        some = self.group >= 0
+        found = self.within.copy()
+        found[some] += of_groups[self.group[some]]
+        return found
+
+    def weighed(self) -> GivenRows:
+        """The rows of positive weight alone."""
+        some = self.group >= 0
+        if some.all():
+            return self
+        weights = None if self.weights is None else self.weights[some]
+        return GivenRows(self.group[some], self.within[some], weights)
+
+
+def merged(X: Array, y: Array, w: Array | None) -> Merged:
+    """Merge equal rows; X of shape (n, p), y of shape (n, k), w of shape (n,) or None for ones."""
+    w = np.ones(len(X)) if w is None else w
+    kept = np.flatnonzero(w > 0)
+    if not len(kept):
+        raise ValueError("`sample_weight` must not be all zero, got zeros only.")
+    all_kept = len(kept) == len(w)
+    label = row_labels(X if all_kept else X[kept])
+    if label is None:
+        group = np.full(len(w), -1)
+        group[kept] = np.arange(len(kept))
+        return Merged(kept, group, y if all_kept else y[kept], w if all_kept else w[kept])
+    _, first, inverse = np.unique(label, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.intp)
+    rank[np.argsort(first)] = np.arange(len(first))  # in the order in which rows first come
+    inner, first = rank[inverse.ravel()], kept[np.sort(first)]
+    group = np.full(len(w), -1)
+    group[kept] = inner
+    total: Array = np.bincount(inner, weights=w[kept]).astype(np.float64)
+    base = y[first]  # so that the mean of equal targets is exact
+    sums = [np.bincount(inner, w[kept] * c) for c in (y[kept] - base[inner]).T]
+    means = base + np.reshape(sums, (y.shape[1], len(total))).T / total[:, None]
+    return Merged(first, group, means, total)
+
+
+def row_labels(X: Array) -> Indices | None:
+    """A label for each row, the same for equal rows; None if all rows differ.
+
+    Rows with the same product with a fixed vector are compared; with continuous features there
+    are hardly any others.
+    """
+    n, p = X.shape
+    mixed = np.einsum("ij,j->i", X, np.cos(np.arange(1.0, p + 1.0)))
+    order = np.argsort(mixed, kind="stable")
+    same = mixed[order[1:]] == mixed[order[:-1]]
+    if not same.any():
+        return None
+    tied = np.zeros(n, dtype=bool)
+    tied[order[1:][same]] = tied[order[:-1][same]] = True
+    # Adding zero makes -0.0 and 0.0 the same bits.
+    _, found = np.unique(X[tied] + 0.0, axis=0, return_inverse=True)
+    found = found.ravel()
+    if found.max() + 1 == len(found):
+        return None
+    label = np.arange(n)
+    label[tied] = n + found
+    return label
+
+
+def distinct_rows(X: Array) -> Array:
+    """The distinct rows, in the order in which they first come."""
+    label = row_labels(X)
+    if label is None:
+        return X
+    return X[np.sort(np.unique(label, return_index=True)[1])]
+
+
+def merged_block(X: Array, y: Array, w: Array | None) -> tuple[Array, Array, Array]:
+    """Distinct rows of a block with their mean targets and total weights."""
+    found = merged(X, y, w) if w is None or w.any() else None
+    if found is None:
+        return X[:0], y[:0], np.empty(0)
+    return X if found.is_all else X[found.first], found.y, found.w

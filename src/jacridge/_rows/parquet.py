@@ -1,0 +1,213 @@
+"""Rows of Parquet files, read in blocks, anew in each pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._checks import check_range, require
+from .._compute.arrays import Array, Indices
+from .._compute.progress import tell
+from .._compute.threads import one_blas_thread, processors
+from .._geometry.distances import Distance
+from .labels import Coding
+from .rows import (
+    Block,
+    T,
+    Work,
+    in_order,
+    places_in_blocks,
+    progress_name,
+    rejoined,
+    rows_of,
+    total_of,
+)
+
+# Rows that are read at a time.
+READ_ROWS = 65_536
+
+# Files, each with its rows from one to before another.
+Piece = list[tuple[str, int, int]]
+
+
+@dataclass(frozen=True)
+class ParquetRows:
+    """Rows of Parquet files with known sizes."""
+
+    paths: list[str]
+    sizes: list[int]
+    features: list[str]
+    targets: list[str]
+    weight: str | None
+    distance: Distance
+    coding: Coding | None = None  # of labels, the only target
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return sum(self.sizes)
+
+    def each(self, work: Work[T]) -> Iterator[T]:
+        """Results for all blocks, in order; few of them wait at any time."""
+        return self._pass(lambda _, block: work(*block), self._pieces(), progress_name(work))
+
+    def total(self, work: Work[Any]) -> Any:
+        """Sum of the results for all blocks."""
+        return total_of(work, lambda add: self._pass(add, self._pieces(), progress_name(work)))
+
+    def take(self, indices: Indices) -> Block:
+        """The rows with these indices; blocks without any are not read."""
+        pieces = self._pieces()
+        places, order = places_in_blocks(indices, _starts(pieces))
+        asked = [(piece, i) for piece, i in zip(pieces, places, strict=True) if len(i)]
+        return rejoined((rows_of(self._read(piece), i) for piece, i in asked), order)
+
+    def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]:
+        """Results for all blocks, and the rows with these indices, each block read once."""
+        pieces = self._pieces()
+        places, order = places_in_blocks(indices, _starts(pieces))
+
+        def seen(i: int, block: Block) -> tuple[T, Block]:
+            return work(*block), rows_of(block, places[i])
+
+        found, rows = zip(*self._pass(seen, pieces, progress_name(work)), strict=True)
+        return list(found), rejoined(rows, order)
+
+    def _pieces(self) -> list[Piece]:
+        """Pieces that are read at a time; a piece may span several files."""
+        pieces, room = list[Piece](), 0
+        for path, size in zip(self.paths, self.sizes, strict=True):
+            start = 0
+            while start < size:
+                if not room:
+                    pieces.append([])
+                    room = READ_ROWS
+                stop = min(start + room, size)
+                pieces[-1].append((path, start, stop))
+                start, room = stop, room - (stop - start)
+        return pieces
+
+    def _pass(self, part: Callable[[int, Block], T], pieces: list[Piece], what: str) -> Iterator[T]:
+        """Results of `part` for the number of each piece and its rows, in order."""
+        done = np.cumsum([_length(piece) for piece in pieces])
+        with one_blas_thread(), ThreadPoolExecutor(processors()) as pool:
+            results = in_order(pool, lambda i: part(i, self._read(pieces[i])), len(pieces))
+            for count, found in zip(done, results, strict=True):
+                tell(int(count), self.n, what)
+                yield found
+
+    def _read(self, piece: Piece) -> Block:
+        """The rows of a piece as features, targets and weights."""
+        table = np.vstack([self._read_file(*rows) for rows in piece])
+        p, k = len(self.features), len(self.targets)
+        k = k if self.coding is None else self.coding.columns
+        weighted = table.shape[1] > p + k
+        return table[:, :p], table[:, p : p + k], table[:, -1] if weighted else None
+
+    def _read_file(self, path: str, start: int, stop: int) -> Array:
+        """Some rows of a file, or an error that names the file."""
+        pl = require("polars", extra="cli")
+        names = [*self.features, *self.targets, *([self.weight] if self.weight else [])]
+        length = stop - start
+        try:
+            frame = pl.scan_parquet(path, glob=False).select(names).slice(start, length).collect()
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise OSError(
+                f"`{path}` was there when the fit began and cannot be read any more. "
+                "Nothing was fitted."
+            ) from error
+        if len(frame) != length:
+            raise OSError(f"`{path}` has changed since the fit began. Nothing was fitted.")
+        coded = self.targets if self.coding is not None else []
+        table = np.column_stack(
+            [_numbers(frame[name], name, path) for name in names if name not in coded]
+        )
+        self.distance.check(table[:, : len(self.features)])
+        if self.weight and table[:, -1].min(initial=0) < 0:
+            raise ValueError(
+                f"`{self.weight}` must hold weights >= 0, got {table[:, -1].min():g} in `{path}`."
+            )
+        return table if self.coding is None else self._coded(table, frame[coded[0]], self.coding)
+
+    def _coded(self, table: Array, labels: Any, coding: Coding) -> Array:
+        """Features, coded targets and, if there are any, weights."""
+        y, w = labels.to_numpy(), table[:, -1] if self.weight else None
+        weights = coding.weights(y, w)
+        parts = [table[:, : len(self.features)], coding.targets(y)]
+        return np.column_stack(parts if weights is None else [*parts, weights])
+
+
+def _starts(pieces: list[Piece]) -> Indices:
+    """The first row of each piece, counted through all files."""
+    return np.cumsum([0, *map(_length, pieces[:-1])])
+
+
+def _length(piece: Piece) -> int:
+    return sum(stop - start for _, start, stop in piece)
+
+
+def column_names(path: str) -> list[str]:
+    """The names of the columns of a file."""
+    pl = require("polars", extra="cli")
+    try:
+        return list(pl.scan_parquet(path, glob=False).collect_schema().names())
+    except FileNotFoundError:
+        raise
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ValueError(
+            f"`{path}` cannot be read as Parquet: the file is truncated or of another kind."
+        ) from error
+
+
+def checked_size(path: str, names: Sequence[str], first: str) -> int:
+    """Rows of a file that has all the columns."""
+    pl = require("polars", extra="cli")
+    missing = [name for name in names if name not in column_names(path)]
+    if missing:
+        like = f", as `{first}` has" if path != first else ""
+        listed = ", ".join(f"`{name}`" for name in missing)
+        raise ValueError(f"`{path}` must have the column {listed}{like}, got none of that name.")
+    return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
+
+
+def check_no_others(path: str, known: Sequence[str], first: str) -> None:
+    """Refuse a file with columns that the first one does not have."""
+    others = [name for name in column_names(path) if name not in known]
+    if others:
+        listed = ", ".join(f"`{name}`" for name in others)
+        raise ValueError(
+            f"`{path}` must have the columns of `{first}`, got {listed} besides. "
+            "Name the features to take: ParquetFiles(source, [...])."
+        )
+
+
+def values_in(path: str, name: str, first: str) -> Any:
+    """Values of a column of a file, none of them missing."""
+    checked_size(path, [name], first)
+    frame = require("polars", extra="cli").scan_parquet(path, glob=False).select(name).collect()
+    missing = int(frame[name].null_count())
+    if missing:
+        raise ValueError(
+            f"`{name}` in `{path}` must have a value in every row, got {missing} missing. Leave "
+            "out these rows first."
+        )
+    return frame[name].to_numpy()
+
+
+def _numbers(column: Any, name: str, path: str) -> Array:
+    """A column as doubles, or an error that names it and its file."""
+    if not column.dtype.is_numeric() and column.dtype != require("polars", extra="cli").Boolean:
+        raise ValueError(f"`{name}` in `{path}` must hold numbers, got {column.dtype}.")
+    values: Array = column.cast(float).to_numpy()
+    if not np.isfinite(values).all():
+        count = int((~np.isfinite(values)).sum())
+        raise ValueError(
+            f"`{name}` in `{path}` must hold finite numbers, got {count} missing or infinite. "
+            "Leave out these rows first."
+        )
+    check_range(name, values)
+    return values

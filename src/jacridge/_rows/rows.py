@@ -1,0 +1,210 @@
+"""Rows that come in blocks, and passes over them: arrays and memory maps."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import reduce
+from operator import iadd
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from .._compute.arrays import Array, Indices, row_blocks
+from .._compute.progress import tell
+from .._compute.threads import one_blas_thread, processors
+
+T = TypeVar("T")
+
+# A block of rows: features, targets of shape (rows, k), weights or None for ones.
+Block = tuple[Array, Array, Array | None]
+Work = Callable[[Array, Array, Array | None], T]
+
+# Rows of an array that one task takes.
+TASK_ROWS = 8192
+
+
+class Rows(Protocol):
+    """Training rows, wherever they are. A pass calls `work` on blocks that cover them in order.
+
+    `each` gives the results of a pass, `total` their sum, `take` the rows with given indices, and
+    `look` both the results and the rows from one pass.
+    """
+
+    @property
+    def n(self) -> int: ...
+    def each(self, work: Work[T]) -> Iterator[T]: ...
+    def total(self, work: Work[Any]) -> Any: ...
+    def take(self, indices: Indices) -> Block: ...
+    def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]: ...
+
+
+@dataclass(frozen=True)
+class ArrayRows:
+    """Rows of arrays or memory maps, handled in as many threads as there are processors."""
+
+    X: Array
+    y: Array
+    w: Array | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.X)
+
+    def each(self, work: Work[T]) -> Iterator[T]:
+        """Results for all blocks, in order; few of them wait at any time."""
+        return self._pass(lambda _, block: work(*block), progress_name(work))
+
+    def total(self, work: Work[Any]) -> Any:
+        """Sum of the results for all blocks."""
+        return total_of(work, lambda add: self._pass(add, progress_name(work)))
+
+    def _pass(self, part: Callable[[int, Block], T], what: str) -> Iterator[T]:
+        """Results of `part` for the number of each block and the block itself, in order."""
+        blocks = list(row_blocks(self.n, _task_rows(self.n)))
+
+        def found(i: int) -> T:
+            # A block of a memory map is read here; rows already in memory are not copied.
+            X, y = np.asarray(self.X[blocks[i]]), np.asarray(self.y[blocks[i]])
+            return part(i, (X, y, None if self.w is None else self.w[blocks[i]]))
+
+        # One BLAS thread in each of ours: exp has only one thread, and BLAS would wait for it.
+        with one_blas_thread(), ThreadPoolExecutor(processors()) as pool:
+            for rows, result in zip(blocks, in_order(pool, found, len(blocks)), strict=True):
+                tell(rows.stop, self.n, what)
+                yield result
+
+    def take(self, indices: Indices) -> Block:
+        """The rows with these indices."""
+        w = None if self.w is None else self.w[indices]
+        return np.asarray(self.X[indices]), np.asarray(self.y[indices]), w
+
+    def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]:
+        """Results for all blocks, and the rows with these indices."""
+        return list(self.each(work)), self.take(indices)
+
+
+def _under_way() -> int:
+    """Blocks that are in work or wait for it: one more than there are processors."""
+    return processors() + 1
+
+
+def _task_rows(n: int) -> int:
+    """Rows of a task: as many tasks for each processor, so that all end together."""
+    tasks = -(-n // TASK_ROWS)
+    tasks = -(-tasks // processors()) * processors() if tasks > 1 else 1
+    return max(1, -(-n // tasks))
+
+
+def total_of(work: Work[Any], run: Callable[[Callable[[int, Block], None]], Iterator[Any]]) -> Any:
+    """Sum of the results for all blocks of a pass, from one sum per block under way.
+
+    Blocks take turns in these sums, so that neither the memory used nor the order of additions
+    depends on which block is ready first. `run` makes the pass, given a function that adds a block.
+    """
+    sums: list[Any] = [None] * _under_way()
+
+    def add(i: int, block: Block) -> None:
+        sums[i % len(sums)] = added_to(sums[i % len(sums)], work, block)
+
+    for _ in run(add):
+        pass
+    return reduce(iadd, (total for total in sums if total is not None))
+
+
+def added_to(total: Any, work: Work[Any], block: Block) -> Any:
+    """The total, None if there is none yet, plus the result of `work` for one more block."""
+    if total is None:
+        return work(*block)
+    if hasattr(work, "add_to"):
+        return work.add_to(total, *block)
+    total += work(*block)
+    return total
+
+
+def places_in_blocks(indices: Indices, starts: Indices) -> tuple[list[Indices], Indices]:
+    """Places of rows within the blocks that start at `starts`, and the order to restore.
+
+    Rows taken block by block, then indexed by that order, are the rows asked for.
+    """
+    order = np.argsort(indices, kind="stable")
+    found = np.split(indices[order], np.searchsorted(indices[order], starts[1:]))
+    return [i - start for i, start in zip(found, starts, strict=True)], np.argsort(order)
+
+
+def rows_of(block: Block, places: Indices | slice) -> Block:
+    """Some rows of a block."""
+    X, y, w = block
+    return X[places], y[places], None if w is None else w[places]
+
+
+def rejoined(parts: Iterable[Block], order: Indices) -> Block:
+    """Rows of several blocks in one block, in this order."""
+    X, y, w = zip(*parts, strict=True)
+    whole = np.vstack(X), np.vstack(y), None if w[0] is None else np.concatenate(w)
+    return rows_of(whole, order)
+
+
+def progress_name(work: Any) -> str:
+    """Name of a pass in messages of progress."""
+    return f"rows, {getattr(work, 'what', 'one pass')}"
+
+
+def in_order(pool: ThreadPoolExecutor, part: Callable[[int], T], count: int) -> Iterator[T]:
+    """Results of `part` for 0, 1, ..., in order; few of them are under way at a time."""
+    waiting, most = deque[Any](), _under_way()
+    for i in range(count):
+        waiting.append(pool.submit(part, i))
+        if len(waiting) == most:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+@dataclass(frozen=True)
+class MappedRows:
+    """Rows whose features go through a linear map, block by block."""
+
+    rows: Rows
+    linear_map: Array
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.rows.n
+
+    def each(self, work: Work[T]) -> Iterator[T]:
+        """Results for all blocks, in order."""
+        return self.rows.each(MappedWork(work, self.linear_map))
+
+    def total(self, work: Work[Any]) -> Any:
+        """Sum of the results for all blocks."""
+        return self.rows.total(MappedWork(work, self.linear_map))
+
+    def take(self, indices: Indices) -> Block:
+        """The rows with these indices."""
+        X, y, w = self.rows.take(indices)
+        return X @ self.linear_map, y, w
+
+    def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]:
+        """Results for all blocks, and the rows with these indices."""
+        found, (X, y, w) = self.rows.look(MappedWork(work, self.linear_map), indices)
+        return found, (X @ self.linear_map, y, w)
+
+
+class MappedWork:
+    """Work on rows after a linear map."""
+
+    def __init__(self, work: Any, linear_map: Array) -> None:
+        self.work, self.linear_map = work, linear_map
+        self.what = getattr(work, "what", "one pass")
+
+    def __call__(self, X: Array, y: Array, w: Array | None) -> Any:
+        return self.work(X @ self.linear_map, y, w)
+
+    def add_to(self, total: Any, X: Array, y: Array, w: Array | None) -> Any:
+        """The total plus the result for one more block."""
+        return added_to(total, self.work, (X @ self.linear_map, y, w))

@@ -1,0 +1,81 @@
+"""Training rows from wherever they come, merged where they are in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .._compute.arrays import Array, Indices
+from .._geometry.distances import Distance
+from .merging import GivenRows, Merged, merged
+from .rows import ArrayRows, MappedRows, Rows
+from .survey import counted
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rows to fit to.
+
+    Attributes
+    ----------
+    rows : the rows, distinct ones of positive weight if they are in memory
+    p : number of columns
+    n : number of rows as the closed-form rules count them; None until a first pass has counted
+    merged : where the rows as given went, if some were merged or left out
+    y : the targets as given, if some were merged or left out
+    w : the weights as given, if some rows were merged or left out
+    weightless : indices, features and targets of the rows of weight zero, if there are any
+    """
+
+    rows: Rows
+    p: int
+    n: float | None = None
+    merged: Merged | None = None
+    y: Array | None = None
+    w: Array | None = None
+    weightless: tuple[Indices, Array, Array] | None = None
+
+    @property
+    def first(self) -> Indices | None:
+        """Indices of the rows that are kept, None if all are."""
+        return None if self.merged is None else self.merged.first
+
+    @property
+    def given(self) -> GivenRows | None:
+        """The rows as given, if some were merged or left out."""
+        if self.merged is None or self.y is None:
+            return None
+        group, means = self.merged.group, self.merged.y
+        within = self.y - np.where(group[:, None] >= 0, means[group], 0.0)
+        return GivenRows(group, within, np.ones(len(group)) if self.w is None else self.w)
+
+
+def array_source(X: Array, y: Array, w: Array | None, distance: Distance) -> Source:
+    """Rows of arrays, with duplicates merged; y of shape (n, k)."""
+    found = merged(X, y, w)
+    n = float(len(X)) if w is None else counted(w[w > 0])
+    if found.is_all:
+        return Source(ArrayRows(X, y, w), X.shape[1], n)
+    rows = ArrayRows(distance.some(X, found.first), found.y, found.w)
+    out = np.flatnonzero(found.group < 0)
+    weightless = (out, X[out], y[out]) if len(out) else None
+    return Source(rows, X.shape[1], n, found, y, w, weightless)
+
+
+def mapped(source: Source, T: Array | None) -> Source:
+    """The source after a linear map T of its features, of shape (p, q)."""
+    if T is None:
+        return source
+    rows: Rows = MappedRows(source.rows, T)
+    if isinstance(source.rows, ArrayRows) and source.n is not None:  # not a memory map
+        rows = ArrayRows(np.asarray(source.rows.X @ T), source.rows.y, source.rows.w)
+    return replace(source, rows=rows, p=T.shape[1])
+
+
+def in_memory(source: Source, distance: Distance) -> Source:
+    """The source with all of its rows brought into memory."""
+    if isinstance(source.rows, ArrayRows):
+        return source
+    X, y, w = source.rows.take(np.arange(source.rows.n))
+    return array_source(X, y, w, distance)

@@ -1,0 +1,168 @@
+"""First pass over all rows: counts, weighted means, outermost rows, and random samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import ClassVar
+
+import numpy as np
+
+from .._compute.arrays import Array, Indices, weighted_mean
+from .._geometry.distances import Distance
+from .rows import Block, Rows, rows_of
+
+# Outermost rows of each block that the first pass returns.
+OUTERMOST = 256
+# Where they leave doubt on the largest distance, the rows that come next are looked at in turns.
+TURNS = 32
+
+# Rows on which rules look at pairs of rows, or solve.
+SAMPLE = 10_000
+# Rows are drawn again, up to so many times as many, if some have a weight of zero.
+REDRAWN = 20
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Count and weight of all rows of positive weight, weighted means and squares."""
+
+    n: int
+    weight: float
+    centre: Array
+    squares: Array  # weighted sums of squared deviations from the centre, for each feature
+    mean: Array  # of y
+    whole: bool  # whether all weights are whole numbers
+
+    def __add__(self, other: Survey) -> Survey:
+        weight = self.weight + other.weight
+        share = other.weight / weight if weight else 0.0
+        step = other.centre - self.centre
+        return Survey(
+            self.n + other.n,
+            weight,
+            # In this form the mean of a constant is that constant, without rounding.
+            self.centre + share * step,
+            self.squares + other.squares + share * self.weight * step**2,
+            self.mean + share * (other.mean - self.mean),
+            self.whole and other.whole,
+        )
+
+    @property
+    def n_samples(self) -> float:
+        """N of the closed-form rules: the sum of whole weights, else the number of rows."""
+        return self.weight if self.whole else float(self.n)
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Rows of a block that may be ends of the longest distance, and how far out the rest is."""
+
+    rows: Array
+    centre: Array
+    rest: float  # largest distance of the rest to the centre, minus infinity if there is none
+
+
+@dataclass(frozen=True)
+class Surveying:
+    """The first pass on one block of rows; rows of weight zero do not count."""
+
+    what: ClassVar[str] = "a first look"
+    distance: Distance
+
+    def __call__(self, X: Array, y: Array, w: Array | None) -> tuple[Survey, Ends]:
+        if w is not None:
+            X, y, w = X[w > 0], y[w > 0], w[w > 0]
+        if not len(X):
+            zeros = np.zeros(X.shape[1])
+            empty = Survey(0, 0.0, zeros, zeros, np.zeros(y.shape[1]), True)
+            return empty, Ends(X, zeros, -np.inf)
+        v = np.ones(len(X)) if w is None else w
+        centre = weighted_mean(X, v)
+        squares = v @ np.square(X - centre)
+        mean, whole = weighted_mean(y, v), are_whole(v)
+        survey = Survey(len(X), float(v.sum()), centre, squares, mean, whole)
+        return survey, ends_of(X, centre, self.distance)
+
+
+def are_whole(w: Array) -> bool:
+    """Whether all weights are whole numbers."""
+    return bool((w == np.rint(w)).all())
+
+
+def counted(w: Array) -> float:
+    """N of the closed-form rules: the sum of whole weights, else the number of rows."""
+    return float(w.sum()) if are_whole(w) else float(len(w))
+
+
+def ends_of(X: Array, centre: Array, distance: Distance, turn: int = 0) -> Ends:
+    """The outermost rows of a block; in a later turn those that come next."""
+    r, size = distance.radii(X, centre), -(-len(X) // TURNS)
+    start, stop = (
+        (OUTERMOST + (turn - 1) * size, OUTERMOST + turn * size) if turn else (0, OUTERMOST)
+    )
+    order = np.argsort(-r, kind="stable")
+    return Ends(X[order[start:stop]], centre, float(r[order[stop:]].max(initial=-np.inf)))
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """The survey of all rows, and the outermost rows of each block."""
+
+    whole: Survey
+    ends: Sequence[Ends]
+
+
+def surveyed(found: Iterable[tuple[Survey, Ends]]) -> Surveyed:
+    """Results of the first pass, put together."""
+    surveys, ends = zip(*found, strict=True)
+    whole = reduce(add, surveys)
+    if whole.weight == 0:
+        raise ValueError("`sample_weight` must not be all zero, got zeros only.")
+    return Surveyed(whole, ends)
+
+
+def first_look(
+    rows: Rows, draws: Sequence[Indices], distance: Distance, rng: np.random.Generator
+) -> tuple[Surveyed, list[Block]]:
+    """The survey of all rows and the rows of each draw, from one pass.
+
+    A draw that meets rows of weight zero is drawn again, by another pass.
+    """
+    found, taken = rows.look(Surveying(distance), np.concatenate(draws))
+    seen = surveyed(found)
+    ends = np.cumsum([len(draw) for draw in draws])
+    blocks = [
+        rows_of(taken, np.arange(end - len(draw), end))
+        for draw, end in zip(draws, ends, strict=True)
+    ]
+    return seen, [_of_positive_weight(rows, block, rng) for block in blocks]
+
+
+def sample_indices(n: int, most: int, rng: np.random.Generator) -> Indices:
+    """At most `most` of n indices, at random; all of them, in order, if they are few."""
+    return np.arange(n) if n <= most else rng.choice(n, most, replace=False)
+
+
+def sample_of(rows: Rows, most: int, rng: np.random.Generator) -> Block:
+    """At most `most` of the rows of positive weight, drawn at random."""
+    return _of_positive_weight(rows, rows.take(sample_indices(rows.n, most, rng)), rng)
+
+
+def _of_positive_weight(rows: Rows, block: Block, rng: np.random.Generator) -> Block:
+    """A block drawn from the rows, drawn again if some of it has no weight."""
+    if block[2] is None or block[2].all():
+        return block
+    # From more rows, as many as make up for those of weight zero.
+    most, share = len(block[2]), max(np.count_nonzero(block[2]) / len(block[2]), 1 / REDRAWN)
+    X, y, weights = rows.take(sample_indices(rows.n, int(most / share), rng))
+    w = np.asarray(weights)
+    kept = np.flatnonzero(w)[:most]
+    if len(kept) < 3 and len(X) < rows.n:
+        raise ValueError(
+            f"`sample_weight` must be positive for more rows, got {len(kept)} of {len(X)} drawn "
+            "at random. Leave rows of weight zero out before the fit."
+        )
+    return X[kept], y[kept], w[kept]

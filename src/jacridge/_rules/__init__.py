@@ -1,0 +1,1 @@
+"""Rules that choose bandwidth and penalty, and the training data as they see them."""

@@ -1,0 +1,93 @@
+"""Log-odds of classes from scores: a slope and an offset that minimise the log-loss.
+
+The target of a class is one for its rows and zero for others, less the share of the class, so that
+a score of zero stands for that share. Two classes have one column, that of the second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+
+from .._compute.arrays import Array
+
+# Largest slope and offset; a score has a range of about one.
+LARGEST = 100.0
+
+
+@dataclass(frozen=True)
+class LogOdds:
+    """Log-odds slope * score + offset; one column for two classes, else one for each."""
+
+    slope: float
+    offset: Array  # (1,) for two classes, else (k,)
+
+
+def uncalibrated(prior: Array) -> LogOdds:
+    """Scores shifted so that the largest one, or the sign of the only one, is the prediction."""
+    return LogOdds(1.0, prior[1:] - 0.5 if len(prior) == 2 else prior)
+
+
+def calibrated(y: Array, scores: Array, w: Array, prior: Array, n: float | None = None) -> LogOdds:
+    r"""Log-odds with the least log-loss, for scores to which their own rows did not contribute.
+
+    Two classes have a sigmoid, :math:`a s + b`. With more classes and scores :math:`s_j` the
+    log-odds are :math:`a (s_j + \pi_j)`, with the shares :math:`\pi_j` of the classes: 1 / a is the
+    temperature.
+
+    Parameters
+    ----------
+    y, scores : targets and scores, of shape (n, 1) or (n, k)
+    w : weights, of shape (n,)
+    prior : shares of the classes
+    n : number of rows that stand behind the weights
+    """
+    basis = _basis(scores, prior)
+    Y = smoothed(shares_of(y, prior), len(w) if n is None else n)
+    w = (w / w.sum())[:, None]
+
+    def loss(coef: Array) -> tuple[float, Array]:
+        L = log_softmax(np.tensordot(coef, basis, 1), axis=1)
+        gradient = np.einsum("cij,ij->c", basis, w * (np.exp(L) - Y))
+        return float(-(w * Y * L).sum()), gradient
+
+    start, bounds = np.array([4.0, 0.0]), [(0.0, LARGEST), (-LARGEST, LARGEST)]
+    used = len(basis)
+    found = minimize(loss, start[:used], jac=True, bounds=bounds[:used], method="L-BFGS-B").x
+    offset = found[1:] if used == 2 else found[0] * prior
+    return LogOdds(float(found[0]), np.asarray(offset))
+
+
+def _basis(scores: Array, prior: Array) -> Array:
+    """What is multiplied by the slope, and by the offset of two classes: (1 or 2, n, k)."""
+    if len(prior) > 2:
+        return np.array([scores + prior])
+    zeros = np.zeros_like(scores)
+    return np.array([np.hstack([zeros, scores]), np.hstack([zeros, zeros + 1.0])])
+
+
+def shares_of(y: Array, prior: Array) -> Array:
+    """Shares of all classes in rows with targets y; certain but for rows that were merged."""
+    if len(prior) > 2:
+        return y + prior
+    return np.hstack([prior[:1] - y, prior[1:] + y])
+
+
+def smoothed(shares: Array, n: float) -> Array:
+    """Shares in which one more row, of another class, is spread over all n rows.
+
+    Else scores that separate the classes of the training rows would make probabilities of zero.
+    """
+    k = shares.shape[1]
+    return np.asarray(shares + (1.0 - k * shares) / ((n + 1.0) * (k - 1.0)))
+
+
+def log_losses(y: Array, scores: Array, w: Array, prior: Array) -> Array:
+    """Log-loss of each row, after calibration of the scores by all of them."""
+    found = calibrated(y, scores, w, prior)
+    odds = found.slope * scores + found.offset
+    odds = np.hstack([np.zeros_like(odds), odds]) if len(prior) == 2 else odds
+    return np.asarray(-(shares_of(y, prior) * log_softmax(odds, axis=1)).sum(axis=1))

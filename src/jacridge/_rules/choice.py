@@ -1,0 +1,237 @@
+"""The automatic choice of kernel and metric, by cross-fitting.
+
+A metric is learned on one half of the rows and judged on the other half: leave-one-out after
+learning would be too kind to it, as the rows that are left out have made the metric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+import numpy as np
+
+from .._compute.arrays import Array
+from .._compute.threads import one_blas_thread
+from .._geometry.linear import sharpened
+from .rounds import Round, Rounds, Sample
+
+# Rows in each half, and held-out predictions that are wanted: few rows are halved several times.
+HALF = 500
+HELD_OUT = 1000
+
+# Share of the hardest rows that the comparison leaves out.
+TRIM = 0.02
+
+# A simpler candidate is taken if its error is within so many standard errors of the best one's.
+STANDARD_ERRORS = 0.5
+
+# Kernels that are tried, and how many of them go on after the first round.
+KERNELS_TRIED = ("gaussian", "matern32", "exponential", "laplacian")
+KERNELS_KEPT = 2
+
+# Candidates that are compared again on other halves of the rows.
+FINALISTS = 3
+
+Folds = list[tuple[Sample, Sample]]
+
+# Errors of held-out rows from their targets (n, k), predictions (n, k) and weights.
+Loss = Callable[[Array, Array, Array], Array]
+
+
+def squared_errors(y: Array, predictions: Array, w: Array) -> Array:
+    """Squared errors, summed over targets."""
+    return np.asarray(np.square(y - predictions).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A kernel, a kind of metric and a number of rounds, with its errors on held-out rows.
+
+    Attributes
+    ----------
+    kernel, kind, rounds : what is tried; no rounds are the plain metric
+    fits : the last fit of each fold
+    errors : losses of the held-out rows, such as squared errors summed over targets
+    seconds : time of this candidate beyond those that it builds on
+    error : mean of the errors without the hardest rows
+    deviation : standard error of the difference to the best candidate
+    """
+
+    kernel: str
+    kind: str
+    rounds: int
+    fits: Sequence[Round]
+    errors: Array
+    seconds: float
+    error: float = np.nan
+    deviation: float = np.nan
+
+    @property
+    def complexity(self) -> float:
+        """How much a candidate may follow the noise: its rounds, and more for a full metric."""
+        return self.rounds + (1.5 if self.kind == "full" else 0.0)
+
+    def row(self) -> dict[str, object]:
+        """The candidate as a row of a table."""
+        names = ("kernel", "kind", "rounds", "error", "deviation", "seconds")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The chosen candidate, all candidates (best first), and whether y can be predicted at all."""
+
+    best: Candidate
+    table: Sequence[Candidate]
+    has_signal: bool
+
+
+class CrossFitting:
+    """Candidates fitted on one half of the rows and judged on the other."""
+
+    def __init__(
+        self, rows: Sample, rounds: Callable[[str], Rounds], rng: np.random.Generator, loss: Loss
+    ) -> None:
+        self.rounds, self.folds, self.loss = rounds, halves(rows, rng), loss
+        self.plain_map = rows.plain_map
+        self.counts = np.concatenate([test.counts for _, test in self.folds])
+        self.y = np.concatenate([test.y for _, test in self.folds])
+
+    def plain(self, kernel: str) -> Candidate:
+        """The metric before any round."""
+        return self._candidate(kernel, "plain", [self.plain_map] * len(self.folds), None)
+
+    def next(self, last: Candidate, kind: str) -> Candidate:
+        """One more round, in each fold with the metric of that fold."""
+        maps = [sharpened(fit.T, fit.M, kind) for fit in last.fits]
+        return self._candidate(last.kernel, kind, maps, last)
+
+    def _candidate(
+        self, kernel: str, kind: str, maps: list[Array], last: Candidate | None
+    ) -> Candidate:
+        start, rounds = perf_counter(), self.rounds(kernel)
+        near = last.fits[0] if last else None
+        fits = [rounds.fit(self.folds[0][0], maps[0], near=near)]
+        for T, (train, _) in zip(maps[1:], self.folds[1:], strict=True):
+            fits.append(rounds.fit(train, T, same=fits[0]))
+        predictions = [
+            rounds.predict(fit, train, test.X)
+            for fit, (train, test) in zip(fits, self.folds, strict=True)
+        ]
+        errors = self.loss(self.y, np.concatenate(predictions), self.counts)
+        count, seconds = last.rounds + 1 if last else 0, perf_counter() - start
+        return Candidate(kernel, kind, count, fits, errors, seconds)
+
+    def ranked(self, table: Sequence[Candidate]) -> list[Candidate]:
+        """Candidates with `error` and `deviation`, best first; rows hard for all are left out."""
+        total = np.mean([candidate.errors for candidate in table], axis=0)
+        kept = total <= np.quantile(total, 1 - TRIM)
+        w = self.counts[kept] / self.counts[kept].sum()
+        means = [float(w @ candidate.errors[kept]) for candidate in table]
+        best, done = table[int(np.argmin(means))], []
+        for candidate, error in zip(table, means, strict=True):
+            d = (candidate.errors - best.errors)[kept]
+            deviation = float(np.sqrt(w**2 @ np.square(d - w @ d)))
+            done.append(replace(candidate, error=error, deviation=deviation))
+        return sorted(done, key=lambda candidate: candidate.error)
+
+    def ranked_again(self, table: Sequence[Candidate], other: CrossFitting) -> list[Candidate]:
+        """The table with its best candidates judged on other halves, too, and ranked by both."""
+        again = [other.replayed(candidate) for candidate in table[:FINALISTS]]
+        both = [
+            replace(
+                candidate,
+                errors=np.concatenate([candidate.errors, more.errors]),
+                seconds=candidate.seconds + more.seconds,
+            )
+            for candidate, more in zip(table, again, strict=False)
+        ]
+        self.counts = np.concatenate([self.counts, other.counts])
+        self.folds, self.y = [*self.folds, *other.folds], np.concatenate([self.y, other.y])
+        # The others were worse on the first halves, and keep their errors there.
+        return [*self.ranked(both), *table[FINALISTS:]]
+
+    def replayed(self, candidate: Candidate) -> Candidate:
+        """The same candidate on these halves."""
+        start, found = perf_counter(), self.plain(candidate.kernel)
+        for _ in range(candidate.rounds):
+            found = self.next(found, candidate.kind)
+        return replace(found, seconds=perf_counter() - start)
+
+    def has_signal(self, best: Candidate) -> bool:
+        """Whether a candidate predicts held-out rows clearly better than the mean of y does."""
+        zero = self.loss(self.y, np.zeros_like(self.y), self.counts)
+        w, d = self.counts / self.counts.sum(), zero - best.errors
+        gain = w @ d
+        return bool(gain > np.sqrt(w**2 @ np.square(d - gain)))
+
+
+def halves(rows: Sample, rng: np.random.Generator) -> Folds:
+    """Pairs of training and held-out rows from random halves; few rows are halved several times."""
+    size = min(HALF, len(rows) // 2)
+    folds: Folds = []
+    while len(folds) < 2 or (len(folds) < 8 and len(folds) * size < 0.75 * HELD_OUT):
+        order = rng.permutation(len(rows))
+        a, b = rows.part(order[:size]), rows.part(order[size : 2 * size])
+        folds += [(a, b), (b, a)]
+    return folds
+
+
+def simplest_good(table: Sequence[Candidate]) -> Candidate:
+    """The simplest of the finalists whose error is about that of the best one."""
+    limit, finalists = table[0].error, [c for c in table if len(c.errors) == len(table[0].errors)]
+    good = [c for c in finalists if c.error <= limit + STANDARD_ERRORS * c.deviation]
+    return min(good, key=lambda c: (c.complexity, c.error))
+
+
+def _plain(cross: CrossFitting, kernels: Sequence[str]) -> dict[str, Candidate]:
+    """The plain metric for each kernel for which the bandwidth's rule is defined."""
+    plain, refused = dict[str, Candidate](), ValueError("`kernels` must not be empty.")
+    for kernel in kernels:
+        try:
+            plain[kernel] = cross.plain(kernel)
+        except ValueError as error:
+            refused = error
+    if not plain:
+        raise refused
+    return plain
+
+
+def choose(
+    rows: Sample,
+    rounds: Callable[[str], Rounds],
+    rng: np.random.Generator,
+    *,
+    kernels: Sequence[str] = KERNELS_TRIED,
+    kinds: Sequence[str] = ("diagonal", "full"),
+    loss: Loss = squared_errors,
+) -> Chosen:
+    """Kernel, kind of metric and number of rounds with the least loss on held-out rows.
+
+    Every kernel gets the plain metric and one round of the first kind. The best two go on with
+    another round and with the other kind, and the best of all with a third round. `rounds` returns
+    the rounds of a kernel. A kernel that is a product over features gets no second kind.
+    """
+    with one_blas_thread():
+        cross = CrossFitting(rows, rounds, rng, loss)
+        plain = _plain(cross, kernels)
+        kernels = list(plain)
+        table = list(plain.values())
+        if kinds:
+            first = {kernel: cross.next(plain[kernel], kinds[0]) for kernel in kernels}
+            table += first.values()
+            kept = list(dict.fromkeys(c.kernel for c in cross.ranked(table)))[:KERNELS_KEPT]
+            for kernel in kept:
+                table.append(cross.next(first[kernel], kinds[0]))
+                for kind in kinds[1:] if rounds(kernel).space.kernel.power == 2 else ():
+                    table.append(cross.next(plain[kernel], kind))
+                    table.append(cross.next(table[-1], kind))
+            best = cross.ranked(table)[0]
+            if best.rounds == 2:
+                table.append(cross.next(best, best.kind))
+        table = cross.ranked(table)
+        if len(cross.folds) == 2:
+            table = cross.ranked_again(table, CrossFitting(rows, rounds, rng, loss))
+    return Chosen(simplest_good(table), table, cross.has_signal(table[0]))

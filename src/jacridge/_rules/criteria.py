@@ -1,0 +1,98 @@
+"""Leave-one-out, generalised cross-validation and marginal likelihood of a factored system.
+
+Rows are merged: a row is left out with all of its weight, and counts as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError
+
+from .._compute.arrays import Array
+from .._compute.threads import blas_for
+from .._geometry.space import Pairs
+from .._solvers.spectrum import mean_shift
+from .._solvers.systems import Solvable, clustered_system
+
+
+def loo(
+    A: Solvable,
+    y: Array,
+    w: Array,
+    *,
+    centred: bool = True,
+    counts: Array | None = None,
+    last: int | None = None,
+) -> Array:
+    """Weighted mean of the squared leave-one-out residuals, for each column of y.
+
+    `centred` says that y is centred at its mean, which then moves as rows are left out; `counts`
+    are the weights of the mean, if they are not those of the fit. With `last`, it is the mean over
+    so many rows at the end, which costs little more than the factor.
+    """
+    m = len(y) if last is None else min(last, len(y))
+    both = A.solve(np.column_stack([y, np.ones(len(y))]))[-m:]
+    c, u = both[:, :-1], both[:, -1:]
+    moved = mean_shift(y, w)[-m:] * u if centred else 0.0
+    diagonal = A.inverse_diagonal() if m == len(y) else A.last_inverse_diagonal(m)
+    v = (w if counts is None else counts)[-m:]
+    return np.asarray(v @ np.square((c + moved) / diagonal[:, None]) / v.sum())
+
+
+def gcv(A: Solvable, y: Array, w: Array, **_: Any) -> Array:
+    """Generalised cross-validation, n y'A^-2 y / (tr A^-1)^2, for each column of y."""
+    c = A.solve(y)
+    c /= (A.inverse_diagonal() / w).sum()  # before squares are taken, which could overflow
+    return np.asarray(len(w) * (c**2 / w[:, None]).sum(axis=0))
+
+
+def mml(A: Solvable, y: Array, w: Array, **_: Any) -> Array:
+    """Minus twice the profiled log marginal likelihood: n log s2 + log |A|, s2 = y'A^-1 y / n."""
+    n = len(w)
+    with np.errstate(divide="ignore"):  # a target of zeros: minus infinity
+        fit = n * np.log(np.einsum("ij,ij->j", y, A.solve(y)) / n)
+    return np.asarray(fit + A.log_determinant())
+
+
+CRITERIA: dict[str, Callable[..., Array]] = {"loo": loo, "gcv": gcv, "mml": mml}
+
+
+def criterion_at(
+    name: str,
+    pairs: Pairs,
+    sigma: float,
+    lam: float,
+    y: Array,
+    w: Array,
+    *,
+    scale: Array | None = None,
+    **options: Any,
+) -> float:
+    """A criterion at one point, the mean over targets; infinite where A cannot be factored.
+
+    Several targets are taken in units of their `scale`, by default the mean squares of y.
+    """
+    try:
+        with blas_for(len(y)):
+            A = clustered_system(pairs, sigma, lam / w)
+            values = CRITERIA[name](A, y, w, **options)
+    except LinAlgError:
+        return np.inf
+    if y.shape[1] > 1:
+        values = in_units_of((y**2).mean(axis=0) if scale is None else scale, values, name)
+    return float(values.mean())
+
+
+def in_units_of(scale: Array, values: Array, name: str) -> Array:
+    """Criteria in units of each target's mean square; zero for a target of zeros.
+
+    Targets of different scale then count alike. A likelihood has no unit. With a scale of one
+    entry all targets are added up: values (..., targets) become (..., 1).
+    """
+    if len(scale) == 1:
+        values = values.sum(axis=-1, keepdims=True)
+    some = scale > 0
+    return np.where(some, values / np.where(some, scale, 1.0) if name != "mml" else values, 0.0)

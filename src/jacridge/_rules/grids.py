@@ -1,0 +1,113 @@
+"""The criteria over a grid of (sigma, lambda): the numbers behind curves, maps and the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import theory
+from .._compute.arrays import Array, Indices
+from .._geometry.kernels import Kernel
+from .._geometry.space import Space
+from .._solvers.spectrum import Spectrum, spectrum
+
+
+@dataclass(frozen=True)
+class CriterionGrid:
+    """Criteria of one target at every pair: arrays of shape (lambdas, sigmas)."""
+
+    sigmas: Array
+    lams: Array
+    loo: Array
+    gcv: Array
+    mml: Array
+    dof: Array
+
+
+def criterion_grid(X: Array, y: Array, sigmas: Array, lams: Array, space: Space) -> CriterionGrid:
+    """Leave-one-out, GCV, MML and degrees of freedom; y of shape (n,), centred.
+
+    One eigendecomposition per bandwidth serves every penalty.
+    """
+    gaps = space.distance.gaps(X, X)
+    columns = [_criteria(_spectrum(gaps, y, sigma, space), lams) for sigma in sigmas]
+    return CriterionGrid(sigmas, lams, *np.transpose(columns, (1, 2, 0)))
+
+
+def _spectrum(gaps: Array, y: Array, sigma: float, space: Space) -> Spectrum:
+    return spectrum(space.kernel.of(gaps.copy(), sigma), y[:, None], np.ones(len(y)))
+
+
+def _criteria(S: Spectrum, lams: Array) -> list[Array]:
+    with np.errstate(divide="ignore"):  # a constant y has no marginal likelihood
+        values = [criterion(lams)[:, 0] for criterion in (S.loo, S.gcv, S.mml)]
+    return [*values, S.degrees_of_freedom(lams)]
+
+
+@dataclass(frozen=True)
+class FitGrid:
+    """All fits of one target at every pair: arrays that begin with (lambdas, sigmas)."""
+
+    criteria: CriterionGrid
+    slopes: Array  # largest norm of the gradient at and around the rows shown
+    loo_predictions: Array  # (lambdas, sigmas, rows shown)
+    predictions: Array  # (lambdas, sigmas, new rows)
+
+
+def fit_grid(
+    X: Array, y: Array, sigmas: Array, lams: Array, shown: Indices, X_new: Array, space: Space
+) -> FitGrid:
+    """Fit every pair; y of shape (n,), centred, `shown` the rows whose errors are wanted."""
+    gaps = space.distance.gaps(X, X)
+    columns = []
+    for sigma in sigmas:
+        S = _spectrum(gaps, y, sigma, space)
+        dual_coef, residuals = S.dual_coef(lams)[..., 0], S.loo_residuals(lams)[..., 0]
+        J = space.slopes(places_around(X[shown], sigma), X, dual_coef, sigma)
+        steepest = np.linalg.norm(J, axis=2).max(axis=0)
+        new = space.block(X_new, X, sigma) @ dual_coef
+        columns.append((_criteria(S, lams), steepest, (y[:, None] - residuals)[shown].T, new.T))
+    criteria_at, steepest_at, left_out, new_at = zip(*columns, strict=True)
+    return FitGrid(
+        CriterionGrid(sigmas, lams, *np.stack(criteria_at, axis=-1)),
+        np.stack(steepest_at, axis=-1),
+        np.stack(left_out, axis=1),
+        np.stack(new_at, axis=1),
+    )
+
+
+def places_around(X: Array, sigma: float) -> Array:
+    """The rows, and places around them where a fit may be steep.
+
+    These are the middles between a row and the next one in the order given, and steps of sigma to
+    either side: a kernel that stands alone is flat at its row and steepest at that distance.
+    """
+    steps = np.random.default_rng(0).standard_normal(X.shape)
+    steps *= sigma / np.linalg.norm(steps, axis=1)[:, None]
+    places = np.vstack([X, (X[1:] + X[:-1]) / 2, X + steps, X - steps])
+    return np.clip(places, X.min(axis=0), X.max(axis=0))  # outside the fit is a guess
+
+
+def approximate_norm(kernel: Kernel, sigmas: Array, n: float, spacing: float, lam: float) -> Array:
+    """Jacobian norm as the rule `jacobian` sees it: the paper's, or that of a grid on a line."""
+    if kernel.has_closed_form:
+        return theory.approximate_jacobian_norm(sigmas, n, spacing, lam)
+    return theory.lattice_jacobian_norm(sigmas, kernel.name, spacing, 1, lam)
+
+
+def sigma_grid(l_max: float, spacing: float, points: int, *include: float) -> Array:
+    """Bandwidths from half the spacing to l_max on a log scale, with the given ones in it."""
+    low = min([spacing / 2, l_max / 50, *(sigma / 3 for sigma in include)])
+    high = max([l_max, *(3 * sigma for sigma in include)])
+    return np.unique(np.concatenate([np.geomspace(low, high, points), include]))
+
+
+def slope_importances(J: Array, X: Array) -> Array:
+    """Root mean square of each feature's slope, times its standard deviation.
+
+    How far, typically, the prediction moves when the feature moves by one standard deviation;
+    J of shape (n, p), or (n, k, p) for k targets.
+    """
+    squares = np.square(J).reshape(-1, X.shape[1])
+    return np.asarray(np.sqrt(squares.mean(axis=0)) * X.std(axis=0))

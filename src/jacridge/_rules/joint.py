@@ -1,0 +1,174 @@
+"""The joint search over sigma and lambda made cheap: few rows first, more for the last steps.
+
+A grid on few rows shows the valleys of the criterion. From the best of them a walk goes downhill
+on more rows, over any bandwidth and penalty, so that a minimum at an end of the grid is left
+behind. Every point of the walk costs one Cholesky factorisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._compute.arrays import TINY, Array
+from .._solvers.spectrum import Spectral
+from .criteria import criterion_at, in_units_of
+from .searches import Surface, best_lambdas, check_solved, downhill, surface, vertex
+from .training import TrainingData
+
+FIRST_SIGMAS = 9
+# Rows on which whole lines of penalties are looked at, from one eigendecomposition a bandwidth.
+FIRST_ROWS = 400
+# Walks: rows, how many points each may look at, and its steps in units of those below.
+WALKS = ((1000, 14, 1.0), (1000, 6, 0.4), (3000, 5, 0.7))
+# Rows whose leave-one-out errors a walk compares.
+LEFT_OUT = 1000
+# Grid points that the first walk compares.
+STARTS = 4
+# Steps of a walk, in the logarithm.
+SIGMA_STEP, LAM_STEP = np.log(2) / 2, np.log(10) / 2
+SMALLEST_LAM = 1e-10
+# Step of the search over bandwidths for landmarks.
+LANDMARK_STEP = np.log(2.5)
+
+
+def auto(data: TrainingData, criterion: str) -> tuple[float, float | Array]:
+    """Bandwidth and penalty (one for each target) at the minimum of a criterion."""
+    order = data.rng.permutation(len(data.w))
+    several = len(data.scale) > 1
+    part = data.part(order[: WALKS[0][0] if several else FIRST_ROWS], capped=True)
+    found = _on_a_grid(part, criterion)
+    sigma, lams = found.best()
+    if not several:
+        starts = _starts(found, criterion, part.n)
+        for rows, most, step in WALKS:
+            if len(part.w) < min(rows, len(order)):
+                fewer, part = part, data.part(order[:rows], capped=True)
+                carried = part.carried_from(fewer)
+                starts = [(sigma * carried, lam) for sigma, lam in starts]
+            elif rows > len(order) and rows > WALKS[0][0]:
+                break  # all rows have been walked on
+            starts = [_walk(part, criterion, starts, most, step)]
+        sigma, lams = starts[0][0], np.array([starts[0][1]])
+    sigma *= data.carried_from(part)
+    if data.trials is not None:
+        sigma = _for_landmarks(data, data.trials, sigma, criterion)
+    if not data.penalty.criterion:
+        return sigma, data.lam
+    if data.solver is not None:
+        values = getattr(data.spectrum(sigma), criterion)(data.penalty.lams)
+        lams = best_lambdas(data.penalty.lams, in_units_of(data.scale, values, criterion))
+    return sigma, lams
+
+
+def _for_landmarks(
+    data: TrainingData, trials: Callable[[float], Spectral], sigma: float, criterion: str
+) -> float:
+    """The bandwidth for a solver with landmarks, from that for all rows.
+
+    Landmarks are a penalty of their own: where the one on the coefficients is so small that all
+    rows need wide kernels not to follow the noise, landmarks can do with narrower ones, and where
+    few landmarks must reach far, with wider ones. At a penalty given, generalised cross-validation
+    is the guide: a small one makes the leave-one-out errors of a few rows so large that they hide
+    those of all others.
+    """
+    if not data.penalty.criterion:
+        criterion = "gcv"
+
+    def objective(sigma: float) -> float:
+        found = surface(trials, data.scale, np.array([sigma]), data.penalty.tried(), criterion)
+        return float(found.curve()[0])
+
+    return downhill(objective, sigma, LANDMARK_STEP, objective(sigma), moves=5)
+
+
+def _on_a_grid(part: TrainingData, criterion: str) -> Surface:
+    """All bandwidths and penalties, from half the neighbour distance to l_max or sigma_0."""
+    high = max(part.even_spacing, part.l_max)
+    sigmas = np.geomspace(part.search_spacing / 2, high, FIRST_SIGMAS)
+    return surface(part.spectrum, part.scale, sigmas, part.penalty.tried(), criterion)
+
+
+def _starts(found: Surface, criterion: str, n: float) -> list[tuple[float, float]]:
+    """Grid points that more rows may prefer, each with the best penalty of its bandwidth."""
+    curve = found.curve()
+    check_solved(found.sigmas, curve)
+    kept = np.flatnonzero(_not_clearly_worse(curve, criterion, n))
+    best = sorted(kept, key=lambda i: curve[i])[:STARTS]
+    return [
+        (float(found.sigmas[i]), float(best_lambdas(found.lams, found.values[i])[0])) for i in best
+    ]
+
+
+def _not_clearly_worse(curve: Array, criterion: str, n: float) -> Array:
+    """Which bandwidths more rows may prefer: the best one, its neighbours, others near to it.
+
+    A mean square over n rows is known to about sqrt(2 / n) of itself; the difference of two of
+    them, to twice the variance.
+    """
+    best = int(np.argmin(curve))
+    if criterion == "mml":  # n times the logarithm of a mean square
+        above = (curve - curve[best]) / n
+    else:
+        above = np.log(np.maximum(curve, TINY) / max(curve[best], TINY))
+    return (above <= np.sqrt(4 / n)) | (np.abs(np.arange(len(curve)) - best) <= 1)
+
+
+def _walk(
+    part: TrainingData, criterion: str, starts: list[tuple[float, float]], most: int, step: float
+) -> tuple[float, float]:
+    """Bandwidth and penalty downhill from the best start, by at most `most` more points.
+
+    A step changes one of the two; a step that helped is tried again first. The last point is the
+    vertex of the parabolas through it and its neighbours, where these were looked at.
+    """
+    values = [_value(part, criterion, sigma, lam) for sigma, lam in starts]
+    check_solved(np.array([sigma for sigma, _ in starts]), np.array(values))
+    sigma, lam = starts[int(np.argmin(values))]
+    seen = {(0, 0): min(values)}
+
+    def at(i: int, j: int) -> float:
+        if (i, j) not in seen:
+            here = _point(sigma, lam, i * step, j * step)
+            seen[i, j] = _value(part, criterion, *here) if len(seen) <= most else np.inf
+        return seen[i, j]
+
+    # More rows want a smaller bandwidth: that is tried first.
+    moves = [(-1, 0), (1, 0)]
+    moves += [(0, -1), (0, 1)] if part.penalty.criterion else []
+    place, failed = (0, 0), 0
+    while failed < len(moves):
+        i, j = moves[failed]
+        there = place[0] + i, place[1] + j
+        if at(*there) < at(*place):
+            place, failed = there, 0
+            moves.remove((i, j))
+            moves.insert(0, (i, j))
+        else:
+            failed += 1
+    along, across = (step * _vertex(seen, place, move) for move in ((1, 0), (0, 1)))
+    return _point(sigma, lam, along, across)
+
+
+def _point(sigma: float, lam: float, i: float, j: float) -> tuple[float, float]:
+    """The point i steps of the bandwidth and j steps of the penalty away."""
+    moved = lam * np.exp(j * LAM_STEP)
+    return float(sigma * np.exp(i * SIGMA_STEP)), float(max(moved, SMALLEST_LAM) if j else lam)
+
+
+def _value(part: TrainingData, criterion: str, sigma: float, lam: float) -> float:
+    options: Any = {"centred": part.has_intercept, "counts": part.counts, "scale": part.scale}
+    options["last"] = LEFT_OUT
+    return criterion_at(criterion, part.pairs, sigma, lam, part.targets, part.w, **options)
+
+
+def _vertex(
+    seen: dict[tuple[int, int], float], place: tuple[int, int], move: tuple[int, int]
+) -> float:
+    """Where the parabola through a place and its neighbours along one move is lowest."""
+    points = [(place[0] + s * move[0], place[1] + s * move[1]) for s in (-1, 0, 1)]
+    values = np.array([seen.get(point, np.inf) for point in points])
+    offset = np.log(vertex(np.exp([-1.0, 0.0, 1.0]), values, 1))
+    return float(place[0] * move[0] + place[1] * move[1] + offset)

@@ -1,0 +1,107 @@
+"""The metric and the kernel of a fit: as asked for, or learned and chosen by cross-fitting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._compute.arrays import Array
+from .._geometry.distances import EUCLIDEAN
+from .._geometry.linear import scaling_from
+from .._geometry.space import LEARNED, Space, space_of
+from .._rows.merging import merged_block
+from .._rows.rows import Rows
+from .._rows.survey import Surveying, sample_of, surveyed
+from .choice import HALF, KERNELS_TRIED, Chosen, Loss, choose, squared_errors
+from .registry import find
+from .rounds import Rounds, Sample, centred, standardised, wide_penalty
+from .training import Penalty, TrainingData
+
+# Rows that learn the metric, once kernel, kind and number of rounds are chosen.
+METRIC_ROWS = 1500
+
+# Fewer distinct rows than this are too few to learn a metric from, or to choose a kernel by.
+FEW_ROWS = 20
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The space of a fit, the linear map of its metric (None: identity), and how it was chosen.
+
+    `std` are the standard deviations of the features, where they are known.
+    """
+
+    space: Space
+    T: Array | None = None
+    std: Array | None = None
+    chosen: Chosen | None = None
+
+    @property
+    def has_signal(self) -> bool:
+        """Whether y can be predicted; True where nothing was chosen."""
+        return self.chosen is None or self.chosen.has_signal
+
+
+def metric_of(
+    rows: Rows,
+    kernel: str,
+    metric: str,
+    bandwidth: Any,
+    penalty: Penalty,
+    rng: np.random.Generator,
+    loss: Loss = squared_errors,
+) -> Metric:
+    """The metric of a fit to rows with features.
+
+    A word that is no choice is taken as it is: "euclidean" is the identity and "scaled" divides by
+    standard deviations. "diagonal" and "full" are learned in rounds, whose number is chosen by
+    cross-fitting; "auto" chooses the kind, too, and kernel="auto" the kernel.
+    """
+    T, std = (None, None) if metric == "euclidean" else plain_map(rows)
+    kinds: Sequence[str] = LEARNED.get(metric, ())
+    if not kinds and kernel != "auto":
+        return Metric(space_of(kernel, metric), T, std)
+    sample = learning_sample(rows, T, rng, alike=not penalty.shared)
+    kernels = KERNELS_TRIED if kernel == "auto" else (kernel,)
+    if len(sample) < FEW_ROWS or not sample.y.any():
+        return Metric(space_of(kernels[0], metric), T, std)
+
+    def rounds(name: str) -> Rounds:
+        rule = None if isinstance(bandwidth, str) and bandwidth == "auto" else rule_of(bandwidth)
+        return Rounds(space_of(name, "euclidean"), wide_penalty(penalty), rule)
+
+    chosen = choose(sample, rounds, rng, kernels=kernels, kinds=kinds, loss=loss)
+    best = chosen.best
+    if best.rounds:
+        part = sample.part(rng.permutation(len(sample))[:METRIC_ROWS])
+        T = rounds(best.kernel).learned(part, best.kind, best.rounds)
+    return Metric(space_of(best.kernel, metric), T, std, chosen)
+
+
+def rule_of(bandwidth: Any) -> Any:
+    """A rule for rounds from a number, a rule's name or a function."""
+
+    def rule(data: TrainingData) -> tuple[float, float]:
+        found = find(bandwidth, data)
+        return found.sigma, float(np.exp(np.log(np.maximum(found.lam, 1e-300)).mean()))
+
+    return rule
+
+
+def plain_map(rows: Rows) -> tuple[Array, Array]:
+    """The map that divides by the standard deviations of all rows, and these."""
+    whole = surveyed(rows.each(Surveying(EUCLIDEAN))).whole
+    std = np.sqrt(whole.squares / whole.weight)
+    return scaling_from(whole.centre, std), std
+
+
+def learning_sample(
+    rows: Rows, T: Array | None, rng: np.random.Generator, *, alike: bool
+) -> Sample:
+    """Distinct rows to choose and learn by, at random; if `alike`, all targets count alike."""
+    X, y, w = merged_block(*sample_of(rows, max(2 * HALF, METRIC_ROWS), rng))
+    y = standardised(y, w) if alike else y
+    return centred(X, y, w, np.eye(X.shape[1]) if T is None else T)

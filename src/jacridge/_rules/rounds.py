@@ -1,0 +1,197 @@
+"""Rounds of the learned metric: fit, average the gradients, sharpen the metric, fit again.
+
+With G(x) the gradient of the fitted function, M = mean of G G' over the training rows says in which
+directions it varies. T M^(1/2) takes the place of the map T before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import LinAlgError
+
+from .._compute.arrays import Array, Indices, weighted_mean
+from .._compute.threads import one_blas_thread
+from .._geometry.linear import sharpened
+from .._geometry.space import Space
+from .._solvers.cholesky import factor
+from .._solvers.spectrum import spectrum
+from .training import LAMBDAS, Penalty, TrainingData, capped_weights, data_in_memory
+
+# Rows that set bandwidth and penalty within rounds, and rows whose gradients are averaged.
+SEARCH_ROWS = 250
+GRADIENT_ROWS = 500
+
+# A bandwidth rule within rounds: None is the search for the best leave-one-out error.
+Rule = Callable[[TrainingData], tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Distinct rows: features X (n, p), targets y (n, k), weights w of mean one.
+
+    `plain_map` (p, q) is the metric before any round.
+    """
+
+    X: Array
+    y: Array
+    w: Array
+    plain_map: Array
+
+    def __len__(self) -> int:
+        return len(self.w)
+
+    def part(self, rows: Indices) -> Sample:
+        """Some of the rows."""
+        return replace(self, X=self.X[rows], y=self.y[rows], w=self.w[rows])
+
+    @property
+    def counts(self) -> Array:
+        """Weights of the rows in a comparison."""
+        return capped_weights(self.w)
+
+
+def centred(X: Array, y: Array, w: Array, plain_map: Array) -> Sample:
+    """Rows with X centred and weights of mean one."""
+    w = w / w.mean()
+    return Sample(X - weighted_mean(X, w), y, w, plain_map)
+
+
+def standardised(y: Array, w: Array) -> Array:
+    """Targets of mean zero and variance one."""
+    y = y - weighted_mean(y, w)
+    deviation = np.sqrt(w @ np.square(y) / w.sum())
+    return np.asarray(y / np.where(deviation > 0, deviation, 1.0))
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Bandwidth, in units of the median distance, penalty, and leave-one-out error."""
+
+    ratio: float
+    lam: float
+    error: float = np.inf
+
+
+@dataclass(frozen=True)
+class Round:
+    """A fit in the metric T, and the average outer product M of its gradients."""
+
+    T: Array
+    sigma: float
+    tuning: Tuning
+    coef: Array  # (n, k)
+    M: Array
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Fits in one space after another metric, with bandwidth and penalty by a rule or a search."""
+
+    space: Space
+    penalty: Penalty
+    rule: Rule | None = None
+
+    def fit(
+        self, rows: Sample, T: Array, near: Round | None = None, same: Round | None = None
+    ) -> Round:
+        """Fit in the metric T.
+
+        Bandwidth and penalty are searched, close to those of `near`, or are those of `same`.
+        """
+        X = rows.X @ T
+        gaps = self.space.distance.gaps(X, X)
+        unit = self._unit(gaps)
+        tuning = same.tuning if same else self._tuned(rows, X, gaps, unit, near)
+        sigma = tuning.ratio * unit
+        coef = solution(self.space.kernel.of(gaps, sigma), rows.y, rows.w, tuning.lam)
+        at = slice(0, GRADIENT_ROWS)
+        J = self.space.slopes(X[at], X, coef, sigma)
+        w = rows.w[at] / rows.w[at].sum()
+        M = np.einsum("i,ikp,ikq->pq", w, J, J, optimize=True)
+        return Round(T, sigma, tuning, coef, M)
+
+    def _unit(self, gaps: Array) -> float:
+        """Median distance of the first rows."""
+        some = gaps[:300, :300]
+        some = some[some > 0]
+        return float(np.median(self.space.distance.lengths(some))) if some.size else 1.0
+
+    def _tuned(
+        self, rows: Sample, X: Array, gaps: Array, unit: float, near: Round | None
+    ) -> Tuning:
+        if self.rule is not None:
+            data = data_in_memory(X, rows.y, rows.w, self.space, penalty=self.penalty)
+            sigma, lam = self.rule(data)
+            return Tuning(sigma / unit, lam)
+        m = SEARCH_ROWS
+        part = rows.part(np.arange(min(m, len(rows))))
+
+        def at(ratio: float) -> Tuning:
+            K = self.space.kernel.of(gaps[:m, :m].copy(), ratio * unit)
+            return best_penalty(K, part, self.penalty, ratio)
+
+        start = near.tuning.ratio if near else self.space.kernel.start
+        return downhill_in(at, start, steps=(3,) if near else (4, 2))
+
+    def predict(self, fit: Round, rows: Sample, X_new: Array) -> Array:
+        """Predictions of a fit to these rows at new rows, of shape (n_new, k)."""
+        return self.space.product(X_new @ fit.T, rows.X @ fit.T, fit.coef, fit.sigma)
+
+    def learned(self, rows: Sample, kind: str, rounds: int) -> Array:
+        """Map T after some rounds."""
+        T, last = rows.plain_map, None
+        with one_blas_thread():
+            for _ in range(rounds):
+                last = self.fit(rows, T, near=last)
+                T = sharpened(T, last.M, kind)
+        return T
+
+
+def solution(K: Array, y: Array, w: Array, lam: float) -> Array:
+    """(K + lam W^-1)^-1 y, K overwritten; a penalty that is too small is raised."""
+    diagonal = K.copy()
+    for _ in range(8):
+        try:
+            return factor(K, lam / w).solve(y)
+        except LinAlgError:
+            K, lam = diagonal.copy(), max(100 * lam, 1e-10)
+    return np.zeros_like(y)
+
+
+def best_penalty(K: Array, rows: Sample, penalty: Penalty, ratio: float) -> Tuning:
+    """Penalty with the least leave-one-out error, one for all targets."""
+    lams = penalty.lams if penalty.criterion else np.array([penalty.lam])
+    S = spectrum(K, rows.y, rows.w)
+    with np.errstate(all="ignore"):  # a penalty of zero may divide by zero
+        E = S.loo_residuals(lams)
+        errors = np.einsum("i,ilt,ilt->l", rows.counts / rows.counts.sum(), E, E)
+    errors = np.where(np.isfinite(errors), errors, np.inf)
+    i = int(np.argmin(errors))
+    return Tuning(ratio, float(lams[i]), float(errors[i]))
+
+
+def downhill_in(at: Callable[[float], Tuning], start: float, steps: tuple[int, ...]) -> Tuning:
+    """Tuning at the bottom of the valley of `start`; ratios are start 2^(k / 4)."""
+    seen: dict[int, Tuning] = {}
+
+    def value(k: int) -> Tuning:
+        if k not in seen:
+            seen[k] = at(start * 2 ** (k / 4))
+        return seen[k]
+
+    k = 0
+    for step in steps:
+        for direction in (-step, step):
+            while abs(k) < 48 and value(k + direction).error < value(k).error:
+                k += direction
+    return value(k)
+
+
+def wide_penalty(penalty: Penalty) -> Penalty:
+    """The penalty with a wider range to choose from, unless penalties were given."""
+    if penalty.criterion and np.array_equal(penalty.lams, LAMBDAS):
+        return replace(penalty, lams=np.logspace(-8, 3, 23))
+    return penalty

@@ -1,0 +1,390 @@
+"""Training data as a rule sees them: every quantity made once, and only when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .. import theory
+from .._checks import check_choice, check_columns, check_rows
+from .._compute.arrays import Array, Indices, weighted_mean
+from .._compute.threads import blas_for
+from .._geometry.space import Pairs, Space
+from .._rows.extent import ArrayExtent, Extent, StreamExtent
+from .._rows.merging import distinct_rows
+from .._rows.rows import ArrayRows, Block, Rows
+from .._rows.source import Source
+from .._rows.survey import SAMPLE, counted, first_look, sample_indices, sample_of
+from .._solvers.exact import centred_rows
+from .._solvers.landmarks import CANDIDATES, DEFAULT, LANDMARKS, chooser, evenly_among
+from .._solvers.nystrom import Choose, Nystrom, NystromSpectrum
+from .._solvers.spectrum import Spectral, spectrum
+
+# The rules `median` and `maxvar` look at all pairs of rows up to this number, then at a sample.
+PAIRS = 2_000_000
+
+# Landmarks of the smaller model on which bandwidths are tried.
+TRIAL = 1000
+
+# Largest weight of a row in a comparison, in units of the mean. Half of a table may be copies of
+# one row, and must not decide alone.
+LARGEST_WEIGHT = 5.0
+
+# Penalties among and between which lambda is chosen, if it is not given.
+LAMBDAS = np.logspace(-6, 2, 17)
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """The ridge penalty: a number, or the criterion that chooses it among some.
+
+    Attributes
+    ----------
+    lam : the penalty, or where its choice starts
+    criterion : "loo", "gcv", "mml", "auto" (that of the bandwidth's rule), or None if lam is given
+    lams : penalties among and between which it is chosen
+    shared : whether one penalty serves all targets, whose errors are then added up
+    """
+
+    lam: float = 1e-3
+    criterion: str | None = None
+    lams: Array = field(default_factory=LAMBDAS.copy)
+    shared: bool = False
+
+    def tried(self) -> Array:
+        """The penalties to look at: those to choose among, or the one given."""
+        return self.lams if self.criterion else np.array([self.lam])
+
+
+@dataclass
+class TrainingData:
+    """Training data as a rule sees them.
+
+    A function given as `bandwidth` gets one, and returns the bandwidth. Above 10,000 rows X and y
+    are a sample of 10,000, while n, p and the geometry are those of all rows.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_rows, n_features), or distances for metric="precomputed"
+    y : ndarray of shape (n_rows, n_targets), centred, or None
+    w : ndarray of shape (n_rows,), weights, all positive
+    n : number of training rows; the sum of the weights if these are whole numbers
+    lam : ridge penalty, or where the choice of it starts
+    """
+
+    X: Array
+    y: Array | None
+    w: Array
+    n: float
+    space: Space
+    extent: Extent
+    penalty: Penalty = field(default_factory=Penalty)
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    has_intercept: bool = True
+    grid: Array | None = None
+    capped: bool = False
+    solver: Nystrom | None = None
+    trials: Callable[[float], Spectral] | None = None
+
+    @property
+    def lam(self) -> float:
+        """Ridge penalty, or where the choice of it starts."""
+        return self.penalty.lam
+
+    @property
+    def targets(self) -> Array:
+        """The targets y, or an error where none were given."""
+        if self.y is None:
+            raise ValueError("A rule or an `alpha` that is found by solving needs `y`, got None.")
+        return self.y
+
+    @property
+    def scale(self) -> Array:
+        """Mean squares of the targets; their sum, as one entry, if these share a penalty."""
+        scale = (self.targets**2).mean(axis=0)
+        return np.asarray(scale.sum(keepdims=True) if self.penalty.shared else scale)
+
+    @cached_property
+    def p(self) -> int:
+        """Number of features; for given distances the dimensions that they span."""
+        return self.space.distance.dimension(self.X)
+
+    @property
+    def l_max(self) -> float:
+        """Largest distance between two rows."""
+        return self.extent.l_max
+
+    @cached_property
+    def even_spacing(self) -> float:
+        """Distance of neighbours if the rows were spread evenly."""
+        self.check_rows()
+        return theory.even_spacing(self.n, self.p, self.l_max)
+
+    @property
+    def neighbour_spacing(self) -> float:
+        """Median distance of nearest neighbours among distinct rows."""
+        return self.extent.spacing
+
+    @property
+    def search_spacing(self) -> float:
+        """Where searches start from: the spacing, or l_max / 1000 where most places are equal."""
+        return self.neighbour_spacing or self.l_max / 1000
+
+    @property
+    def variance(self) -> float:
+        """Variance of all entries of X together."""
+        return self.extent.variance
+
+    @cached_property
+    def share_equal(self) -> float:
+        """Share of the rows that are equal to another one before them."""
+        return 1.0 - len(distinct_rows(self.X)) / counted(self.w)
+
+    def check_rows(self) -> None:
+        """Refuse rows for which no rule is defined: fewer than three, or all equal."""
+        if self.n <= 2:
+            raise ValueError(
+                f"The spacing of points needs n_samples >= 3, got n_samples={self.n:g}. "
+                "Pass a number as `bandwidth` instead."
+            )
+        if (self.X[-1] == self.X[0]).all() and (self.X[0] == self.X).all():
+            _ = self.l_max  # raises
+
+    def with_lam(self, lam: float) -> TrainingData:
+        """These data, with all that is already computed of them, for another penalty."""
+        other = copy(self)
+        other.penalty = replace(self.penalty, lam=lam)
+        return other
+
+    @property
+    def counts(self) -> Array:
+        """Weights of the rows in a mean of squared errors: w, or w without its largest values."""
+        return capped_weights(self.w) if self.capped else self.w
+
+    def part(self, rows: Indices, *, capped: bool = False) -> TrainingData:
+        """The data of some of the rows; `capped` keeps single rows from deciding a criterion."""
+        X, w = self.space.distance.some(self.X, rows), self.w[rows]
+        return TrainingData(
+            X=X,
+            y=None if self.y is None else self.y[rows],
+            w=w,
+            n=counted(w),
+            space=self.space,
+            extent=ArrayExtent(X, w, self.space.distance),
+            penalty=self.penalty,
+            rng=self.rng,
+            has_intercept=self.has_intercept,
+            grid=self.grid,
+            capped=capped,
+        )
+
+    def sample(self, size: int) -> TrainingData:
+        """The data of at most `size` of the rows, drawn at random."""
+        if len(self.w) <= size:
+            return self
+        return self.part(np.sort(self.rng.choice(len(self.w), size, replace=False)))
+
+    def carried_from(self, part: TrainingData) -> float:
+        """Factor that carries a bandwidth found on fewer rows to all rows."""
+        return carried(part.n, self.n, self.p)
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """The n x n array of a search or an exact fit, made once."""
+        return Pairs(self.X, self.space)
+
+    def spectrum(self, sigma: float) -> Any:
+        """Criteria of all penalties at one bandwidth: `loo`, `gcv` and `mml`."""
+        if self.solver is not None:
+            return self.solver.spectrum(sigma)
+        with blas_for(len(self.w)):
+            K = self.pairs.kernel(sigma)
+            y, w, centred = self.targets, self.w, self.has_intercept
+            return spectrum(K, y, w, centred=centred, counts=self.counts)
+
+    @cached_property
+    def pair_gaps(self) -> Array:
+        """Gaps of all pairs of rows, or of a sample of two million."""
+        m = len(self.X)
+        if m * (m - 1) // 2 > PAIRS:
+            return self.space.distance.paired_gaps(self.X, *self._random_pairs())
+        gaps = self.space.distance.all_gaps(self.X)
+        return np.asarray(gaps if self.pair_weights is None else np.append(gaps, np.zeros(m)))
+
+    @cached_property
+    def pair_weights(self) -> Array | None:
+        """How often each of these pairs occurs: a row of weight two is two rows, and a pair."""
+        m = len(self.X)
+        if (self.w == 1).all() or m * (m - 1) // 2 > PAIRS:
+            return None
+        i, j = np.triu_indices(m, 1)
+        return np.append(self.w[i] * self.w[j], np.maximum(self.w * (self.w - 1) / 2, 0.0))
+
+    def _random_pairs(self) -> tuple[Indices, Indices]:
+        """Two million pairs of rows, each as likely as its weights make it."""
+        m, rng = len(self.X), self.rng
+        if (self.w == 1).all():
+            i = rng.integers(m, size=PAIRS)
+            return i, (i + rng.integers(1, m, size=PAIRS)) % m
+        i, j = rng.choice(m, size=(2, PAIRS), p=self.w / self.w.sum())
+        apart = (i != j) | (rng.uniform(size=PAIRS) * self.w[i] < self.w[i] - 1)
+        return i[apart], j[apart]
+
+
+def capped_weights(w: Array) -> Array:
+    """Weights of at most LARGEST_WEIGHT times their mean."""
+    return np.minimum(w, LARGEST_WEIGHT * w.mean())
+
+
+def carried(fewer: float, n: float, p: int) -> float:
+    """Factor that carries a bandwidth found on fewer rows, or landmarks, to n of them.
+
+    It is the square root of the Jacobian's own law in n, (n - 1)^(1/p) - 1. For a function of
+    smoothness s the best bandwidth falls like n^(-1 / (2 s + p)), which at s = p / 2, the least
+    smoothness at which a kernel's functions have values at points, is half the exponent of the
+    spacing, n^(-1 / p).
+    """
+    growth = [np.expm1(np.log(max(count - 1, 2.0)) / p) for count in (fewer, n)]
+    return float(np.sqrt(growth[0] / growth[1]))
+
+
+def training_data(
+    source: Source, space: Space, *, exact: bool, kind: str = "mean", **options: Any
+) -> TrainingData:
+    """Training data of rows in memory, or of a sample of rows that stream.
+
+    With `exact`, rules solve with all rows; else with landmarks, and the options of
+    :func:`data_of_stream` apply. `kind` is that of the intercept.
+    """
+    if not exact:
+        return data_of_stream(source, space, kind=kind, **options)
+    X, rows = centred_rows(source, kind)
+    return data_in_memory(
+        X, rows.y, rows.w, space, n=source.n, has_intercept=kind != "none", **options
+    )
+
+
+def data_in_memory(
+    X: Array, y: Array | None, w: Array, space: Space, *, n: float | None = None, **options: Any
+) -> TrainingData:
+    """Training data of rows that are all in memory; y of shape (n, k), centred.
+
+    `n` is the number of rows before they were merged, if they were.
+    """
+    n = counted(w) if n is None else n
+    extent = ArrayExtent(X, w, space.distance)
+    return TrainingData(X=X, y=y, w=w, n=n, space=space, extent=extent, **options)
+
+
+@dataclass(frozen=True)
+class LandmarkChoice:
+    """How landmarks are chosen: a word or an array of them, and their number."""
+
+    landmarks: Any = "kmeans"
+    number: int | None = None
+
+    def chooser(
+        self, n: int, p: int, space: Space, seed: int
+    ) -> tuple[Callable[[Array, int], Choose], int]:
+        """Function of rows and a number that returns a chooser of landmarks, and their number."""
+        if not isinstance(self.landmarks, str):
+            Z = self.given(p)
+            return evenly_among(Z), len(Z)
+        kind = check_choice("landmarks", self.landmarks, LANDMARKS)
+
+        def among(X: Array, m: int) -> Choose:
+            return chooser(kind, X, m, space, seed)
+
+        return among, min(self.number or DEFAULT, n)
+
+    def given(self, p: int) -> Array:
+        """The landmarks that were given as an array."""
+        Z = check_rows(self.landmarks, "landmarks")
+        check_columns("landmarks", Z, p)
+        return Z
+
+    def are_all(self, rows: Rows, p: int) -> bool:
+        """Whether all rows are landmarks, so that the model is the exact one."""
+        if isinstance(self.landmarks, str):
+            return (self.number or DEFAULT) >= rows.n
+        Z = distinct_rows(self.given(p))
+        if len(Z) < rows.n:
+            return False
+        X = rows.take(np.arange(rows.n))[0]
+        return len(distinct_rows(np.vstack([Z, X]))) == len(Z)
+
+
+def data_of_stream(
+    source: Source,
+    space: Space,
+    *,
+    rng: np.random.Generator,
+    kind: str = "mean",
+    choice: LandmarkChoice | None = None,
+    solved: bool = True,
+    **options: Any,
+) -> TrainingData:
+    """Training data of rows that stream: a sample of them, the geometry of all, a Nystrom solver.
+
+    `kind` is that of the intercept. Without `solved`, y is not looked at.
+    """
+    rows, p = source.rows, source.p
+    choice, seed = choice or LandmarkChoice(), int(rng.integers(1 << 32))
+    draws = [sample_indices(rows.n, SAMPLE, rng)]
+    among, m = choice.chooser(rows.n, p, space, seed)
+    if solved and isinstance(choice.landmarks, str):
+        draws.append(sample_indices(rows.n, CANDIDATES * m, rng))
+    seen, blocks = first_look(rows, draws, space.distance, rng)
+    sample, candidates = blocks[0], blocks[-1]  # the same where landmarks are given
+    solver = trials = None
+    if solved:
+        solver = Nystrom(rows, kind, sample, space, among(candidates[0], m), source.given)
+        trials = trial_spectra(solver, candidates, among, m, rng)
+    X, y, w = _centred(sample, has_intercept=kind != "none")
+    extent: Extent = ArrayExtent(X, w, space.distance)
+    if rows.n > len(X):
+        extent = StreamExtent(rows, seen, X, space.distance)
+    return TrainingData(
+        X=X,
+        y=y if solved else None,
+        w=w,
+        n=seen.whole.n_samples if source.n is None else source.n,
+        space=space,
+        extent=extent,
+        rng=rng,
+        has_intercept=kind != "none",
+        solver=solver,
+        trials=trials,
+        **options,
+    )
+
+
+def _centred(sample: Block, *, has_intercept: bool) -> tuple[Array, Array, Array]:
+    """X, y and w of a sample of rows, y less its mean."""
+    X, y, w = sample
+    w = np.ones(len(X)) if w is None else w
+    return X, y - weighted_mean(y, w) if has_intercept else y, w
+
+
+def trial_spectra(
+    full: Nystrom,
+    rows: Block,
+    among: Callable[[Array, int], Choose],
+    m: int,
+    rng: np.random.Generator,
+) -> Callable[[float], NystromSpectrum]:
+    """Spectra of a smaller model, at the bandwidth that stands for sigma with m landmarks.
+
+    `among` chooses landmarks among rows; the smaller model has ten rows for each of them.
+    """
+    few = min(m, TRIAL)
+    block = sample_of(ArrayRows(*rows), CANDIDATES * few, rng)
+    small = full.of_rows(block, among(block[0], few))
+    # The bandwidth of landmarks goes with their spacing, of all rows with its square root.
+    shrink = carried(few, m, block[0].shape[1]) ** 2
+    return lambda sigma: small.spectrum(sigma / shrink)

@@ -1,0 +1,232 @@
+"""`select_bandwidth` and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from html import escape
+from numbers import Real
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._checks import check_choice, check_positive, check_rows, check_targets, generator
+from ._geometry.kernels import KERNELS, Kernel
+from ._geometry.space import Space, space_of
+from ._rows.dask import dask_rows, is_dask
+from ._rows.source import Source, array_source, in_memory
+from ._rows.survey import SAMPLE
+from ._rules.registry import RULES, WHOLE, check_alpha, find
+from ._rules.training import TrainingData, data_in_memory, training_data
+from .parquet import ParquetFiles
+
+
+@dataclass(frozen=True, repr=False)
+class Choice:
+    """A bandwidth and where it came from.
+
+    Attributes
+    ----------
+    sigma : float
+        The bandwidth, in the units of X (metres for the geodesic metric).
+    rule : str
+    kernel : str
+    alpha : float, or ndarray of shape (n_targets,) if it was chosen for several targets
+    n, p : number of samples (their weights summed up) and of features
+    l_max : float
+        Largest distance between two rows.
+    spacing : float
+        Distance of neighbours that the rule used: the median one for ``jacobian_median``, that of
+        evenly spread points otherwise.
+    seconds : float
+        Time from X to sigma, everything included.
+    """
+
+    sigma: float
+    rule: str
+    kernel: str
+    alpha: Any
+    n: float
+    p: int
+    l_max: float
+    spacing: float
+    seconds: float
+
+    @property
+    def gamma(self) -> float:
+        """Gamma of scikit-learn's ``rbf_kernel`` (1 / (2 sigma^2)) or ``laplacian_kernel``.
+
+        It is what KernelRidge, SVR, Nystroem and RBFSampler take. Other kernels have no gamma and
+        raise a ValueError.
+        """
+        return self._kernel.gamma(self.sigma)
+
+    def as_length_scale(self) -> float:
+        """Length scale of scikit-learn's ``RBF`` and ``Matern``, GPyTorch and GPflow: sigma."""
+        self._kernel.gpytorch_kernel(self.sigma)  # raises where there is none
+        return self.sigma
+
+    def as_sklearn(self) -> str:
+        """Python expression for this kernel in scikit-learn, such as ``RBF(length_scale=1.0)``."""
+        return self._kernel.sklearn_kernel(self.sigma)
+
+    def as_gpytorch(self) -> str:
+        """Python expression for this kernel in GPyTorch."""
+        return self._kernel.gpytorch_kernel(self.sigma)
+
+    def as_kernlab(self) -> float:
+        """Sigma of R's kernlab, an inverse width: of ``rbfdot`` or ``laplacedot``."""
+        return self._kernel.kernlab_sigma(self.sigma)
+
+    def as_krls(self) -> float:
+        """Sigma of R's KRLS, in exp(-d^2 / sigma): 2 sigma^2."""
+        return self._kernel.krls_sigma(self.sigma)
+
+    @property
+    def _kernel(self) -> Kernel:
+        return KERNELS[self.kernel]
+
+    def __float__(self) -> float:
+        return self.sigma
+
+    def __repr__(self) -> str:
+        return f"Choice({', '.join(f'{name}={text}' for name, text in self._shown().items())})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td style='text-align:left'>{name}</td>"
+            f"<td style='text-align:right'>{escape(text)}</td></tr>"
+            for name, text in self._shown().items()
+        )
+        return f"<table><tbody>{rows}</tbody></table>"
+
+    def _shown(self) -> dict[str, str]:
+        """The fields as people read them: numbers with four digits, counts with all."""
+        return {each.name: _rounded(getattr(self, each.name)) for each in fields(self)}
+
+
+def _rounded(value: Any) -> str:
+    if isinstance(value, str | int):
+        return repr(value)
+    if np.ndim(value):
+        return f"[{', '.join(_rounded(float(each)) for each in value)}]"
+    return f"{value:.4g}"
+
+
+def select_bandwidth(
+    X: npt.ArrayLike,
+    y: npt.ArrayLike | None = None,
+    rule: str | Callable[[TrainingData], float] = "jacobian",
+    *,
+    alpha: float | str = 1e-3,
+    kernel: str = "gaussian",
+    metric: str = "euclidean",
+    grid: npt.ArrayLike | None = None,
+    random_state: int | None = None,
+) -> Choice:
+    r"""Bandwidth of a kernel for the rows of X.
+
+    The rule ``jacobian`` (Proposition 1 of the paper) needs n, p, the largest distance between
+    two rows and the ridge penalty; no n x n matrix is made.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        For ``metric="geodesic"`` latitude and longitude in degrees; for ``"precomputed"`` the
+        n x n matrix of distances (not a kernel). Sizes, variances and the largest distance are
+        those of all rows. Above 10,000 rows with features the pairs of ``median`` and ``maxvar``
+        come from a sample of 10,000, ``jacobian_median`` takes 5000 of these rows and their
+        nearest neighbours among all, and rules that solve use landmarks. Rows of a Dask array stay
+        where they are, and ``jacridge.parquet.ParquetFiles`` are read in blocks.
+    y : array of shape (n_samples,) or (n_samples, n_targets), optional
+        The name of a column for Parquet files.
+        Only the rules that solve look at it: ``loo``, ``gcv``, ``mml``, the seeded ones, ``auto``.
+    rule : str or function of a TrainingData that returns sigma
+        One of ``jacridge.RULES``. ``ssmm`` and ``loo_without_y`` (arXiv 2505.11006) choose sigma
+        from X alone, and lambda, too, if `alpha` is a word; with a number given, sigma alone at
+        that lambda. Above 1000 rows they look at a sample. The minimum of ``loo_without_y`` is at
+        an end of its range; it is there to compare with. What a function sees of more than 10,000
+        rows is a sample in ``X`` and ``y``, beside the size and the geometry of all rows.
+    alpha : float or {"loo", "gcv", "mml", "auto"}
+        Ridge penalty lambda >= 0, in K + lambda I, or the criterion that chooses it with the
+        bandwidth, which needs y, except for ``ssmm`` and ``loo_without_y``.
+    kernel : {"gaussian", "matern52", "matern32", "exponential", "laplacian"}
+        For ``matern52`` and ``matern32`` the Jacobian rules take their own eigenvalue on a grid;
+        for ``exponential`` and ``laplacian`` they have no minimum and are refused.
+    metric : {"euclidean", "geodesic", "precomputed"}
+    grid : array of bandwidths, optional
+        Where ``loo``, ``gcv``, ``mml`` and the seeded rules look; they search by themselves if it
+        is not given. Other rules do not look at it.
+    random_state : int, optional
+        Only ``ssmm``, which draws new rows, ``loo_without_y`` (above 300 rows), ``auto`` (above
+        400), the other rules that solve at a given alpha (above 1000), ``median`` and ``maxvar``
+        (above 2000), and ``jacobian_median`` and all that solves (above 10,000) look at random
+        samples.
+
+    Returns
+    -------
+    Choice
+        ``float(choice)`` is sigma; ``choice.gamma`` is what scikit-learn calls gamma.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.linspace(0, 1, 101)[:, None]
+    >>> choice = select_bandwidth(X, alpha=0)
+    >>> round(choice.sigma, 6), round(choice.l_max, 6)
+    (0.004547, 1.0)
+    """
+    start = perf_counter()
+    if not callable(rule):
+        check_choice("rule", rule, RULES)
+    check_choice("metric", metric, ("euclidean", "geodesic", "precomputed"))
+    data = selection_data(
+        X,
+        y,
+        rule,
+        space_of(kernel, metric),
+        rng=generator(random_state),
+        penalty=check_alpha(alpha),
+        grid=None if grid is None else check_positive("grid", grid),
+    )
+    found = find(rule, data, "rule")
+    seconds = perf_counter() - start  # the numbers below are no part of the rule
+    median = rule == "jacobian_median"
+    return Choice(
+        sigma=found.sigma,
+        rule=rule if isinstance(rule, str) else getattr(rule, "__name__", "function"),
+        kernel=kernel,
+        alpha=found.lam if np.size(found.lam) > 1 else float(np.ravel(found.lam)[0]),
+        n=int(data.n) if data.n == int(data.n) else data.n,
+        p=data.p,
+        l_max=data.l_max,
+        spacing=data.neighbour_spacing if median else data.even_spacing,
+        seconds=seconds,
+    )
+
+
+def selection_data(X: Any, y: Any, rule: Any, space: Space, **options: Any) -> TrainingData:
+    """Training data for a rule, of rows in memory, of Dask arrays or Parquet files.
+
+    Many rows in memory are treated as a stream where a sample or landmarks stand for them, so
+    that a rule finds the same wherever they are, and the same as a fit.
+    """
+    if is_dask(X):
+        source = Source(dask_rows(X, y, None, space.distance), X.shape[1])
+    elif isinstance(X, ParquetFiles):
+        files = X.rows(y, None, space.distance)
+        source = Source(files, len(files.features))
+    else:
+        X = check_rows(X)
+        space.distance.check(X)
+        whole = isinstance(rule, Real) or (isinstance(rule, str) and rule in WHOLE)
+        if whole and not options["penalty"].criterion:  # nothing is solved: no need to merge rows
+            return data_in_memory(X, None, np.ones(len(X)), space, **options)
+        targets = np.empty((len(X), 0)) if y is None else check_targets(y, X)
+        source = array_source(X, targets, None, space.distance)
+    if source.rows.n > SAMPLE and space.distance.name != "precomputed":
+        return training_data(source, space, exact=False, solved=y is not None, **options)
+    data = training_data(in_memory(source, space.distance), space, exact=True, **options)
+    return data if y is not None else replace(data, y=None)

@@ -1,0 +1,1 @@
+"""Solvers: exact, Nystrom and conjugate gradients, and the models that they return."""

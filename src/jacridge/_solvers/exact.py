@@ -1,0 +1,353 @@
+"""Exact solver: dual coefficients, deviations and leave-one-out from a factored kernel matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from .._compute.arrays import EPS, Array, Indices, evenly_spaced, weighted_mean
+from .._geometry.distances import Distance
+from .._rows.merging import GivenRows
+from .._rows.rows import ArrayRows
+from .._rows.source import Source
+from .influence import ExactInfluence
+from .model import JACKKNIFE_ROWS, HeldOut, StackedModel
+from .spectrum import mean_shift
+from .systems import Eigen, PositivePart, System, eigh, stable_system
+
+# Columns of the identity that are solved for at a time.
+PANEL = 256
+
+
+@dataclass(frozen=True)
+class Centred:
+    """Distinct rows' targets, centred at their mean, with weights and the rows as given.
+
+    Attributes
+    ----------
+    y : targets less `mean`, of shape (n, k)
+    w : weights, of shape (n,)
+    mean : mean of the targets, of shape (k,); zero for a model without an intercept
+    given : the rows as given, or None if they are the distinct rows
+    """
+
+    y: Array
+    w: Array
+    mean: Array
+    given: GivenRows | None = None
+
+    def target(self, t: int) -> Centred:
+        """The rows with one target alone."""
+        given = self.given and replace(self.given, within=self.given.within[:, [t]])
+        return Centred(self.y[:, [t]], self.w, self.mean[[t]], given)
+
+    def state(self) -> dict[str, Any]:
+        """The rows as plain arrays."""
+        given = {} if self.given is None else vars(self.given)
+        return {"y": self.y, "w": self.w, "mean": self.mean, **given}
+
+
+def centred_rows(source: Source, kind: str) -> tuple[Array, Centred]:
+    """X and the centred targets of rows in memory; `kind` is that of the intercept."""
+    rows = source.rows
+    if not isinstance(rows, ArrayRows):
+        raise TypeError("Rows must be in memory.")
+    w = np.ones(rows.n) if rows.w is None else rows.w
+    mean = np.zeros(rows.y.shape[1]) if kind == "none" else weighted_mean(rows.y, w)
+    return rows.X, Centred(rows.y - mean, w, mean, source.given)
+
+
+def centred_from(state: dict[str, Any]) -> Centred:
+    """The rows from their plain arrays."""
+    given = None
+    if "group" in state:
+        given = GivenRows(state["group"], state["within"], state.get("weights"))
+    return Centred(state["y"], state["w"], state["mean"], given)
+
+
+@dataclass(frozen=True)
+class ExactModel:
+    """A solved exact system.
+
+    A free intercept b beside the mean of y is not penalised: with u = A^-1 1 it is u'y / u'1, and
+    A^-1 (y - b) is P y for P = A^-1 - u u' / u'1.
+    """
+
+    A: System
+    rows: Centred
+    lam: float
+    kind: str  # of the intercept, one of INTERCEPTS
+
+    @property
+    def y(self) -> Array:
+        """Centred targets, of shape (n, k)."""
+        return self.rows.y
+
+    @property
+    def w(self) -> Array:
+        """Weights."""
+        return self.rows.w
+
+    @cached_property
+    def intercept(self) -> Array:
+        """The intercept of each target."""
+        return np.asarray(self.rows.mean + self._free_intercept)
+
+    @cached_property
+    def _free_intercept(self) -> Array:
+        return np.asarray(self._pull @ self.y)
+
+    @property
+    def _is_free(self) -> bool:
+        return self.kind == "free"
+
+    @cached_property
+    def _u(self) -> Array:
+        return self.A.solve(np.ones((len(self.y), 1)))[:, 0]
+
+    @cached_property
+    def _pull(self) -> Array:
+        """How much a free intercept moves with y of each row, u / u'1."""
+        return self._u / self._u.sum() if self._is_free else np.zeros(len(self.y))
+
+    @cached_property
+    def dual_coef(self) -> Array:
+        """A^-1 (y - b), of shape (n, k)."""
+        return self.A.solve(self.y - self._free_intercept)
+
+    @cached_property
+    def signal_variance(self) -> Array:
+        """(y - b)'A^-1 (y - b) / n, the most likely scale of the kernel for each target."""
+        y = self.y - self._free_intercept
+        return np.asarray(np.einsum("ij,ij->j", y, self.dual_coef) / len(y))
+
+    def deviations(self, K_new: Array) -> Array:
+        """Standard deviation of the function for rows k of K_new, of shape (n_new, k).
+
+        Its variance is 1 - k'A^-1 k, plus the uncertainty of a free intercept, times the scale of
+        the kernel.
+        """
+        half = self.A.half_solve(K_new.T)
+        left = 1.0 - np.einsum("ij,ij->j", half, half)
+        if self._is_free:
+            left += np.square(1.0 - K_new @ self._u) / self._u.sum()
+        return np.sqrt(np.outer(np.maximum(left, 0.0), np.maximum(self.signal_variance, 0.0)))
+
+    @cached_property
+    def _inverse_diagonal(self) -> Array:
+        return self.A.inverse_diagonal()
+
+    @cached_property
+    def degrees_of_freedom(self) -> Array:
+        """Trace of the matrix that takes y to the fitted values, a mean aside, for each target."""
+        trace = (1.0 - self._held).sum()
+        if self._is_free:
+            trace += self._left(np.ones(len(self.y)), self._u) @ self._pull
+        return np.full(self.y.shape[1], trace)
+
+    @cached_property
+    def _held(self) -> Array:
+        """One minus the leverage of each row, the intercept aside."""
+        return self._held_at(np.arange(len(self.w)), self._inverse_diagonal)
+
+    def _held_at(self, some: Indices, diagonal: Array) -> Array:
+        """One minus the leverage of some rows, with the diagonal of A^-1 there."""
+        return np.asarray(self.lam / self.w[some] * diagonal + self._missing[some])
+
+    def _left(self, y: Array, dual_coef: Array) -> Array:
+        """Residuals of a fit to y without an intercept."""
+        left = (dual_coef.T * (self.lam / self.w)).T
+        if isinstance(self.A, PositivePart):
+            left = left + y - self.A.U @ (self.A.U.T @ y)
+        return np.asarray(left)
+
+    @cached_property
+    def _missing(self) -> Array:
+        """How much of each row is outside of the span that is kept of a singular A."""
+        if isinstance(self.A, PositivePart):
+            return np.asarray(1.0 - (self.A.U**2).sum(axis=1))
+        return np.zeros(len(self.y))
+
+    @cached_property
+    def group_residuals(self) -> Array:
+        """Residual of each distinct row for the model fitted to the others."""
+        return self.residuals_at(np.arange(len(self.y)), self._inverse_diagonal)
+
+    def residuals_at(self, some: Indices, diagonal: Array) -> Array:
+        """The same for some distinct rows, with the diagonal of A^-1 there."""
+        y = self.y - self._free_intercept
+        residuals = self._left_out(y, self.dual_coef, some, diagonal)
+        if self.kind == "mean":
+            # Without a row the mean of y falls, so that y - mean grows in all rows.
+            ones, shift = np.ones((len(y), 1)), mean_shift(self.y, self.w)[some]
+            residuals = residuals + shift * self._left_out(ones, self._u[:, None], some, diagonal)
+        return residuals
+
+    def _left_out(self, y: Array, dual_coef: Array, some: Indices, diagonal: Array) -> Array:
+        """Residual / (1 - leverage) for targets y; c_i / P_ii unless A is singular."""
+        P = diagonal - (self._u * self._pull)[some] if self._is_free else diagonal
+        residuals = dual_coef[some] / np.maximum(P, EPS * diagonal)[:, None]  # zero for one row
+        missing = self._missing[some] > 1e-8  # else it is rounding alone
+        if missing.any():
+            held = self._held_at(some, diagonal)
+            if self._is_free:
+                held = held - (self._left(np.ones(len(y)), self._u) * self._pull)[some]
+            left = self._left(y, dual_coef)[some]
+            residuals[missing] = left[missing] / held[missing, None]
+        return np.asarray(residuals)
+
+    @cached_property
+    def loo_residuals(self) -> Array:
+        """Residual of each row as given for the model without it and the rows equal to it."""
+        given = self.rows.given
+        return self.group_residuals if given is None else given.residuals(self.group_residuals)
+
+    @property
+    def held_out(self) -> HeldOut:
+        """Leave-one-out residuals of the distinct rows."""
+        return HeldOut(self.y + self.rows.mean, self.group_residuals, self.w)
+
+    @cached_property
+    def sample_residuals(self) -> Array:
+        """Leave-one-out residuals of the rows of positive weight, as they were given."""
+        given = self.rows.given and self.rows.given.weighed()
+        return self.group_residuals if given is None else given.residuals(self.group_residuals)
+
+    @cached_property
+    def jackknife(self) -> ExactJackknife:
+        """The models that leave one distinct row out, for rows of positive weight."""
+        n = len(self.y)
+        given = self.rows.given and self.rows.given.weighed()
+        group = np.arange(n) if given is None else given.group
+        some = evenly_spaced(len(group), JACKKNIFE_ROWS)
+        places, group = np.unique(group[some], return_inverse=True)
+        columns = np.zeros((n, len(places)))
+        columns[places, np.arange(len(places))] = 1.0
+        columns = self.A.solve(columns)
+        moved = self.residuals_at(places, columns[places, np.arange(len(places))])
+        within = np.zeros((len(some), moved.shape[1])) if given is None else given.within[some]
+        return ExactJackknife(self, places, group.ravel(), columns, moved, within)
+
+    @cached_property
+    def influences(self) -> Sequence[ExactInfluence]:
+        """How functionals of the function follow y."""
+        pull = self.w / self.w.sum() if self.kind == "mean" else self._pull
+        h = 1.0 - self._held
+        if self.kind != "none":
+            h = h + self._left(np.ones(len(self.y)), self._u) * pull
+        e = self._left(self.y - self._free_intercept, self.dual_coef)
+        blocks = partial(self._held_blocks, pull)
+        return [ExactInfluence(self.A, self.w, pull, e, h, blocks, self.rows.given)]
+
+    def _held_blocks(self, pull: Array, parts: Sequence[Indices]) -> Iterator[Array]:
+        """Blocks of I - H for some sets of rows, by columns of I as many as fit a panel."""
+        left = self._left(np.ones(len(self.y)), self._u) if pull.any() else np.zeros(len(self.y))
+        stops = np.cumsum([len(rows) for rows in parts])
+        for batch in np.split(np.arange(len(parts)), np.flatnonzero(np.diff(stops // PANEL)) + 1):
+            columns = np.concatenate([parts[i] for i in batch])
+            E = np.zeros((len(self.y), len(columns)))
+            E[columns, np.arange(len(columns))] = 1.0
+            half, start = self.A.half_solve(E), 0
+            for i in batch:
+                rows, mine = parts[i], half[:, start : start + len(parts[i])]
+                held = (self.lam / self.w[rows])[:, None] * (mine.T @ mine)
+                if isinstance(self.A, PositivePart):
+                    held += np.eye(len(rows)) - self.A.U[rows] @ self.A.U[rows].T
+                yield held - np.outer(left[rows], pull[rows])
+                start += len(rows)
+
+    def state(self) -> dict[str, Any]:
+        """The rows, from which the system is solved again."""
+        return self.rows.state()
+
+
+@dataclass(frozen=True)
+class ExactJackknife:
+    """Leave-one-out models of an exact system, of all rows or a sample.
+
+    Attributes
+    ----------
+    places : the d distinct rows that are left out
+    group : which of these each of s rows as given is
+    influence : columns of A^-1 at `places`, of shape (n, d)
+    moved : residuals of the distinct rows, of shape (d, k)
+    within : targets as given less the mean of their group, of shape (s, k)
+    """
+
+    model: ExactModel
+    places: Indices
+    group: Indices
+    influence: Array
+    moved: Array
+    within: Array
+
+    @cached_property
+    def residuals(self) -> Array:
+        """Residual of each row for the model without it, of shape (s, k)."""
+        return np.asarray(self.moved[self.group] + self.within)
+
+    @property
+    def weights(self) -> Array:
+        """Total weights of the distinct rows."""
+        return self.model.w[self.places]
+
+    @property
+    def lams(self) -> Array:
+        """The penalty."""
+        return np.array([self.model.lam])
+
+    @cached_property
+    def spread(self) -> Array:
+        """Largest less smallest value of each target."""
+        rows = self.model.rows
+        given = rows.given and rows.given.weighed()
+        return np.ptp(rows.y if given is None else given.residuals(rows.y), axis=0)
+
+    def distinct(self, X_fit: Array, distance: Distance) -> Array:
+        """The distinct rows that are left out."""
+        return distance.some(X_fit, self.places)
+
+    def columns(self, X_new: Array, distance: Distance) -> Array:
+        """New rows, of given distances those to the distinct rows alone."""
+        return X_new[:, self.places] if distance.name == "precomputed" else X_new
+
+    def shifts(self, K_new: Array) -> Array:
+        """Change of the predictions at K_new when a row is left out, of shape (n_new, s, k)."""
+        # Without row i the intercept falls by its shift, and y_i to where its residual vanishes.
+        model, P = self.model, K_new @ self.influence
+        moved = P[:, :, None] * -self.moved
+        if model.kind != "none":
+            moved += (K_new @ model._u - 1.0)[:, None, None] * self._intercept_shift
+        each = np.array_equal(self.group, np.arange(len(self.places)))
+        return np.asarray(moved if each else moved[:, self.group])
+
+    @property
+    def _intercept_shift(self) -> Array:
+        """How much the intercept falls without each distinct row, of shape (d, k)."""
+        if self.model._is_free:
+            return np.asarray(self.model._pull[self.places, None] * self.moved)
+        return mean_shift(self.model.y, self.model.w)[self.places]
+
+
+def solve_exact(
+    kernel: Callable[[], Array], rows: Centred, lams: Array, kind: str, remedy: str
+) -> ExactModel | StackedModel:
+    """Solve (K + lam W^-1) c = y - b, with one penalty or one for each target.
+
+    `kernel` makes K anew in the lower triangle of one array; `remedy` says what to do where it is
+    not positive definite. Several penalties share one
+    eigendecomposition.
+    """
+    if len(lams) == 1:
+        return ExactModel(stable_system(kernel, lams[0] / rows.w, remedy), rows, lams[0], kind)
+    root = np.sqrt(rows.w)
+    s, V = eigh(kernel() * root * root[:, None])
+    U, s = V * root[:, None], np.maximum(s, 0.0)
+    models = [
+        ExactModel(Eigen(U, s + lam), rows.target(t), lam, kind) for t, lam in enumerate(lams)
+    ]
+    return StackedModel(models, rows.state())

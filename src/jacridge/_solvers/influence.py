@@ -1,0 +1,267 @@
+"""How functionals of a fitted function follow y, and the variance that noise in y gives them.
+
+A prediction, a slope, an average of slopes: each is b'c + g b_0 of the dual coefficients c and the
+intercept b_0, and both are linear in y. So it is a sum of l_i y_i over the rows as given, with
+
+    l_i = w_i C psi_i,
+
+where psi_i are the coordinates of row i: its features and a one for the Nystrom solver, the unit
+vector of its distinct row for the exact one. C is the *readout* of the functional, and with Y the
+covariance of y its variance is C M C', M = Psi'W Y W Psi. A `Noise` is such an M:
+
+    even       Y = s2 W^-1, s2 the weighted residual sum of squares over n - tr H
+    robust     Y = diag(e_i^2 / (1 - h_i)^2), from the leave-one-out residuals (HC3)
+    clustered  e_c e_c' for the rows of a cluster c, e_c = (I - H_cc)^-1 e their residuals for the
+               model without the cluster (CR3, the jackknife over clusters)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.sparse import coo_array
+
+from .._compute.arrays import EPS, Array, Indices
+from .._rows.merging import GivenRows
+from .systems import System
+
+# Residual degrees of freedom, as a share of the rows, below which there is no noise to measure.
+NONE_LEFT = 1e-8
+
+
+# Blocks of I - H, H the matrix that takes y to the fitted values, for some sets of distinct rows.
+HeldBlocks = Callable[[Sequence[Indices]], Iterator[Array]]
+
+
+class Noise(Protocol):
+    """The covariance M of the coordinates, for each of k targets."""
+
+    def variances(self, C: Array) -> Array:
+        """Diagonals of C M C', of shape (r, k)."""
+
+    def covariances(self, C: Array) -> Array:
+        """C M C', of shape (k, r, r)."""
+
+
+@dataclass(frozen=True)
+class DiagonalNoise:
+    """M = diag(d_t); d of shape (k, q)."""
+
+    d: Array
+
+    def variances(self, C: Array) -> Array:
+        """Diagonals of C M C', of shape (r, k)."""
+        return np.asarray(np.square(C) @ self.d.T)
+
+    def covariances(self, C: Array) -> Array:
+        """C M C', of shape (k, r, r)."""
+        return np.stack([(C * d) @ C.T for d in self.d])
+
+
+@dataclass(frozen=True)
+class FullNoise:
+    """M = scale_t M_t; M of shape (k, q, q), or (1, q, q) for all targets."""
+
+    M: Array
+    scale: Array
+
+    def variances(self, C: Array) -> Array:
+        """Diagonals of C M C', of shape (r, k)."""
+        found = np.stack([np.einsum("ij,ij->i", C @ M, C) for M in self.M], axis=1)
+        return np.asarray(np.maximum(found, 0.0) * self.scale)
+
+    def covariances(self, C: Array) -> Array:
+        """C M C', of shape (k, r, r)."""
+        return np.asarray(np.stack([C @ M @ C.T for M in self.M]) * self.scale[:, None, None])
+
+
+@dataclass(frozen=True)
+class ClusteredNoise:
+    """M = S_t'S_t, one row of S for each cluster: its scores, added up."""
+
+    S: list[Any]  # arrays or sparse arrays of shape (clusters, q)
+
+    def variances(self, C: Array) -> Array:
+        """Diagonals of C M C', of shape (r, k)."""
+        return np.stack([np.square(S @ C.T).sum(axis=0) for S in self.S], axis=1)
+
+    def covariances(self, C: Array) -> Array:
+        """C M C', of shape (k, r, r)."""
+        return np.stack([(S @ C.T).T @ (S @ C.T) for S in self.S])
+
+
+class Influence(Protocol):
+    """How functionals follow y, for the targets that have one penalty."""
+
+    @property
+    def residual_degrees(self) -> float:
+        """N - tr H, H the matrix that takes y to the fitted values, intercept included."""
+
+    @property
+    def s2(self) -> Array:
+        """Variance of the noise of a row of weight one, for each target."""
+
+    @property
+    def even(self) -> Noise:
+        """Noise of variance s2 / w_i."""
+
+    def robust(self) -> Noise:
+        """Noise of a variance of its own in each row."""
+
+    def clustered(self, labels: Indices) -> Noise:
+        """Noise that is correlated within clusters; labels from 0 on, one a row as given."""
+
+    def readout(self, B: Array, g: Array) -> Array:
+        """C for functionals b'c + g b_0; B of shape (r, m), g (r,), result (r, q)."""
+
+    def training_rows(self, Z: Array) -> tuple[Array, Array]:
+        """Features and weights of the rows as given; Z are the rows of the model."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Residuals and leverages of the rows as given, in the order of these rows.
+
+    Attributes
+    ----------
+    given : the rows as given, with weights
+    e : residuals of the distinct rows, of shape (n, k)
+    h : leverages of the distinct rows, intercept included
+    w : total weights of the distinct rows
+    """
+
+    given: GivenRows
+    e: Array
+    h: Array
+    w: Array
+
+    @cached_property
+    def values(self) -> Array:
+        """w_i e_i / (1 - h_i) of the rows of positive weight, of shape (n, k)."""
+        given = self.given.weighed()
+        w, group = _weights(given, self.w), given.group
+        share = self.h[group] * w / self.w[group]
+        e = self.e[group] + given.within
+        return np.asarray((w / np.maximum(1.0 - share, EPS))[:, None] * e)
+
+    def squares(self) -> Array:
+        """Sums of the squared scores over each distinct row, of shape (k, n)."""
+        group = self.given.weighed().group
+        return np.stack([np.bincount(group, v**2, len(self.w)) for v in self.values.T])
+
+    def by_cluster(self, labels: Indices, held_blocks: HeldBlocks) -> list[Any]:
+        """For each target, scores without the own cluster, sparse of shape (clusters, n).
+
+        They are scaled by (G - 1) / G as the jackknife over G clusters is.
+        """
+        given, labels = self.given.weighed(), labels[self.given.group >= 0]
+        w, group, G = _weights(given, self.w), given.group, int(labels.max()) + 1
+        clusters = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
+        values, e = np.empty(given.within.shape), self.e[group] + given.within
+        distinct = [np.unique(group[rows], return_inverse=True) for rows in clusters]
+        held = held_blocks([found for found, _ in distinct])
+        for rows, (found, place), block in zip(clusters, distinct, held, strict=True):
+            H = (np.eye(len(found)) - block)[np.ix_(place, place)] * (w[rows] / self.w[group[rows]])
+            values[rows] = np.linalg.solve(np.eye(len(rows)) - H, e[rows]) * w[rows, None]
+        values *= np.sqrt((G - 1) / G)
+        shape = G, len(self.w)
+        return [coo_array((v, (labels, group)), shape=shape).tocsr() for v in values.T]
+
+
+def _weights(given: GivenRows, w: Array) -> Array:
+    """Weights of the rows as given; split evenly where an older version did not save them."""
+    if given.weights is not None:
+        return given.weights
+    return np.asarray((w / np.bincount(given.group, minlength=len(w)))[given.group])
+
+
+def as_given(given: GivenRows | None, w: Array, k: int) -> GivenRows:
+    """The rows as given; the distinct ones themselves if nothing was merged."""
+    return given or GivenRows(np.arange(len(w)), np.zeros((len(w), k)), w)
+
+
+def expanded(given: GivenRows | None, X: Array, w: Array) -> tuple[Array, Array]:
+    """Features and weights of the rows as given; rows of weight zero have any features."""
+    if given is None:
+        return X, w
+    weights = np.zeros(len(given.group))
+    weights[given.group >= 0] = _weights(given.weighed(), w)
+    return X[given.group], weights
+
+
+def noise_variance(rss: Array, degrees: float, n: float) -> Array:
+    """s2 = RSS / (n - tr H), or an error where the model follows every row."""
+    if degrees <= NONE_LEFT * n:
+        raise ValueError(
+            f"Standard errors need residuals, got {degrees:.3g} residual degrees of freedom for "
+            f"{n:.6g} rows: the model follows every row. Give a larger `alpha`."
+        )
+    return np.asarray(rss / degrees)
+
+
+@dataclass(frozen=True)
+class ExactInfluence:
+    """Functionals of an exact system, whose coordinates are the distinct rows.
+
+    Attributes
+    ----------
+    A : the factored system
+    w : weights of the distinct rows
+    pull : how much the intercept moves with y of each distinct row; zeros if there is none
+    e : residuals of the distinct rows, of shape (n, k)
+    h : leverages of the distinct rows, intercept included
+    held_blocks : blocks of I - H, intercept included
+    given : the rows as given, or None
+    """
+
+    A: System
+    w: Array
+    pull: Array
+    e: Array
+    h: Array
+    held_blocks: HeldBlocks
+    given: GivenRows | None
+
+    @cached_property
+    def _scores(self) -> Scores:
+        return Scores(as_given(self.given, self.w, self.e.shape[1]), self.e, self.h, self.w)
+
+    @property
+    def residual_degrees(self) -> float:
+        """N - tr H."""
+        return float(len(self._scores.given.weighed().group) - self.h.sum())
+
+    @cached_property
+    def s2(self) -> Array:
+        """Variance of the noise of a row of weight one, for each target."""
+        given = self._scores.given.weighed()
+        rss = self.w @ self.e**2 + _weights(given, self.w) @ given.within**2
+        return noise_variance(rss, self.residual_degrees, len(given.group))
+
+    @cached_property
+    def even(self) -> Noise:
+        """Noise of variance s2 / w_i."""
+        return DiagonalNoise(np.outer(self.s2, self.w))
+
+    def robust(self) -> Noise:
+        """Noise of a variance of its own in each row."""
+        return DiagonalNoise(self._scores.squares())
+
+    def clustered(self, labels: Indices) -> Noise:
+        """Noise that is correlated within clusters."""
+        return ClusteredNoise(self._scores.by_cluster(labels, self.held_blocks))
+
+    def readout(self, B: Array, g: Array) -> Array:
+        """(B A^-1 + (g - B A^-1 1) pull') W^-1, of shape (r, n)."""
+        C = self.A.solve(B.T).T
+        C = C + np.outer(g - C.sum(axis=1), self.pull)
+        C /= self.w
+        return C
+
+    def training_rows(self, Z: Array) -> tuple[Array, Array]:
+        """Features and weights of the rows as given."""
+        return expanded(self.given, Z, self.w)

@@ -1,0 +1,245 @@
+"""Landmarks: how they are chosen, and the features that they define."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+from scipy.linalg import LinAlgError, lapack
+from scipy.linalg.blas import dtrsm
+
+from .._compute.arrays import EPS, Array, Indices, evenly_spaced, row_blocks
+from .._compute.threads import lapack_for
+from .._geometry.distances import bulk_centre
+from .._geometry.space import Space
+from .cholesky import LastFactor, factor
+
+# Landmarks are looked for among this many rows for each landmark.
+CANDIDATES = 10
+
+# Landmarks if their number is not given.
+DEFAULT = 3000
+
+# What is left of a diagonal entry of 1 is rounding below this.
+SMALLEST = 1e-13
+
+# Landmarks within this of the span of the others are dropped: a pivot of 1e-14 would be off by a
+# hundredth of itself, and predictions with it, by rounding alone.
+PIVOT = 1e-10
+
+# Columns that are whitened at a time.
+CORNER = 128
+
+# Square, in bandwidths, of a distance from the centre beyond which the expanded square has lost
+# so many digits that the kernel is wrong by 1e-9: there differences are taken.
+FAR = 1e-9 / EPS / 2
+
+# Expanded squares below this share of the norms they come from are taken anew for kernels with a
+# kink, which turn a rounding error at zero into its square root.
+NEAR = 1e-8
+
+# Whitening after the sum instead of before it halves the work. It loses digits: a tenth to a
+# hundredth of this bound, measured in the predictions, so that 1e-8 is kept.
+LATE = 1e-7
+
+
+def uniform(X: Array, m: int, sigma: float, space: Space, rng: np.random.Generator) -> Array:
+    """At most m of the rows, drawn at random; they are distinct."""
+    return X if len(X) <= m else X[np.sort(rng.choice(len(X), m, replace=False))]
+
+
+def k_means(X: Array, m: int, sigma: float, space: Space, rng: np.random.Generator) -> Array:
+    """At most m centres of clusters."""
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import (
+        ConvergenceWarning,  # takes long to import, and is seldom asked for
+    )
+
+    start = uniform(X, m, sigma, space, rng)
+    if space.distance.name == "geodesic" or len(start) < m or m == len(X):
+        return start
+    with catch_warnings():  # of fewer distinct centres than asked for, which are dropped later
+        simplefilter("ignore", ConvergenceWarning)
+        return np.asarray(KMeans(m, init=start, n_init=1, max_iter=10).fit(X).cluster_centers_)
+
+
+def pivots(X: Array, m: int, sigma: float, space: Space, rng: np.random.Generator) -> Array:
+    """At most m of the rows, the pivots of a randomly pivoted Cholesky factorisation."""
+    return X[np.sort(low_rank(X, m, sigma, space, rng)[1])]
+
+
+LANDMARKS: dict[str, Callable[[Array, int, float, Space, np.random.Generator], Array]] = {
+    "uniform": uniform,
+    "kmeans": k_means,
+    "rpcholesky": pivots,
+}
+
+
+def chooser(kind: str, X: Array, m: int, space: Space, seed: int) -> Callable[[float], Array]:
+    """Function of the bandwidth that returns landmarks, made once where they do not follow it."""
+    X = np.unique(X, axis=0)  # duplicates and the order of the rows make no difference
+
+    def choose(sigma: float) -> Array:
+        return LANDMARKS[kind](X, m, sigma, space, np.random.default_rng(seed))
+
+    if kind == "rpcholesky":
+        return choose
+    once = cache(lambda: choose(1.0))
+    return lambda sigma: once()
+
+
+def evenly_among(Z: Array) -> Callable[[Array, int], Callable[[float], Array]]:
+    """Choice of at most m of the landmarks Z, whatever the rows and the bandwidth are."""
+    return lambda X, m: lambda sigma: Z[evenly_spaced(len(Z), m)]
+
+
+def low_rank(
+    X: Array, m: int, sigma: float, space: Space, rng: np.random.Generator
+) -> tuple[Array, Indices]:
+    """F of rank at most m with K close to F F', and the pivots, on whose rows they are equal.
+
+    Each pivot is drawn with a probability in proportion to what is left of the diagonal of K.
+    Pivots are proposed in blocks and thinned out, which changes nothing in their distribution
+    (Epperly, Tropp and Webber, arXiv:2410.03969), so that all large products are gemm.
+    """
+    n = len(X)
+    F, found = np.empty((n, m), order="F"), np.empty(m, dtype=np.intp)
+    left, rank = np.ones(n), 0
+    while rank < m and left.sum() > 0:
+        some = rng.choice(n, min(max(16, m // 10), n), p=left / left.sum())
+        F_some = F[some, :rank]
+        H = space.block(X[some], X[some], sigma) - F_some @ F_some.T
+        kept, L = _thinned(H, left[some], m - rank, rng)
+        new, chosen = slice(rank, rank + len(kept)), some[kept]
+        R = space.block(X, X[chosen], sigma)
+        R -= F[:, :rank] @ F_some[kept].T
+        F[:, new] = dtrsm(1.0, L, R.T, lower=1).T
+        found[new] = chosen
+        left -= np.einsum("ij,ij->i", F[:, new], F[:, new])
+        left[some[0]] = 0.0  # the first is always kept, but for rounding
+        left[chosen] = 0.0
+        left[left < SMALLEST] = 0.0
+        rank = new.stop
+    return F[:, :rank], found[:rank]
+
+
+def _thinned(H: Array, left: Array, most: int, rng: np.random.Generator) -> tuple[list[int], Array]:
+    """Proposed pivots that are kept, and the Cholesky factor of H, what is left of K, on them."""
+    H, dice, kept = H.copy(), rng.random(len(H)) * left, list[int]()
+    for i in range(len(H)):
+        if len(kept) < most and H[i, i] > max(dice[i], SMALLEST):
+            H[i:, i] /= np.sqrt(H[i, i])
+            H[i + 1 :, i + 1 :] -= np.outer(H[i + 1 :, i], H[i + 1 :, i])
+            kept.append(i)
+    return kept, np.tril(H[np.ix_(kept, kept)])
+
+
+@dataclass(frozen=True)
+class Features:
+    """Landmarks and the map from rows to features: phi = L^-1 k(Z, x), K_zz = L L'."""
+
+    Z: Array
+    L: Array  # Fortran order, so that BLAS takes it as it is
+    sigma: float
+    space: Space
+    late: bool = False
+
+    def kernel(self, X: Array, out: Array | None = None) -> Array:
+        """K(X, Z), in `out` if it is given."""
+        out = np.empty((len(X), len(self.Z))) if out is None else out
+        if self.space.distance.name != "euclidean" or self._right[1][-1].max() > FAR:
+            out[...] = self.space.block(X, self.Z, self.sigma)
+            return out
+        U = augmented_left(X, self._right[0], self.sigma)
+        gaps: Array = np.matmul(U, self._right[1], out=out)
+        far = U[:, -2] > FAR
+        if far.any():
+            gaps[far] = self.space.distance.gaps(X[far], self.Z) / self.sigma**2
+        np.maximum(gaps, 0.0, out=gaps)
+        if not self.space.kernel.is_smooth:
+            near = NEAR * (U[:, -2].max(initial=0.0) + self._right[1][-1].max())
+            i, j = np.nonzero(gaps < near)
+            gaps[i, j] = np.square((X[i] - self.Z[j]) / self.sigma).sum(axis=1)
+        return self.space.kernel.of(gaps, 1.0)
+
+    @cached_property
+    def _right(self) -> tuple[Array, Array]:
+        centre = bulk_centre(self.Z)
+        return centre, augmented_right(self.Z, centre, self.sigma)
+
+    def whiten(self, K: Array) -> Array:
+        """Rows phi from rows k: K L^-T, in the memory of K.
+
+        Column by column block, as SciPy's dtrsm holds Python's lock, and NumPy's products do not.
+        """
+        for j in row_blocks(len(self.L), CORNER):
+            K[:, j] -= K[:, : j.start] @ self.L[j, : j.start].T
+            K[:, j] = dtrsm(1.0, self.L[j, j], K[:, j].T, lower=1).T
+        return K
+
+    def __call__(self, X: Array) -> Array:
+        """Features of the rows of X."""
+        return self.whiten(self.kernel(X))
+
+
+def augmented_left(X: Array, centre: Array, sigma: float) -> Array:
+    """Left factor of |x - z|^2 / sigma^2 = [u, |u|^2, 1] [-2 v, 1, |v|^2]', u = (x - c) / sigma."""
+    U = np.empty((len(X), X.shape[1] + 2))
+    np.subtract(X, centre, out=U[:, :-2])
+    U[:, :-2] /= sigma
+    np.einsum("ij,ij->i", U[:, :-2], U[:, :-2], out=U[:, -2])
+    U[:, -1] = 1.0
+    return U
+
+
+def augmented_right(Z: Array, centre: Array, sigma: float) -> Array:
+    """Right factor of the squared distances, of shape (p + 2, m)."""
+    V = (Z - centre) / sigma
+    return np.vstack([-2.0 * V.T, np.ones(len(V)), np.einsum("ij,ij->i", V, V)])
+
+
+def features(Z: Array, sigma: float, space: Space) -> Features:
+    """Features of landmarks, without those that depend on the others."""
+    K = space.block(Z, Z, sigma)
+    with lapack_for(len(Z)):
+        # K is symmetric: its transpose is in the order that LAPACK takes without a copy.
+        L, pivot, rank, _ = lapack.dpstrf(K.T, lower=1, tol=PIVOT, overwrite_a=1)
+    for j in range(1, rank):
+        L[:j, j] = 0.0
+    return Features(Z[pivot[:rank] - 1], np.asfortranarray(L[:rank, :rank]), sigma, space)
+
+
+def whitened_late(phi: Features, X: Array) -> Features:
+    """Features to be whitened after the sum, if X, a sample of rows, shows that this is safe.
+
+    Before whitening, G has the entries of K'K, each with an error of eps sqrt(G_ii G_jj). Seen
+    in the metric of G itself that is eps tr(S^-1), S being G scaled to a diagonal of ones.
+    """
+    with lapack_for(len(phi.Z)):
+        K, K_zz = phi.kernel(X), phi.kernel(phi.Z)  # landmarks are like rows, too
+        d2 = np.einsum("ij,ij->j", K, K) + np.einsum("ij,ij->j", K_zz, K_zz)
+        # G is at least K_zz^2, whose inverse is at hand: often that will do, without a product.
+        most = EPS * d2 @ _squared_norms_of_inverse(phi.L)
+        late = most < LATE or (most < 1 and _loss(K.T @ K + K_zz.T @ K_zz) < LATE)
+    return replace(phi, late=bool(late))
+
+
+def _squared_norms_of_inverse(L: Array) -> Array:
+    """Squared norms of the rows of (L L')^-1."""
+    lower, _ = lapack.dpotri(L, lower=1)
+    squares = np.square(lower, out=lower)
+    return np.asarray(squares.sum(axis=0) + squares.sum(axis=1) - np.diagonal(squares))
+
+
+def _loss(G: Array) -> float:
+    """What rounding in G costs: eps tr(S^-1), S being G scaled to a diagonal of ones."""
+    d = np.sqrt(np.diagonal(G))
+    G /= d
+    G /= d[:, None]
+    try:
+        return float(EPS * LastFactor(factor(G, 0.0).L).inverse_diagonal().sum())
+    except LinAlgError:
+        return np.inf

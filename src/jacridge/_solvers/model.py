@@ -1,0 +1,219 @@
+"""The interface of solved models, and models of several penalties side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from .._compute.arrays import Array, Indices
+from .._geometry.distances import Distance
+from .influence import Influence
+
+# None, the mean of y, or one that is fitted with the rest and not penalised.
+INTERCEPTS = ("none", "mean", "free")
+
+# Rows whose leave-one-out models make an interval, if there are more.
+JACKKNIFE_ROWS = 1000
+
+
+class Jackknife(Protocol):
+    """Models that each leave one row out: their residuals there, and how they predict.
+
+    They are those of all rows as given, or of a sample of JACKKNIFE_ROWS of them; of these s rows
+    d are distinct.
+    """
+
+    @property
+    def group(self) -> Indices:
+        """Which of the distinct rows each row is, of shape (s,)."""
+
+    @property
+    def weights(self) -> Array:
+        """Total weights of the distinct rows, of shape (d,)."""
+
+    @property
+    def lams(self) -> Array:
+        """Penalties, of shape (k,) or (1,)."""
+
+    @property
+    def spread(self) -> Array:
+        """Largest less smallest value of each target, of shape (k,)."""
+
+    def distinct(self, X_fit: Array, distance: Distance) -> Array:
+        """The distinct rows; X_fit holds those that the model is made of."""
+
+    def columns(self, X_new: Array, distance: Distance) -> Array:
+        """New rows, of given distances those to the distinct rows alone."""
+
+    @property
+    def residuals(self) -> Array:
+        """Residual of each row for the model without it, of shape (s, k)."""
+
+    def shifts(self, K_new: Array) -> Array:
+        """Change of the predictions at rows k(x, Z) of K_new, of shape (n_new, s, k)."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Distinct rows, or a sample: targets and leave-one-out residuals (s, k), weights (s,)."""
+
+    y: Array
+    residuals: Array
+    w: Array
+
+
+class Model(Protocol):
+    """A solved system: b + k(x, Z) c, and its errors. An AttributeError says what is missing."""
+
+    @property
+    def dual_coef(self) -> Array:
+        """Coefficients c, of shape (m, k)."""
+
+    @property
+    def intercept(self) -> Array:
+        """Intercepts b, of shape (k,)."""
+
+    def deviations(self, K_new: Array) -> Array:
+        """Standard deviation of the function for rows k(x, Z) of K_new, of shape (n_new, k)."""
+
+    @property
+    def loo_residuals(self) -> Array:
+        """Residual of each row for the model fitted to the others, of shape (n, k)."""
+
+    @property
+    def jackknife(self) -> Jackknife:
+        """The models that leave one row out, of all rows or a sample."""
+
+    @property
+    def sample_residuals(self) -> Array:
+        """Leave-one-out residuals of the rows of positive weight that the model keeps, (s, k)."""
+
+    @property
+    def held_out(self) -> HeldOut:
+        """Leave-one-out residuals of distinct rows, beside their targets and weights."""
+
+    @property
+    def degrees_of_freedom(self) -> Array:
+        """Trace of the matrix that takes y to the fitted values, for each target."""
+
+    @property
+    def influences(self) -> Sequence[Influence]:
+        """How functionals of the function follow y; one for the targets of each penalty."""
+
+    def state(self) -> dict[str, Any]:
+        """Plain arrays that, with the estimator's public attributes, restore the model."""
+
+
+@dataclass(frozen=True)
+class StackedModel:
+    """Models of one target each, side by side: every target has a penalty of its own.
+
+    `saved` is their common state, `one_pass` gives all leave-one-out residuals at once where
+    that is cheaper.
+    """
+
+    models: Sequence[Model]
+    saved: dict[str, Any]
+    one_pass: Callable[[], Array] | None = None
+
+    @property
+    def dual_coef(self) -> Array:
+        """Dual coefficients, of shape (n, k)."""
+        return np.hstack([model.dual_coef for model in self.models])
+
+    @property
+    def intercept(self) -> Array:
+        """The intercept of each target."""
+        return np.concatenate([model.intercept for model in self.models])
+
+    def deviations(self, K_new: Array) -> Array:
+        """Standard deviation of the function, of shape (n_new, k)."""
+        return np.hstack([model.deviations(K_new) for model in self.models])
+
+    @property
+    def loo_residuals(self) -> Array:
+        """Leave-one-out residuals, of shape (n, k)."""
+        if self.one_pass is not None:
+            return self.one_pass()
+        return np.hstack([model.loo_residuals for model in self.models])
+
+    @property
+    def sample_residuals(self) -> Array:
+        """Leave-one-out residuals of the rows of positive weight that the model keeps."""
+        return np.hstack([model.sample_residuals for model in self.models])
+
+    @cached_property
+    def jackknife(self) -> StackedJackknife:
+        """The models that leave one row out."""
+        return StackedJackknife([model.jackknife for model in self.models])
+
+    @property
+    def held_out(self) -> HeldOut:
+        """Leave-one-out residuals of distinct rows."""
+        parts = [model.held_out for model in self.models]
+        y, residuals = (
+            np.hstack([getattr(part, name) for part in parts]) for name in ("y", "residuals")
+        )
+        return HeldOut(y, residuals, parts[0].w)
+
+    @property
+    def degrees_of_freedom(self) -> Array:
+        """Trace of the matrix that takes y to the fitted values, for each target."""
+        return np.concatenate([model.degrees_of_freedom for model in self.models])
+
+    @property
+    def influences(self) -> Sequence[Influence]:
+        """How functionals of the function follow y, for each target."""
+        return [influence for model in self.models for influence in model.influences]
+
+    def state(self) -> dict[str, Any]:
+        """Plain arrays that restore the models."""
+        return self.saved
+
+
+@dataclass(frozen=True)
+class StackedJackknife:
+    """Leave-one-out models of one target each, side by side."""
+
+    parts: Sequence[Jackknife]
+
+    @property
+    def group(self) -> Indices:
+        """Which of the distinct rows each row is."""
+        return self.parts[0].group
+
+    @property
+    def weights(self) -> Array:
+        """Total weights of the distinct rows."""
+        return self.parts[0].weights
+
+    @property
+    def lams(self) -> Array:
+        """Penalties of the targets."""
+        return np.concatenate([part.lams for part in self.parts])
+
+    @property
+    def spread(self) -> Array:
+        """Largest less smallest value of each target."""
+        return np.concatenate([part.spread for part in self.parts])
+
+    def distinct(self, X_fit: Array, distance: Distance) -> Array:
+        """The distinct rows."""
+        return self.parts[0].distinct(X_fit, distance)
+
+    def columns(self, X_new: Array, distance: Distance) -> Array:
+        """New rows, of given distances those to the distinct rows alone."""
+        return self.parts[0].columns(X_new, distance)
+
+    @property
+    def residuals(self) -> Array:
+        """Residual of each row for the model without it, of shape (s, k)."""
+        return np.hstack([part.residuals for part in self.parts])
+
+    def shifts(self, K_new: Array) -> Array:
+        """Change of the predictions when a row is left out, of shape (n_new, s, k)."""
+        return np.concatenate([part.shifts(K_new) for part in self.parts], axis=2)

@@ -1,0 +1,205 @@
+"""Nystrom: ridge in the span of landmarks, from sums over blocks of rows.
+
+With landmarks Z and K_zz = L L', the features of a row x are phi = L^-1 k(Z, x), and the kernel
+phi(x)'phi(x') agrees with k where one of its arguments is a landmark. A pass over the rows keeps
+G = Phi'W Phi, of m x m, and Phi'W [y, 1]; the rest is ridge regression on phi.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.linalg import LinAlgError
+from scipy.linalg.blas import dtrsm
+
+from .._compute.arrays import (
+    EPS,
+    TINY,
+    Array,
+    evenly_spaced,
+    row_blocks,
+    rows_per_block,
+    weighted_mean,
+)
+from .._compute.threads import lapack_for
+from .._geometry.space import Space
+from .._rows.merging import GivenRows, merged_block
+from .._rows.rows import ArrayRows, Block, Rows
+from .cholesky import factor
+from .landmarks import Features, features, whitened_late
+from .model import StackedModel
+from .nystrom_model import NystromModel, jackknife_sample, solve_nystrom
+from .sums import Sums, summed
+from .systems import eigh
+
+# Rows for each landmark from which on it pays to find out whether whitening may come late.
+LATE_ROWS = 8
+
+# A function that returns the landmarks for a bandwidth.
+Choose = Callable[[float], Array]
+
+
+@dataclass(frozen=True)
+class NystromSpectrum:
+    """Criteria for every lambda and target; `loo` takes another pass over the rows."""
+
+    rows: Rows
+    phi: Features
+    sums: Sums
+    centred: bool
+
+    @cached_property
+    def eigen(self) -> tuple[Array, Array]:
+        """Eigenvalues s and eigenvectors V of G."""
+        with lapack_for(len(self.sums.G)):
+            s, V = eigh(self.sums.G)
+        return np.maximum(s, 0.0), V
+
+    @cached_property
+    def _energies(self) -> tuple[Array, Array]:
+        """Squared coordinates of W^(1/2) y along the left vectors of Phi, and the rest of y'Wy."""
+        s, V = self.eigen
+        # Below this an eigenvalue is rounding, and so is the part of y along its vector.
+        some = s > len(s) * EPS * s.max(initial=0.0)
+        c2 = np.square(V.T @ self.sums.B[:, :-1]) / np.where(some, s, np.inf)[:, None]
+        return c2, np.maximum(self.sums.yy - c2.sum(axis=0), 0.0)
+
+    def gcv(self, lams: Array) -> Array:
+        """Generalised cross-validation, n |b - H b|^2 / (n - tr H)^2, (lambdas, targets)."""
+        if len(lams) == 1 and lams[0] > 0:
+            with suppress(LinAlgError):
+                return self._gcv_at(float(lams[0]))[None]
+        n, lam, (s, _), (c2, rest) = self.sums.n, lams[:, None], self.eigen, self._energies
+        R = 1.0 / (s + lam)
+        left = (R * lam).sum(axis=1) + n - len(s)
+        return np.asarray(n * ((R * lam) ** 2 @ c2 + rest) / left[:, None] ** 2)
+
+    def _gcv_at(self, lam: float) -> Array:
+        """GCV for one lambda by a Cholesky factor, which is cheaper than eigenvectors."""
+        n, b = self.sums.n, self.sums.B[:, :-1]
+        A = factor(self.sums.G.copy(), lam)
+        beta = A.solve(b)
+        left = self.sums.yy - np.einsum("ij,ij->j", beta, b + lam * beta)
+        trace = lam * A.inverse_diagonal().sum() + n - len(b)
+        return np.asarray(n * np.maximum(left, 0.0) / trace**2)
+
+    def mml(self, lams: Array) -> Array:
+        """The sum n log(y'A^-1 y / n) + log |A|, A = Phi Phi' + lambda W^-1, (lambdas, targets)."""
+        n, lam, (s, _), (c2, rest) = self.sums.n, lams[:, None], self.eigen, self._energies
+        fit = (1.0 / (s + lam)) @ c2 + rest / lam
+        log_det = np.log(s + lam).sum(axis=1) + (n - len(s)) * np.log(lams) - self.sums.log_weight
+        fit = np.maximum(fit, TINY)  # of a constant target
+        return np.asarray(n * np.log(fit / n) + log_det[:, None])
+
+    def loo(self, lams: Array) -> Array:
+        """Weighted mean of the squared leave-one-out residuals, of shape (lambdas, targets)."""
+        V, R = self._resolvents(lams)
+        T = np.asarray(dtrsm(1.0, self.phi.L, V, lower=1, trans_a=1))
+        weight = self.sums.weight if self.centred else np.inf
+        errors = _LooErrors(self.phi, self.sums.mean, weight, T, V.T @ self.sums.B, R)
+        return np.asarray(self.rows.total(errors) / self.sums.weight)
+
+    def _resolvents(self, lams: Array) -> tuple[Array, Array]:
+        """V and, for each lambda, the diagonal R in (G + lambda I)^-1 = V R V'."""
+        if len(lams) == 1 and lams[0] > 0:
+            with suppress(LinAlgError), lapack_for(len(self.sums.G)):
+                A = factor(self.sums.G.copy(), float(lams[0]))
+                return A.half_solve(np.eye(A.rank)).T, np.ones((1, A.rank))
+        s, V = self.eigen
+        return V, 1.0 / (s + lams[:, None])
+
+
+@dataclass(frozen=True)
+class _LooErrors:
+    """Weighted sum of squared leave-one-out residuals on one block of rows, for each lambda."""
+
+    what: ClassVar[str] = "their leave-one-out errors"
+    phi: Features
+    mean: Array
+    weight: float  # of all rows; infinite if there is no mean that moves
+    T: Array  # L^-T V, takes rows k to rows of V'phi
+    a: Array  # V'B, the last column that of a target of ones
+    R: Array  # (G + lambda I)^-1 = V R V', one row for each lambda
+
+    def __call__(self, X: Array, y: Array, w: Array | None) -> Array:
+        X, y, w = merged_block(X, y, w)
+        total = np.zeros((len(self.R), y.shape[1]))
+        C = self.T @ (self.R.T[:, :, None] * self.a[:, None, :]).reshape(len(self.a), -1)
+        for rows in row_blocks(len(X), max(rows_per_block(len(self.T)), 1024)):
+            K, v, left = self.phi.kernel(X[rows]), w[rows], y[rows] - self.mean
+            fit = (K @ C).reshape(len(K), len(self.R), -1)
+            rest = self.weight - v
+            share = np.divide(v, rest, out=np.zeros_like(v), where=rest > 0)
+            shift = share[:, None] * left
+            E = left[:, None] - fit[..., :-1] + shift[:, None] * (1.0 - fit[..., -1:])
+            E /= np.maximum(1.0 - self._leverages(K, v), EPS)[:, :, None]
+            total += np.einsum("i,ilt,ilt->lt", v, E, E)
+        return total
+
+    def _leverages(self, K: Array, w: Array) -> Array:
+        """Leverages of rows k for each lambda; those near one, which are few, in double."""
+        if not self.phi.late:
+            return w[:, None] * (np.square(K @ self.T) @ self.R.T)
+        T, R = self._single
+        P = K.astype(np.float32) @ T
+        leverages = w[:, None] * (np.square(P, out=P) @ R.T)
+        large = leverages.max(axis=1) > 0.3
+        leverages[large] = w[large, None] * (np.square(K[large] @ self.T) @ self.R.T)
+        return leverages
+
+    @cached_property
+    def _single(self) -> tuple[Any, Any]:
+        return self.T.astype(np.float32), self.R.astype(np.float32)
+
+
+@dataclass
+class Nystrom:
+    """Passes over the rows at one bandwidth or several; the last sums are remembered.
+
+    `choose` returns the landmarks for a bandwidth, `sample` is a part of the rows in memory, and
+    `given` the rows as they were given, if these were merged.
+    """
+
+    rows: Rows
+    kind: str  # of the intercept, one of INTERCEPTS
+    sample: Block
+    space: Space
+    choose: Choose
+    given: GivenRows | None = None
+    _last: NystromSpectrum | None = None
+
+    def spectrum(self, sigma: float) -> NystromSpectrum:
+        """Sums and criteria at one bandwidth."""
+        if self._last is None or self._last.phi.sigma != sigma:
+            phi = features(self.choose(sigma), sigma, self.space)
+            if self.rows.n >= LATE_ROWS * len(phi.Z):
+                X = self.sample[0]
+                phi = whitened_late(phi, X[evenly_spaced(len(X), len(phi.Z))])
+            centred = self.kind != "none"
+            sums = summed(self.rows, phi, self._shift, centred=centred)
+            self._last = NystromSpectrum(self.rows, phi, sums, centred)
+        return self._last
+
+    @property
+    def _shift(self) -> Array:
+        """Shift of y while it is summed up: about its mean, so that no digits are lost."""
+        _, y, w = self.sample
+        v = np.ones(len(y)) if w is None else w
+        return weighted_mean(y, v) if self.kind != "none" else np.zeros(y.shape[1])
+
+    def of_rows(self, block: Block, choose: Choose) -> Nystrom:
+        """The same solver for some of the rows, centred by themselves if all are."""
+        return replace(
+            self, rows=ArrayRows(*block), sample=block, choose=choose, given=None, _last=None
+        )
+
+    def solve(self, sigma: float, lams: Array) -> NystromModel | StackedModel:
+        """The model at one bandwidth, with one penalty or one for each target."""
+        at = self.spectrum(sigma)
+        sample = jackknife_sample(self.sample, self.rows, self.given)
+        return solve_nystrom(at.phi, at.sums, lams, self.kind, sample, self.rows, self.given)

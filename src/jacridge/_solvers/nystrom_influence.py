@@ -1,0 +1,250 @@
+"""Functionals of a Nystrom model: their coordinates are the features and a one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.linalg.blas import dtrsm
+
+from .._compute.arrays import EPS, Array, Indices, row_blocks, rows_per_block
+from .._rows.merging import GivenRows
+from .._rows.rows import ArrayRows, Rows
+from .influence import (
+    ClusteredNoise,
+    FullNoise,
+    Noise,
+    Scores,
+    as_given,
+    expanded,
+    noise_variance,
+)
+from .landmarks import Features
+from .sums import Sums
+from .systems import System
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Number of rows as given, and the part of y'Wy that is lost when equal rows are merged."""
+
+    n: float
+    within: Array
+
+    def target(self, t: int) -> Counted:
+        """The counts of one target alone."""
+        return Counted(self.n, self.within[[t]])
+
+
+def counted_rows(given: GivenRows | None, sums: Sums) -> Counted:
+    """Counts of the rows as given, or of the rows of the sums if nothing was merged."""
+    if given is None or given.weights is None:
+        return Counted(sums.n, np.zeros(len(sums.yy)))
+    some = given.weighed()
+    weights: Any = some.weights
+    return Counted(float(len(some.group)), weights @ some.within**2)
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Residuals and leverages of rows, and their coordinates [phi, 1].
+
+    The intercept moves with y of a row by w (one - phi'ones) / spare: `one` is 1 and `ones` are
+    zero for a mean, whose spare is the total weight.
+    """
+
+    phi: Features
+    A: System
+    coef: Array  # of the features, (m, k)
+    intercept: Array
+    beta: Array  # of the features for a target of ones
+    ones: Array  # beta for a free intercept, else zero
+    spare: float  # infinite without an intercept
+
+    def coordinates(self, X: Array) -> Array:
+        """Rows [phi, 1]."""
+        return np.column_stack([self.phi(X), np.ones(len(X))])
+
+    def __call__(self, psi: Array, y: Array, w: Array) -> tuple[Array, Array]:
+        """Residuals (n, k) and leverages (n,) of rows with these coordinates."""
+        phi = psi[:, :-1]
+        half = self.A.half_solve(phi.T)
+        rest, pull = 1.0 - phi @ self.beta, (1.0 - phi @ self.ones) / self.spare
+        h = w * (np.einsum("ij,ij->j", half, half) + rest * pull)
+        return y - self.intercept - phi @ self.coef, h
+
+
+@dataclass(frozen=True)
+class NystromInfluence:
+    """Functionals of a Nystrom model, from its sums; robust noise takes a pass over the rows."""
+
+    residuals: Residuals
+    sums: Sums
+    counted: Counted
+    trace: float  # of the matrix that takes y to the fitted values, intercept included
+    targets: slice  # those of this influence among all targets
+    rows: Rows | None
+    given: GivenRows | None
+    sample: tuple[Array, Array]  # features and weights of some rows
+
+    @property
+    def residual_degrees(self) -> float:
+        """N - tr H."""
+        return self.counted.n - self.trace
+
+    @cached_property
+    def s2(self) -> Array:
+        """Variance of the noise of a row of weight one, for each target."""
+        at = self.residuals
+        b = at.intercept - self.sums.mean  # beside the mean, to which y is centred
+        products = self.sums.B[:, :-1] - np.outer(self.sums.B[:, -1], b)
+        total = self.sums.yy + self.sums.weight * b**2
+        fit = np.einsum("ij,ij->j", at.coef, 2.0 * products - self._moments[:-1, :-1] @ at.coef)
+        rss = np.maximum(total - fit, EPS * total) + self.counted.within
+        return noise_variance(rss, self.residual_degrees, self.counted.n)
+
+    @cached_property
+    def _moments(self) -> Array:
+        """Psi'W Psi, of which the sums have the lower triangle."""
+        ones = self.sums.B[:, [-1]]
+        G = np.tril(self.sums.G)
+        G = G + np.tril(G, -1).T
+        return np.block([[G, ones], [ones.T, np.array([[self.sums.weight]])]])
+
+    @cached_property
+    def even(self) -> Noise:
+        """Noise of variance s2 / w_i."""
+        return FullNoise(self._moments[None], self.s2)
+
+    def robust(self) -> Noise:
+        """Noise of a variance of its own in each row."""
+        rows = self._rows()
+        if self.given is None:
+            M = rows.total(_SquaredScores(self.residuals, self.targets))
+        else:
+            # The squared scores stand in for the targets, so that they come with their rows.
+            stand_in = ArrayRows(self._in_memory().X, self._scores().squares().T)
+            M = stand_in.total(_WeightedSquares(self.residuals))
+        return FullNoise(M, np.ones(len(M)))
+
+    def clustered(self, labels: Indices) -> Noise:
+        """Noise that is correlated within clusters."""
+        rows = self._in_memory()
+        T = self._scores().by_cluster(labels, self._held_blocks)
+        sums = [np.zeros((part.shape[0], len(self._moments))) for part in T]
+        for some in row_blocks(rows.n, max(rows_per_block(len(self._moments)), 1024)):
+            psi = self.residuals.coordinates(rows.X[some])
+            for total, part in zip(sums, T, strict=True):
+                total += part[:, some] @ psi
+        return ClusteredNoise(sums)
+
+    def _held_blocks(self, parts: Sequence[Indices]) -> Iterator[Array]:
+        """Blocks of I - H for some sets of rows."""
+        at, rows = self.residuals, self._in_memory()
+        for some in parts:
+            phi = at.phi(rows.X[some])
+            half, w = at.A.half_solve(phi.T), 1.0 if rows.w is None else rows.w[some]
+            pull = (1.0 - phi @ at.ones) / at.spare
+            H = half.T @ half + np.outer(1.0 - phi @ at.beta, pull)
+            yield np.eye(len(some)) - H * w
+
+    def _scores(self) -> Scores:
+        rows = self._in_memory()
+        found = np.vstack(list(rows.each(_ResidualsAndLeverages(self.residuals, self.targets))))
+        w = np.ones(rows.n) if rows.w is None else rows.w
+        k = len(self.counted.within)
+        given = as_given(self.given, w, k)
+        if self.given is not None:
+            given = GivenRows(given.group, given.within[:, self.targets], given.weights)
+        return Scores(given, found[:, :-1], found[:, -1], w)
+
+    def _rows(self) -> Rows:
+        if self.rows is None:
+            raise AttributeError(
+                "Robust and clustered standard errors need the training rows, which a pickled "
+                "Nystrom model does not hold. Ask for them before pickling, or fit again."
+            )
+        return self.rows
+
+    def _in_memory(self) -> ArrayRows:
+        rows = self._rows()
+        if not isinstance(rows, ArrayRows):
+            raise ValueError(
+                "`cluster` must be None for a model of Parquet files or Dask arrays, whose rows "
+                "come without their clusters. Fit it to arrays, or use robust=True."
+            )
+        return rows
+
+    def readout(self, B: Array, g: Array) -> Array:
+        """C for functionals b'c + g b_0, of shape (r, m + 1)."""
+        at = self.residuals
+        F = np.asarray(dtrsm(1.0, at.phi.L, B.T, lower=1))  # b'c = F'beta
+        lift = (g - at.beta @ F) / at.spare
+        return np.column_stack([at.A.solve(F).T - np.outer(lift, at.ones), lift])
+
+    def training_rows(self, Z: Array) -> tuple[Array, Array]:
+        """Features and weights of the rows as given, or of a sample where these stream."""
+        if not isinstance(self.rows, ArrayRows):
+            return self.sample
+        X = np.asarray(self.rows.X)
+        return expanded(self.given, X, np.ones(len(X)) if self.rows.w is None else self.rows.w)
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """Coordinates, targets and weights of the blocks of a pass."""
+
+    residuals: Residuals
+
+    def blocks(self, X: Array, y: Array, w: Array | None) -> Any:
+        w = np.ones(len(X)) if w is None else w
+        for rows in row_blocks(len(X), max(rows_per_block(len(self.residuals.beta)), 1024)):
+            yield self.residuals.coordinates(X[rows]), y[rows], w[rows]
+
+
+@dataclass(frozen=True)
+class _ResidualsAndLeverages(_Pass):
+    what: ClassVar[str] = "their residuals"
+    targets: slice
+
+    def __call__(self, X: Array, y: Array, w: Array | None) -> Array:
+        found = [
+            np.column_stack(self.residuals(psi, t[:, self.targets], v))
+            for psi, t, v in self.blocks(X, y, w)
+        ]
+        return np.vstack(found)
+
+
+@dataclass(frozen=True)
+class _SquaredScores(_Pass):
+    what: ClassVar[str] = "their squared scores"
+    targets: slice
+
+    def __call__(self, X: Array, y: Array, w: Array | None) -> Array:
+        q, k = len(self.residuals.beta) + 1, len(self.residuals.intercept)
+        M = np.zeros((k, q, q))
+        for psi, t, v in self.blocks(X, y, w):
+            e, h = self.residuals(psi, t[:, self.targets], v)
+            _add_squares(M, psi, np.square((v / np.maximum(1.0 - h, EPS))[:, None] * e))
+        return M
+
+
+@dataclass(frozen=True)
+class _WeightedSquares(_Pass):
+    what: ClassVar[str] = "their squared scores"
+
+    def __call__(self, X: Array, y: Array, w: Array | None) -> Array:
+        q = len(self.residuals.beta) + 1
+        M = np.zeros((y.shape[1], q, q))
+        for psi, d, _ in self.blocks(X, y, w):
+            _add_squares(M, psi, d)
+        return M
+
+
+def _add_squares(M: Array, psi: Array, d: Array) -> None:
+    """Add Psi' diag(d_t) Psi for each column of d to M, of shape (k, q, q)."""
+    for total, column in zip(M, d.T, strict=True):
+        total += psi.T @ (psi * column[:, None])

@@ -1,0 +1,347 @@
+"""A solved Nystrom system: its coefficients, deviations and leave-one-out models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.linalg.blas import dtrsm
+
+from .._compute.arrays import EPS, Array, Indices, evenly_spaced, row_blocks, rows_per_block
+from .._geometry.distances import Distance
+from .._geometry.space import Space
+from .._rows.merging import GivenRows, row_labels
+from .._rows.rows import Block, Rows
+from .landmarks import Features
+from .model import JACKKNIFE_ROWS, HeldOut, StackedModel
+from .nystrom_influence import Counted, NystromInfluence, Residuals, counted_rows
+from .sums import Sums
+from .systems import Eigen, System, eigh, stable_system
+
+# Rows that a model keeps for intervals and diagnoses, if there are more.
+SAMPLE_ROWS = 5000
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Distinct rows with targets y and weights, and the part of y as given beside their mean."""
+
+    X: Array
+    y: Array
+    w: Array
+    within: Array
+
+    def target(self, t: int) -> Sample:
+        """The sample with one target alone."""
+        return replace(self, y=self.y[:, [t]], within=self.within[:, [t]])
+
+    def some(self, most: int) -> Sample:
+        """At most so many of the rows, evenly spaced."""
+        rows = evenly_spaced(len(self.X), most)
+        return Sample(*(part[rows] for part in (self.X, self.y, self.w, self.within)))
+
+
+def jackknife_sample(sample: Block, rows: Rows, given: GivenRows | None) -> Sample:
+    """At most SAMPLE_ROWS of the rows: of those as given if they were merged."""
+    if given is not None:
+        given = given.weighed()
+        some = evenly_spaced(len(given.group), SAMPLE_ROWS)
+        sample, within = rows.take(given.group[some]), given.within[some]
+    else:
+        some = evenly_spaced(len(sample[0]), SAMPLE_ROWS)
+        within = np.zeros((len(some), sample[1].shape[1]))
+        sample = sample[0][some], sample[1][some], None if sample[2] is None else sample[2][some]
+    X, y, w = sample
+    return Sample(X, y, np.ones(len(X)) if w is None else w, within)
+
+
+@dataclass(frozen=True)
+class NystromModel:
+    """A solved Nystrom system."""
+
+    phi: Features
+    sums: Sums
+    A: System  # G + lambda I
+    lam: float
+    kind: str  # of the intercept, one of INTERCEPTS
+    sample: Sample
+    counted: Counted
+    rows: Rows | None = None
+    given: GivenRows | None = None
+    target: int | None = None  # the only one of the rows' targets that is meant
+
+    @cached_property
+    def _beta(self) -> Array:
+        """Coefficients of the features for each target, and for a target of ones."""
+        return self.A.solve(self.sums.B)
+
+    @property
+    def _is_free(self) -> bool:
+        return self.kind == "free"
+
+    @cached_property
+    def _spare(self) -> float:
+        """1'W (1 - Phi beta), beta for a target of ones; infinite without a free intercept."""
+        ones = self._beta[:, -1]
+        spare = float(self.sums.weight - self.sums.B[:, -1] @ ones)
+        # It is at least lambda beta'beta, and less than that is rounding.
+        least = max(self.lam * float(ones @ ones), len(ones) * EPS * self.sums.weight)
+        return max(spare, least) if self._is_free else np.inf
+
+    @cached_property
+    def intercept(self) -> Array:
+        """The intercept of each target."""
+        return np.asarray(self.sums.mean + self._free_intercept)
+
+    @cached_property
+    def _free_intercept(self) -> Array:
+        """The intercept beside the mean of y, by least squares."""
+        return np.asarray(-self.sums.B[:, -1] @ self._beta[:, :-1] / self._spare)
+
+    @cached_property
+    def _coef(self) -> Array:
+        """Coefficients of the features for y - b."""
+        return np.asarray(self._beta[:, :-1] - np.outer(self._beta[:, -1], self._free_intercept))
+
+    @cached_property
+    def dual_coef(self) -> Array:
+        """Coefficients of the kernels at the landmarks, of shape (m, k)."""
+        return np.asarray(dtrsm(1.0, self.phi.L, self._coef, lower=1, trans_a=1))
+
+    @cached_property
+    def signal_variance(self) -> Array:
+        """(y - b)'A^-1 (y - b) / n, A = Phi Phi' + lambda W^-1: the likely scale of the kernel."""
+        if self.lam == 0:  # then it is the squared norm of the fit
+            return np.asarray(np.einsum("ij,ij->j", self._coef, self._coef) / self.sums.n)
+        left = self.sums.yy - np.einsum("ij,ij->j", self._coef, self.sums.B[:, :-1])
+        return np.asarray(np.maximum(left, EPS * self.sums.yy) / (self.lam * self.sums.n))
+
+    def deviations(self, K_new: Array) -> Array:
+        """Standard deviation of the function for rows k(x, Z) of K_new, of shape (n_new, k)."""
+        P = np.asarray(dtrsm(1.0, self.phi.L, K_new.T, lower=1))
+        half = self.A.half_solve(P)
+        left = 1.0 - np.einsum("ij,ij->j", P, P) + self.lam * np.einsum("ij,ij->j", half, half)
+        left += self.lam * np.square(1.0 - self._beta[:, -1] @ P) / self._spare
+        return np.sqrt(np.outer(np.maximum(left, 0.0), self.signal_variance))
+
+    @cached_property
+    def degrees_of_freedom(self) -> Array:
+        """Trace of the matrix that takes y to the fitted values, a mean aside, for each target."""
+        trace, ones = self.A.rank - self.lam * self.A.inverse_diagonal().sum(), self._beta[:, -1]
+        if self._is_free:
+            trace += 1.0 - self.lam * (ones @ ones) / self._spare
+        return np.full(len(self.sums.yy), trace)
+
+    @cached_property
+    def influences(self) -> Sequence[NystromInfluence]:
+        """How functionals of the function follow y."""
+        ones, weight = self._beta[:, -1], self.sums.weight
+        trace, spare = float(self.degrees_of_freedom[0]), self._spare
+        if self.kind == "mean":
+            trace, spare = trace + 1.0 - float(self.sums.B[:, -1] @ ones) / weight, weight
+        free = ones if self._is_free else np.zeros_like(ones)
+        residuals = Residuals(
+            self.phi, self.A, self._coef, self.intercept, beta=ones, ones=free, spare=spare
+        )
+        X, w = self.sample.X, self.sample.w
+        if self.counted.n > self.sums.n:  # each row of the sample has the weight of all its equals
+            X, some = np.unique(X, axis=0, return_index=True)
+            w = w[some]
+        return [
+            NystromInfluence(
+                residuals,
+                self.sums,
+                self.counted,
+                trace,
+                targets=slice(None) if self.target is None else slice(self.target, self.target + 1),
+                rows=self.rows,
+                given=self.given,
+                sample=(X, w),
+            )
+        ]
+
+    @cached_property
+    def loo_residuals(self) -> Array:
+        """Residual of each row as given for the model without it and the rows equal to it."""
+        return _loo_residuals(self.rows, self.given, [self])
+
+    def left_out(self, phi: Array, y: Array, w: Array) -> Array:
+        """Residual / (1 - leverage) of rows with features phi."""
+        half, rest = self.A.half_solve(phi.T), 1.0 - phi @ self._beta[:, -1]
+        leverage = np.einsum("ij,ij->j", half, half) + rest**2 / self._spare
+        residuals = y - self.intercept - phi @ self._coef
+        if self.kind == "mean":
+            residuals += self._mean_shift(y, w) * rest[:, None]
+        return np.asarray(residuals / np.maximum(1.0 - leverage * w, EPS)[:, None])
+
+    def _mean_shift(self, y: Array, w: Array) -> Array:
+        """How much the mean of y falls when a row is left out."""
+        rest = self.sums.weight - w
+        share = np.divide(w, rest, out=np.zeros_like(w), where=rest > 0)  # a single row has no rest
+        return np.asarray(share[:, None] * (y - self.sums.mean))
+
+    @cached_property
+    def jackknife(self) -> NystromJackknife:
+        """Leave-one-out models of a sample of the rows."""
+        sample = self.sample.some(JACKKNIFE_ROWS)
+        y, w = sample.y, sample.w
+        phi, ones = self.phi(sample.X), self._beta[:, -1]
+        moved = self.left_out(phi, y, w)
+        pull = w * (1.0 - phi @ ones) / self._spare  # of y on a free intercept
+        shift = self._mean_shift(y, w) if self.kind == "mean" else pull[:, None] * moved
+        influence = self.A.solve(phi.T) * w
+        spread = np.ptp(self.sample.y + self.sample.within, axis=0)
+        parts: dict[str, Any] = {"sample": sample, "spread": spread, "lams": np.array([self.lam])}
+        return NystromJackknife(self.phi, influence, ones, moved, shift, **parts)
+
+    @cached_property
+    def sample_residuals(self) -> Array:
+        """Leave-one-out residuals of the rows of the sample, as they were given."""
+        sample = self.sample
+        return np.asarray(_LeavingOut([self])(sample.X, sample.y, sample.w) + sample.within)
+
+    @property
+    def held_out(self) -> HeldOut:
+        """Leave-one-out residuals of at most JACKKNIFE_ROWS rows; distinct ones, if in memory."""
+        X, y, w = self.sample.X, self.sample.y, self.sample.w
+        if self.given is not None and self.rows is not None:  # each distinct row once
+            X, y, weights = self.rows.take(evenly_spaced(self.rows.n, JACKKNIFE_ROWS))
+            w = np.ones(len(X)) if weights is None else weights
+        return HeldOut(y, _LeavingOut([self])(X, y, w), w)
+
+    def state(self) -> dict[str, Any]:
+        """The sums and the sample as plain arrays; landmarks are the estimator's `X_fit_`."""
+        return nystrom_state(self.phi, self.sums, self.sample, self.counted)
+
+
+@dataclass(frozen=True)
+class NystromJackknife:
+    """Models that leave one of s sampled rows out: their residuals, and how they predict."""
+
+    phi: Features
+    influence: Array  # (G + lambda I)^-1 Phi'W, of shape (m, s)
+    ones: Array  # coefficients of the features for a target of ones
+    moved: Array  # residuals of the distinct rows, of shape (s, k)
+    intercept_shift: Array  # how much the intercept falls without a row
+    sample: Sample
+    spread: Array
+    lams: Array
+
+    @cached_property
+    def residuals(self) -> Array:
+        """Residual of each row as given for the model without it, of shape (s, k)."""
+        return np.asarray(self.moved + self.sample.within)
+
+    @cached_property
+    def _distinct(self) -> tuple[Indices, Indices]:
+        """Where each distinct row comes first, and which of these each row is."""
+        label = row_labels(self.sample.X)
+        label = np.arange(len(self.sample.X)) if label is None else label
+        _, first, group = np.unique(label, return_index=True, return_inverse=True)
+        return first, group.ravel()
+
+    @property
+    def group(self) -> Indices:
+        """Which of the distinct rows each row is."""
+        return self._distinct[1]
+
+    @property
+    def weights(self) -> Array:
+        """Weights of the distinct rows."""
+        return self.sample.w[self._distinct[0]]
+
+    def distinct(self, X_fit: Array, distance: Distance) -> Array:
+        """The distinct rows that are left out."""
+        return self.sample.X[self._distinct[0]]
+
+    def columns(self, X_new: Array, distance: Distance) -> Array:
+        """New rows."""
+        return X_new
+
+    def shifts(self, K_new: Array) -> Array:
+        """Change of the predictions at K_new when a row is left out, of shape (n_new, s, k)."""
+        phi = np.asarray(dtrsm(1.0, self.phi.L, K_new.T, lower=1)).T
+        P, rest = phi @ self.influence, 1.0 - phi @ self.ones
+        return -(P[:, :, None] * self.moved + rest[:, None, None] * self.intercept_shift)
+
+
+@dataclass(frozen=True)
+class _LeavingOut:
+    """The pass for leave-one-out residuals; each model takes the targets that it has."""
+
+    what: ClassVar[str] = "their leave-one-out residuals"
+    models: Sequence[NystromModel]
+
+    def __call__(self, X: Array, y: Array, w: Array | None) -> Array:
+        w = np.ones(len(X)) if w is None else w
+        phi, found = self.models[0].phi, np.empty(y.shape)
+        for rows in row_blocks(len(X), max(rows_per_block(len(phi.L)), 1024)):
+            P, stop = phi(X[rows]), 0
+            for model in self.models:
+                start, stop = stop, stop + len(model.sums.mean)
+                found[rows, start:stop] = model.left_out(P, y[rows, start:stop], w[rows])
+        return found
+
+
+def _loo_residuals(
+    rows: Rows | None, given: GivenRows | None, models: Sequence[NystromModel]
+) -> Array:
+    if rows is None:
+        raise AttributeError(
+            "Leave-one-out residuals need the training rows, which a pickled Nystrom model "
+            "does not hold. Ask for them before pickling, or fit again."
+        )
+    # Workers need neither the source of the rows nor what was merged.
+    work = _LeavingOut([replace(model, rows=None, given=None) for model in models])
+    found = np.vstack(list(rows.each(work)))
+    return found if given is None else given.residuals(found)
+
+
+def solve_nystrom(
+    phi: Features,
+    sums: Sums,
+    lams: Array,
+    kind: str,
+    sample: Sample,
+    rows: Rows | None = None,
+    given: GivenRows | None = None,
+    counted: Counted | None = None,
+) -> NystromModel | StackedModel:
+    """The model of these sums, with one penalty or one for each target."""
+    counted = counted or counted_rows(given, sums)
+    if len(lams) == 1:
+        A = stable_system(lambda: np.array(sums.G, order="C"), lams[0])
+        return NystromModel(phi, sums, A, lams[0], kind, sample, counted, rows, given)
+    s, V = eigh(sums.G)
+    s = np.maximum(s, 0.0)
+    models = []
+    for t, lam in enumerate(lams):
+        own = replace(sums, B=sums.B[:, [t, -1]], yy=sums.yy[[t]], mean=sums.mean[[t]])
+        part: Any = sample.target(t), counted.target(t), rows, given, t
+        models.append(NystromModel(phi, own, Eigen(V, s + lam), lam, kind, *part))
+    saved = nystrom_state(phi, sums, sample, counted)
+    return StackedModel(models, saved, lambda: _loo_residuals(rows, given, models))
+
+
+def nystrom_state(phi: Features, sums: Sums, sample: Sample, counted: Counted) -> dict[str, Any]:
+    """Plain arrays of a model, but for its landmarks."""
+    parts = {field.name: np.asarray(getattr(sums, field.name)) for field in fields(Sums)}
+    parts |= {"given_n": np.asarray(counted.n), "given_within": counted.within}
+    return {"L": phi.L, **{f"sample_{name}": Z for name, Z in vars(sample).items()}, **parts}
+
+
+def nystrom_from(
+    state: dict[str, Any], Z: Array, sigma: float, lams: Array, space: Space, kind: str
+) -> NystromModel | StackedModel:
+    """The model from its plain arrays, without the rows."""
+    phi = Features(Z, np.asfortranarray(state["L"]), sigma, space)
+    kept = ((field.name, state[field.name]) for field in fields(Sums))
+    values: dict[str, Any] = {name: part if np.ndim(part) else float(part) for name, part in kept}
+    sample = Sample(*(state[f"sample_{field.name}"] for field in fields(Sample)))
+    counted = None  # in models that older versions saved
+    if "given_n" in state:
+        counted = Counted(float(state["given_n"]), state["given_within"])
+    return solve_nystrom(phi, Sums(**values), lams, kind, sample, counted=counted)

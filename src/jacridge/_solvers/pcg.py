@@ -1,0 +1,269 @@
+"""Preconditioned conjugate gradients on the full kernel, which is never held in memory."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import LinAlgError
+
+from .._compute.arrays import TINY, Array, row_blocks, rows_per_block
+from .._compute.progress import tell
+from .._compute.threads import lapack_for, one_blas_thread, processors
+from .._compute.warnings import warn
+from .._geometry.space import Space
+from .cholesky import factor
+from .exact import Centred
+from .landmarks import augmented_left, augmented_right, low_rank
+
+logger = logging.getLogger("jacridge")
+
+# The relative residual at which the iteration stops, and where it gives up.
+TOLERANCE = 1e-7
+ITERATIONS = 500
+
+# A round of iterations gains at most this much before its residual is taken anew, in double.
+ROUND = 1e-4
+# And has at most so many of them, where there is more precision to come.
+ROUND_ITERATIONS = 50
+
+# Rows from which on single precision is tried, and squared distances to their centre, in
+# bandwidths, up to which it is.
+SINGLE_ROWS = 2000
+SINGLE = 1e5
+
+# K(X[rows], X[rows.start:]) for some rows; and (K + lam W^-1) @ V.
+KernelRows = Callable[[slice], npt.NDArray[Any]]
+Product = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class PcgModel:
+    """A solved system of which no factor exists: only its solution is known."""
+
+    dual_coef: Array
+    intercept: Array
+    iterations: int
+    residual: float
+
+    def deviations(self, K_new: Array) -> Array:
+        """Not available."""
+        raise self._without_factor("return_std")
+
+    @property
+    def loo_residuals(self) -> Array:
+        """Not available."""
+        raise self._without_factor("loo_residuals_")
+
+    @property
+    def jackknife(self) -> Any:
+        """Not available."""
+        raise self._without_factor("predict_interval")
+
+    @property
+    def sample_residuals(self) -> Array:
+        """Not available."""
+        raise self._without_factor("diagnose")
+
+    @property
+    def held_out(self) -> Any:
+        """Not available."""
+        raise self._without_factor("predict_proba")
+
+    @property
+    def degrees_of_freedom(self) -> Array:
+        """Not available."""
+        raise self._without_factor("diagnose")
+
+    @property
+    def influences(self) -> Any:
+        """Not available."""
+        raise self._without_factor("effects")
+
+    def state(self) -> dict[str, Any]:
+        """Iterations and residual; the rest are public attributes of the estimator."""
+        return {"iterations": self.iterations, "residual": self.residual}
+
+    @staticmethod
+    def _without_factor(name: str) -> AttributeError:
+        return AttributeError(
+            f"`{name}` needs a factor of the kernel matrix, which solver='pcg' does not make. "
+            "Use solver='exact' or 'nystrom' for deviations, intervals and leave-one-out."
+        )
+
+
+def solve_pcg(
+    X: Array,
+    rows: Centred,
+    sigma: float,
+    lam: float,
+    kind: str,
+    *,
+    space: Space,
+    n_landmarks: int,
+    rng: np.random.Generator,
+) -> PcgModel:
+    """Solve (K + lam W^-1) c = y - b to TOLERANCE, with memory O(n m) for m landmarks.
+
+    With S = W^(1/2) K W^(1/2) and K close to F F', (S + lam I) z = W^(1/2) (y - b) is
+    preconditioned by W^(1/2) F F' W^(1/2) + lam I, whose inverse takes an m x m factor. A free
+    intercept takes the same for a target of ones first.
+    """
+    root = np.sqrt(rows.w)[:, None]
+    F = low_rank(X, n_landmarks, sigma, space, rng)[0]
+    F *= root
+
+    def product(kernel: KernelRows) -> Product:
+        return lambda V: np.asarray(root * symmetric_product(kernel, root * V) + lam * V)
+
+    products = [product(kernel) for kernel in kernels(X, sigma, space)]
+    b, used, precondition = np.zeros(len(rows.mean)), 0, preconditioner(F, lam)
+    if kind == "free":
+        U, used, _ = refined(products, precondition, root)
+        weights = (root * U)[:, 0]
+        total = weights.sum()
+        b = weights @ rows.y / total if total > 0 else b
+    Z, iterations, residual = refined(products, precondition, root * (rows.y - b))
+    if not residual <= TOLERANCE:
+        warn(
+            f"Conjugate gradients stopped after {iterations} iterations at a relative residual of "
+            f"{residual:.2g}, tolerance {TOLERANCE:g}. Give more `n_landmarks` than "
+            f"{n_landmarks}, or a larger `alpha` than {lam:g}."
+        )
+    return PcgModel(root * Z, rows.mean + b, used + iterations, residual)
+
+
+def kernels(X: Array, sigma: float, space: Space) -> list[KernelRows]:
+    """Functions that make rows of the kernel, of rising precision; the last one is exact."""
+
+    def double(rows: slice) -> Array:
+        return space.block(X[rows], X[rows.start :], sigma)
+
+    if space.distance.name != "euclidean" or len(X) < SINGLE_ROWS:
+        return [double]
+    centre = X.mean(axis=0)
+    left, right = augmented_left(X, centre, sigma), augmented_right(X, centre, sigma)
+    if not right[-1].max() < SINGLE:
+        return [double]
+    left_single, right_single = left.astype(np.float32), right.astype(np.float32)
+
+    def single(rows: slice) -> npt.NDArray[np.float32]:
+        gaps = left_single[rows] @ right_single[:, rows.start :]
+        np.maximum(gaps, 0.0, out=gaps)
+        return space.kernel.of(gaps, 1.0)  # type: ignore[arg-type, return-value]
+
+    return [single, double]
+
+
+def preconditioner(F: Array, lam: float) -> Product:
+    """Function that applies (F F' + lam I)^-1, by the identity of Woodbury."""
+    with lapack_for(F.shape[1]):
+        FF = F.T @ F
+    try:
+        inner = factor(np.ascontiguousarray(FF), lam)
+    except LinAlgError as error:
+        raise LinAlgError(
+            f"`alpha` must be larger than {lam:g} for solver='pcg', as K + lambda I is singular to "
+            "rounding. Give a larger `alpha`, or solver='exact'."
+        ) from error
+
+    def apply(V: Array) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):  # found out by who iterates
+            return np.asarray((V - F @ inner.solve(F.T @ V)) / lam)
+
+    return apply
+
+
+def refined(
+    products: Sequence[Product], precondition: Product, B: Array
+) -> tuple[Array, int, float]:
+    """Solution for all columns of B, number of iterations, largest relative residual.
+
+    Rounds of iterations with the first product, each for what the rounds before have left of B
+    by the last one, the exact one. A product that leaves more than a tenth gives way to the next.
+    """
+    products, size = list(products), np.maximum(np.linalg.norm(B, axis=0), TINY)
+    Z, left, total, residual = np.zeros_like(B), B, 0, 1.0 if B.any() else 0.0
+    while residual > TOLERANCE and total < ITERATIONS:
+        goal = max(TOLERANCE / 2, ROUND * residual if len(products) > 1 else 0.0)
+        most = min(ITERATIONS - total, ROUND_ITERATIONS if len(products) > 1 else ITERATIONS)
+        try:
+            step, done = conjugate_gradients(products[0], precondition, left, size, goal, most)
+        except LinAlgError:
+            if len(products) == 1:
+                raise
+            products.pop(0)
+            continue
+        total += done
+        rest = left - products[-1](step)
+        now = float((np.linalg.norm(rest, axis=0) / size).max())
+        if len(products) > 1 and now > residual / 10:
+            products.pop(0)
+        if now < residual:
+            Z, left, residual = Z + step, rest, now
+    return Z, total, residual
+
+
+def conjugate_gradients(
+    product: Product, precondition: Product, B: Array, size: Array, goal: float, most: int
+) -> tuple[Array, int]:
+    """Solution until all columns of the residual are below goal times size, and iterations."""
+    Z, R = np.zeros_like(B), B.copy()
+    Q = precondition(R)
+    P, slope = Q, np.einsum("ij,ij->j", R, Q)
+    done, residual = 0, np.inf
+    while residual > goal and done < most:
+        with np.errstate(over="ignore", invalid="ignore"):
+            AP = product(P) if np.isfinite(P).all() else np.full_like(P, np.nan)
+            curvature = np.einsum("ij,ij->j", P, AP)
+        if not ((curvature >= 0) & np.isfinite(curvature)).all():
+            raise LinAlgError(
+                "K + lambda I must be positive definite for solver='pcg', and is not, or only by "
+                "less than rounding. Give a larger `alpha`, or solver='exact'."
+            )
+        step = np.divide(slope, curvature, out=np.zeros_like(slope), where=curvature > TINY)
+        Z, R = Z + step * P, R - step * AP
+        Q = precondition(R)
+        last, slope = slope, np.einsum("ij,ij->j", R, Q)
+        # A column that is solved already has no slope left.
+        P = Q + np.divide(slope, last, out=np.zeros_like(slope), where=last > TINY) * P
+        done, residual = done + 1, float((np.linalg.norm(R, axis=0) / size).max())
+        logger.info("pcg: iteration %d, relative residual %.2g", done, residual)
+        _tell(residual)
+    return Z, done
+
+
+def _tell(residual: float) -> None:
+    """Tell how many of the digits asked for are there, in tenths."""
+    wanted, found = (round(-10 * np.log10(max(size, 1e-300))) for size in (TOLERANCE, residual))
+    tell(min(max(found, 0), wanted), wanted, "tenths of digits, conjugate gradients")
+
+
+def symmetric_product(kernel: KernelRows, V: Array) -> Array:
+    """K @ V without K: each block of rows from its diagonal on, used for both triangles.
+
+    Products are of the kernel's precision, their sums double.
+    """
+    n = len(V)
+    blocks = list(row_blocks(n, rows_per_block(n)))
+    with np.errstate(over="ignore"):  # residuals in double tell
+        low = V.astype(np.float32)
+
+    def part(mine: list[slice]) -> Array:
+        total = np.zeros_like(V)
+        for rows in mine:
+            K = kernel(rows)
+            U = low if K.dtype == np.float32 else V
+            total[rows] += K @ U[rows.start :]
+            total[rows.stop :] += K[:, len(K) :].T @ U[rows]
+        return total
+
+    # Every processor takes each so many-th block, as the first ones are the longest.
+    shares = [blocks[i :: processors()] for i in range(processors())]
+    with one_blas_thread(), ThreadPoolExecutor(len(shares)) as pool:
+        return np.asarray(sum(pool.map(part, shares)))

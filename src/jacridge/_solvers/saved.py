@@ -1,0 +1,77 @@
+"""Models from their saved arrays, also those that older versions saved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._compute.arrays import Array, weighted_mean
+from .._compute.threads import blas_for
+from .._geometry.space import Pairs, Space
+from .exact import centred_from, solve_exact
+from .model import Model
+from .nystrom_model import nystrom_from
+from .pcg import PcgModel
+
+
+def restored_model(
+    solver: str,
+    saved: dict[str, Any],
+    function: tuple[Array, Array, Array],
+    sigma: float,
+    lams: Array,
+    space: Space,
+    kind: str,
+) -> Model:
+    """The model of a solver from `Model.state()`; an exact system is factored again.
+
+    `function` holds the rows Z, the dual coefficients (m, k) and the intercepts (k,).
+    """
+    Z, dual_coef, intercept = function
+    if solver == "pcg":
+        return PcgModel(dual_coef, intercept, **saved)
+    if solver == "nystrom":
+        return nystrom_from(saved, Z, sigma, lams, space, kind)
+    with blas_for(len(Z)):
+        pairs = Pairs(Z, space)
+        rows = centred_from(saved)
+        return solve_exact(lambda: pairs.kernel(sigma), rows, lams, kind, space.remedy)
+
+
+def from_version_0_1(state: dict[str, Any]) -> dict[str, Any]:
+    """The state of an estimator that version 0.1 pickled, as it is saved now."""
+    old = {name: state.pop(name, None) for name in ("_y", "_w", "_nystrom", "_state", "_model")}
+    kinds = {False: "none", True: "mean", "free": "free"}
+    kind, metric = kinds[state["fit_intercept"]], state["metric"]
+    state |= {
+        "kernel": "gaussian",
+        "kernel_": "gaussian",
+        "_fitted": {"metric": metric, "intercept": kind, "n": None},
+    }
+    state |= {"_columns": None, "_weightless": None}
+    if metric == "euclidean":
+        state["metric_"] = np.eye(state["n_features_in_"])
+
+    if old["_state"] is not None:
+        sample = [old["_state"].pop(name) for name in "Xyw"]
+        sample[2] = np.ones(len(sample[0])) if sample[2] is None else sample[2]
+        names = (f"sample_{name}" for name in ("X", "y", "w", "within"))
+        parts = dict(zip(names, [*sample, np.zeros_like(sample[1])], strict=True))
+        return {**state, "_saved": {**old["_state"], **parts}}
+    if old["_y"] is None:
+        return {**state, "_saved": {"iterations": 0, "residual": np.nan}}
+    y, w, X = old["_y"], old["_w"], state["X_fit_"]
+    kept = np.flatnonzero(w > 0)
+    mean = np.zeros(y.shape[1]) if kind == "none" else weighted_mean(y, w)
+    if len(kept) < len(w):
+        out = np.flatnonzero(w == 0)
+        given = metric == "precomputed"
+        state["_weightless"] = out, X[out], y[out]
+        state["_columns"] = kept if given else None
+        state["X_fit_"] = X[np.ix_(kept, kept)] if given else X[kept]
+        state["dual_coef_"] = state["dual_coef_"][kept]
+    group = np.full(len(w), -1)
+    group[kept] = np.arange(len(kept))
+    saved = {"y": y[kept] - mean, "w": w[kept], "mean": mean}
+    return {**state, "_saved": {**saved, "group": group, "within": np.zeros_like(y)}}

@@ -1,0 +1,125 @@
+"""One eigendecomposition gives every criterion for every lambda.
+
+With S = W^(1/2) K W^(1/2) and b = W^(1/2) y, where W holds the weights, every quantity of
+A = K + lambda W^-1 is one of (S + lambda I)^-1 and b. Rows are merged: a row is left out with all
+of its weight, and counts as one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from .._compute.arrays import Array, row_blocks
+from .systems import eigh
+
+ROWS = 512
+
+
+class Spectral(Protocol):
+    """Criteria for many lambdas at one bandwidth: arrays of shape (lambdas, targets)."""
+
+    def loo(self, lams: Array) -> Array: ...
+    def gcv(self, lams: Array) -> Array: ...
+    def mml(self, lams: Array) -> Array: ...
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Eigenvalues s and eigenvectors V of S, with c = V'b and c_1 = V'W^(1/2) 1.
+
+    `shift` is how much the mean of y falls without each row, of shape (n, k); zero for a model
+    without an intercept. `counts` are the weights in a mean of squared errors.
+    """
+
+    s: Array
+    V: Array
+    c: Array
+    c_1: Array
+    w: Array
+    shift: Array
+    counts: Array
+
+    def loo(self, lams: Array) -> Array:
+        """Weighted mean of the squared leave-one-out residuals, of shape (lambdas, targets)."""
+        E2 = np.zeros((len(lams), self.c.shape[1]))
+        for rows in row_blocks(len(self.V), ROWS):
+            E = self._scaled_residuals(rows, lams)
+            E2 += np.einsum("i,ilt,ilt->lt", (self.counts / self.w)[rows], E, E)
+        return E2 / self.counts.sum()
+
+    def loo_residuals(self, lams: Array) -> Array:
+        """Leave-one-out residuals of all rows, of shape (n, lambdas, targets)."""
+        residuals = self._scaled_residuals(slice(None), lams)
+        return np.asarray(residuals / np.sqrt(self.w)[:, None, None])
+
+    def _scaled_residuals(self, rows: slice, lams: Array) -> Array:
+        """Leave-one-out residuals times the square root of the weight, (rows, lambdas, targets)."""
+        R, V = self._resolvents(lams), self.V[rows]
+        C = (R.T[:, :, None] * self.c[:, None, :]).reshape(len(self.s), -1)
+        E = (V @ C).reshape(len(V), len(lams), -1)
+        # Without a row the mean of y falls by its shift, and y less the mean grows in all rows.
+        if self.shift.any():
+            E += (V @ (R * self.c_1).T)[:, :, None] * self.shift[rows, None, :]
+        return np.asarray(E / (V**2 @ R.T)[:, :, None])
+
+    def gcv(self, lams: Array) -> Array:
+        """Generalised cross-validation, n |b - H b|^2 / (n - tr H)^2, (lambdas, targets)."""
+        R = self._resolvents(lams)
+        R /= R.sum(axis=1)[:, None]  # before squares are taken, which could overflow
+        return np.asarray(len(self.w) * (R**2 @ self.c**2))
+
+    def mml(self, lams: Array) -> Array:
+        """Minus twice the log marginal likelihood up to a constant, (lambdas, targets).
+
+        n log(y'A^-1 y / n) + log |A|, the signal variance being profiled out.
+        """
+        R, n = self._resolvents(lams), len(self.w)
+        log_det = -np.log(R).sum(axis=1)[:, None] - np.log(self.w).sum()
+        with np.errstate(divide="ignore"):  # a target of zeros: minus infinity
+            return np.asarray(n * np.log(R @ self.c**2 / n) + log_det)
+
+    def degrees_of_freedom(self, lams: Array) -> Array:
+        """Trace of the matrix that takes y to the fitted values, for each lambda."""
+        return np.asarray(self._resolvents(lams) @ self.s)
+
+    def leverages(self, lams: Array) -> Array:
+        """Diagonal of the matrix that takes y to the fitted values, of shape (n, lambdas)."""
+        return np.asarray(self.V**2 @ (self.s * self._resolvents(lams)).T)
+
+    def dual_coef(self, lams: Array) -> Array:
+        """Coefficients A^-1 y, of shape (n, lambdas, targets)."""
+        R = self._resolvents(lams)
+        C = (R.T[:, :, None] * self.c[:, None, :]).reshape(len(self.s), -1)
+        coef = np.sqrt(self.w)[:, None] * (self.V @ C)
+        return np.asarray(coef.reshape(len(self.V), len(lams), -1))
+
+    def _resolvents(self, lams: Array) -> Array:
+        """Eigenvalues of (S + lambda I)^-1, one row for each lambda."""
+        return np.asarray(1.0 / (self.s + np.asarray(lams, dtype=np.float64)[:, None]))
+
+
+def mean_shift(y: Array, w: Array) -> Array:
+    """How much the mean falls when each row is left out; y of shape (n, k), centred at it."""
+    rest = w.sum() - w
+    share = np.divide(w, rest, out=np.zeros_like(w), where=rest > 0)  # a single row has no rest
+    return np.asarray(share[:, None] * y)
+
+
+def spectrum(
+    K: Array, y: Array, w: Array, *, centred: bool = True, counts: Array | None = None
+) -> Spectrum:
+    """Decompose the kernel in the lower triangle of K; y of shape (n, k).
+
+    `centred` says that y is centred at its mean, which then moves as rows are left out; `counts`
+    are the weights in a mean of squared errors, if they are not those of the fit.
+    """
+    root = np.sqrt(w)
+    S = K * root * root[:, None] if (w != 1).any() else K
+    s, V = eigh(S)
+    shift = mean_shift(y, w) if centred else np.zeros_like(y)
+    # A kernel of a geodesic distance may have negative eigenvalues; rounding makes some, too.
+    c, c_1 = V.T @ (y * root[:, None]), V.T @ root
+    return Spectrum(np.maximum(s, 0.0), V, c, c_1, w, shift, w if counts is None else counts)

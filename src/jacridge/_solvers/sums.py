@@ -1,0 +1,124 @@
+"""Sums that a Nystrom model is made of, from one pass over rows in blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from threading import local
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.linalg import lapack
+from scipy.linalg.blas import dtrsm
+
+from .._compute.arrays import Array, row_blocks, rows_per_block
+from .._compute.threads import lapack_for
+from .._rows.rows import Rows
+from .landmarks import Features
+
+# Rows whose features are held at a time.
+FEATURE_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums of a Nystrom model: G = Phi'W Phi, B = Phi'W [y - mean, 1], and numbers.
+
+    Of G only the lower triangle is used. The mean is zero for a model without an intercept.
+    """
+
+    G: Array
+    B: Array
+    yy: Array
+    mean: Array
+    n: float
+    weight: float
+    log_weight: float
+
+
+def summed(rows: Rows, phi: Features, shift: Array, *, centred: bool) -> Sums:
+    """Sums of one pass over the rows, with white features; y is shifted by about its mean."""
+    M, numbers = rows.total(Summing(phi, shift)).parts
+    m = len(phi.Z)
+    yy, (n, log_weight) = numbers[:-2], numbers[-2:].tolist()
+    weight = float(M[m, m])
+    rest = M[m, m + 1 :] / weight if centred else np.zeros(len(shift))
+    # G is symmetric: as the transpose of a C array it is in Fortran's order without a copy.
+    G, ones = M[:m, :m].copy().T, M[:m, m]
+    B = np.column_stack([M[:m, m + 1 :] - np.outer(ones, rest), ones])
+    if phi.late:
+        with lapack_for(m):
+            G, _ = lapack.dsygst(G, phi.L, lower=1, overwrite_a=1)
+        B = np.asarray(dtrsm(1.0, phi.L, B, lower=1))
+    yy = np.maximum(yy - weight * rest**2, 0.0)
+    return Sums(G, B, yy, shift + rest, n, weight, log_weight)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """[Phi, 1]'W [Phi, 1, y] of some rows; and y'Wy, the number of rows, the sum of log weights."""
+
+    parts: tuple[Array, Array]
+
+    def __add__(self, other: Moments) -> Moments:
+        mine = Moments((self.parts[0].copy(), self.parts[1].copy()))
+        mine += other
+        return mine
+
+    def __iadd__(self, other: Moments) -> Moments:
+        for mine, theirs in zip(self.parts, other.parts, strict=True):
+            mine += theirs
+        return self
+
+
+@dataclass(frozen=True)
+class Summing:
+    """The pass for these sums on one block of rows."""
+
+    what: ClassVar[str] = "their sums"
+    phi: Features
+    shift: Array
+
+    def __call__(self, X: Array, y: Array, w: Array | None) -> Moments:
+        m, k = len(self.phi.Z), y.shape[1]
+        empty = np.zeros((m + 1, m + 1 + k)), np.zeros(k + 2)
+        return self.add_to(Moments(empty), X, y, w)
+
+    def add_to(self, sums: Moments, X: Array, y: Array, w: Array | None) -> Moments:
+        """The sums plus those of one more block, in the same memory."""
+        m, (total, numbers) = len(self.phi.Z), sums.parts
+        for rows in row_blocks(len(X), FEATURE_ROWS):
+            P, M = self._scratch(rows.stop - rows.start, m, y.shape[1])
+            for part in row_blocks(len(P), rows_per_block(m)):
+                self.phi.kernel(X[rows][part], P[part, :-1])
+            if not self.phi.late:
+                self.phi.whiten(P[:, :-1])
+            P[:, -1] = 1.0
+            T, v = np.subtract(y[rows], self.shift, order="C"), np.ones(len(P))
+            if w is not None:
+                v, root = w[rows][w[rows] > 0], np.sqrt(w[rows])[:, None]
+                P *= root
+                T *= root
+            # NumPy computes half of it, and other threads go on; SciPy's dsyrk holds Python's lock.
+            np.matmul(P.T, P, out=M[:, : m + 1])
+            np.matmul(P.T, T, out=M[:, m + 1 :])
+            total += M
+            numbers += [*np.einsum("ij,ij->j", T, T), len(v), np.log(v).sum()]
+        return sums
+
+    def _scratch(self, rows: int, m: int, k: int) -> tuple[Array, Array]:
+        """Per-thread scratch arrays: memory of this size is slow to get from the system."""
+        mine = self._of_threads.__dict__
+        if len(mine.get("rows", ())) < rows:
+            mine["rows"] = np.empty((rows, m + 1))
+        if "products" not in mine:
+            mine["products"] = np.empty((m + 1, m + 1 + k))
+        return mine["rows"][:rows], mine["products"]
+
+    @cached_property
+    def _of_threads(self) -> local:
+        return local()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State for other workers, without the scratch arrays."""
+        return {"phi": self.phi, "shift": self.shift}

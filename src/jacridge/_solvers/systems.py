@@ -1,0 +1,120 @@
+"""Factored systems A = K + diag(lam): by Cholesky, by eigenvectors, by clusters of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import LinAlgError
+from scipy.linalg import eigh as scipy_eigh
+
+from .._compute.arrays import EPS, Array
+from .._compute.warnings import warn
+from .._geometry.space import Pairs
+from .cholesky import BlockFactor, LastFactor, factor
+
+# Up to this many rows a factor takes less time than to look whether the kernel falls apart.
+FEW_ROWS = 250
+
+
+class Solvable(Protocol):
+    """A = K + diag(lam) in a form from which criteria can be computed."""
+
+    def solve(self, B: Array) -> Array: ...
+    def inverse_diagonal(self) -> Array: ...
+    def last_inverse_diagonal(self, m: int) -> Array: ...
+    def log_determinant(self) -> float: ...
+
+
+class System(Solvable, Protocol):
+    """A factored A that also gives the variance of predictions."""
+
+    @property
+    def rank(self) -> int: ...
+    def half_solve(self, B: Array) -> Array: ...
+
+
+@dataclass(frozen=True)
+class Eigen:
+    """A^-1 = U diag(1 / d) U': for many penalties, or for the positive part of a singular A."""
+
+    U: Array
+    d: Array
+
+    @property
+    def rank(self) -> int:
+        """Number of eigenvalues that are kept."""
+        return len(self.d)
+
+    def solve(self, B: Array) -> Array:
+        """Solution of smallest norm on the part of A that is positive."""
+        return np.asarray(self.U @ ((self.U.T @ B).T / self.d).T)
+
+    def half_solve(self, B: Array) -> Array:
+        """Columns with the squared norms b' A^+ b."""
+        return np.asarray(((self.U.T @ B).T / np.sqrt(self.d)).T)
+
+    def log_determinant(self) -> float:
+        """Log-determinant of the positive part."""
+        return float(np.log(self.d).sum())
+
+    def inverse_diagonal(self) -> Array:
+        """Diagonal of A^+."""
+        return np.asarray(self.U**2 @ (1.0 / self.d))
+
+    def last_inverse_diagonal(self, m: int) -> Array:
+        """Last m entries of the diagonal of A^+."""
+        return np.asarray(self.U[-m:] ** 2 @ (1.0 / self.d))
+
+
+@dataclass(frozen=True)
+class PositivePart(Eigen):
+    """The positive part of a singular A; U has the orthonormal eigenvectors that are kept."""
+
+
+def eigh(A: Array) -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors of the symmetric matrix in the lower triangle of A."""
+    try:
+        s, V = np.linalg.eigh(A, UPLO="L")
+    except LinAlgError:  # rare finite matrices, on which the other driver converges
+        s, V = scipy_eigh(A, lower=True, driver="evr")
+    return s, V
+
+
+def stable_system(
+    kernel: Callable[[], Array],
+    lam: Array | float,
+    remedy: str = "Give a larger `alpha` to avoid this.",
+) -> System:
+    """A = K + diag(lam), factored in the array that `kernel` makes.
+
+    Where A has no stable Cholesky factor, solutions are those of smallest norm on its positive
+    part, with a warning that ends in the `remedy`.
+    """
+    try:
+        return factor(kernel(), lam)
+    except LinAlgError:
+        A = kernel()
+    A.flat[:: len(A) + 1] += lam
+    d, U = eigh(A)
+    keep = d > len(d) * EPS * d[-1]
+    warn(
+        f"K + lambda I is not positive definite, its smallest eigenvalue is {d[0]:.3g}; the "
+        f"solution of smallest norm on its positive part is used. {remedy}"
+    )
+    return PositivePart(U[:, keep], d[keep])
+
+
+def clustered_system(pairs: Pairs, sigma: float, lam: Array) -> Solvable:
+    """K + diag(lam), factored: by clusters of rows where the kernel is that narrow.
+
+    It is for one evaluation of a criterion: the inverse diagonal uses up the factor.
+    """
+    clusters = pairs.clusters(sigma) if len(lam) > FEW_ROWS else None
+    if clusters is None:
+        return LastFactor(factor(pairs.kernel(sigma), lam).L)
+    some = [rows for rows in clusters if len(rows) > 1]
+    blocks = [(rows, factor(pairs.block(rows, sigma), lam[rows])) for rows in some]
+    return BlockFactor(1.0 + lam, blocks)

@@ -1,0 +1,133 @@
+"""`JacobianNystroem`: Nystrom features with a chosen bandwidth, for any linear model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._checks import check_choice, check_number, check_range, check_whole, generator
+from ._compute.arrays import Array
+from ._geometry.space import space_of
+from ._rules.registry import find
+from ._rules.training import Penalty, TrainingData
+from ._select import selection_data
+from ._solvers.landmarks import CANDIDATES, LANDMARKS, Features, chooser, features
+
+
+class JacobianNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""Nystrom features of a kernel, with a bandwidth that is chosen.
+
+    With landmarks Z and :math:`K_{ZZ} = L L^\top` the features of x are
+    :math:`L^{-1} k(Z, x)`: their inner products are the kernel, exactly so where one of the two
+    rows is a landmark. A linear model on them, also a classifier, is a kernel model.
+
+    Parameters
+    ----------
+    bandwidth : float, str or function
+        As for :class:`JacobianKernelRidge`.
+    n_components : int
+        Largest number of landmarks, hence of features: equal rows, and rows that depend on
+        others, are left out.
+    alpha : float
+        Ridge penalty that the rule of the bandwidth looks at.
+    kernel : {"gaussian", "matern52", "matern32", "exponential", "laplacian"}
+    landmarks : {"kmeans", "uniform", "rpcholesky"}
+        How landmarks are chosen, as for :class:`JacobianKernelRidge`.
+    random_state : int, optional
+
+    Attributes
+    ----------
+    bandwidth_ : float
+    kernel_ : str
+    components_ : ndarray of shape (n_landmarks, n_features)
+        The landmarks.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from jacridge import JacobianNystroem
+    >>> X, y = load_iris(return_X_y=True)
+    >>> features = JacobianNystroem(n_components=50, random_state=0)
+    >>> model = make_pipeline(features, LogisticRegression(max_iter=1000)).fit(X, y)
+    >>> model.score(X, y) > 0.95
+    True
+    """
+
+    __module__ = "jacridge"  # saved models name public paths
+
+    def __init__(
+        self,
+        bandwidth: float | str | Callable[[TrainingData], float] = "jacobian",
+        n_components: int = 100,
+        *,
+        alpha: float = 1e-3,
+        kernel: str = "gaussian",
+        landmarks: str = "kmeans",
+        random_state: int | None = None,
+    ) -> None:
+        self.bandwidth = bandwidth
+        self.n_components = n_components
+        self.alpha = alpha
+        self.kernel = kernel
+        self.landmarks = landmarks
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> JacobianNystroem:
+        """Choose the bandwidth and the landmarks.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        y : array of shape (n_samples,), optional
+            Only rules that solve look at it.
+
+        Returns
+        -------
+        self
+        """
+        X = validate_data(self, X, dtype=np.float64)
+        check_range("X", X)
+        most = check_whole("n_components", self.n_components)
+        kind = check_choice("landmarks", self.landmarks, LANDMARKS)
+        # Labels of classes are no targets; a rule that needs targets then says so.
+        numeric = y is not None and np.asarray(y).dtype.kind in "fiu"
+        rng, alpha = generator(self.random_state), check_number("alpha", self.alpha, at_least=0)
+        targets = y if numeric else None
+        space = space_of(self.kernel, "euclidean")
+        data = selection_data(X, targets, self.bandwidth, space, rng=rng, penalty=Penalty(alpha))
+        sigma = find(self.bandwidth, data).sigma
+        if len(X) > CANDIDATES * most:
+            X = X[np.sort(rng.choice(len(X), CANDIDATES * most, replace=False))]
+        Z = chooser(kind, X, min(most, len(X)), space, int(rng.integers(1 << 32)))(sigma)
+        found = features(Z, sigma, space)
+        self.bandwidth_, self.components_, self._L = sigma, found.Z, found.L
+        self.kernel_ = self.kernel
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Features of the rows of X.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_landmarks)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        check_range("X", X)
+        space = space_of(self.kernel_, "euclidean")
+        found = Features(self.components_, np.asfortranarray(self._L), self.bandwidth_, space)
+        return np.ascontiguousarray(found(X))
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)

@@ -1,0 +1,222 @@
+"""Columns of cells as numbers, categories or dates; each refusal says what to do."""
+
+from collections.abc import Callable, Iterable
+
+import polars as pl
+
+from ._dates import as_dates, format_of, is_date, parsed
+from ._text import ColumnError, TableError
+
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?", "#N/A", "#DIV/0!", "#VALUE!")
+MOST_CATEGORIES = 100
+LARGEST = 1e150  # its square is still a float
+FAULTS_SHOWN = 5
+DECIMAL_HINT = "Add --decimal , to read decimal commas."
+COMMA = r"^[-+]?\d+(,\d+)?([eE][-+]?\d+)?$"
+
+
+class TargetError(ColumnError):
+    """The same of a column that cannot be left out."""
+
+
+def each_column(
+    work: Callable[[pl.Series], pl.Series], columns: Iterable[pl.Series]
+) -> list[pl.Series]:
+    """What `work` makes of each column; all that it refuses are named in one message."""
+    done, faults = [], {}
+    for column in columns:
+        try:
+            done.append(work(column))
+        except ColumnError as error:
+            faults[column.name] = error
+    if len(faults) == 1:
+        raise next(iter(faults.values()))
+    if faults:
+        raise TableError(_together(faults))
+    return done
+
+
+def _together(faults: dict[str, ColumnError]) -> str:
+    """Several faults in one message, the first few in words."""
+    shown = [error.what for error in faults.values()][:FAULTS_SHOWN]
+    more = [f"So it is with {len(faults) - len(shown)} more."] if len(faults) > len(shown) else []
+    hint = [DECIMAL_HINT] if any(e.way_out == DECIMAL_HINT for e in faults.values()) else []
+    features = [name for name, error in faults.items() if not isinstance(error, TargetError)]
+    return " ".join(
+        [
+            f"{len(faults)} columns cannot be used as they are.",
+            *shown,
+            *more,
+            *(hint or [f"Correct them, or leave features out with {drop_option(*features)}."]),
+        ]
+    )
+
+
+def drop_option(*names: str) -> str:
+    """The option that leaves out columns."""
+    return f"--drop '{','.join(names)}'"
+
+
+def feature(column: pl.Series, decimal: str = ".") -> pl.Series:
+    """A column as numbers, as dates, or as categories if most of its cells are words."""
+    found = _typed(column, decimal)
+    if found.null_count() == len(found):
+        raise ColumnError(
+            f"The column `{column.name}` must hold values, got none.",
+            f"Leave it out with {drop_option(column.name)}.",
+        )
+    if found.dtype == pl.String:
+        _check_categories(found)
+    return found
+
+
+def target(column: pl.Series, decimal: str = ".") -> pl.Series:
+    """A column of numbers to predict, or of weights."""
+    found = _typed(column, decimal)
+    some = found.drop_nulls()
+    if some.is_empty():
+        raise TargetError(
+            f"The target `{column.name}` must hold values, got none.", "Name another column."
+        )
+    if found.dtype != pl.Float64:
+        kind = "texts" if found.dtype == pl.String else "dates"
+        commas = found.dtype == pl.String and some.str.contains(COMMA).all()
+        raise TargetError(
+            f"The target `{column.name}` must hold numbers, got {kind} such as {short(some[0])}.",
+            DECIMAL_HINT if commas else "Name another column with --target.",
+        )
+    return found
+
+
+def numbers(column: pl.Series, decimal: str = ".") -> pl.Series:
+    """A column that must hold numbers."""
+    if column.dtype.is_numeric() or column.dtype == pl.Boolean or column.dtype == pl.Null:
+        return _checked(column.cast(pl.Float64).fill_nan(None))
+    texts = categories(column)
+    found = _parsed_numbers(texts, decimal)
+    is_word = texts.is_not_null() & found.is_null()
+    if is_word.any():
+        raise _wrong_number(texts, is_word)
+    return _checked(found)
+
+
+def categories(column: pl.Series) -> pl.Series:
+    """A column as trimmed texts; what stands for a missing value as null."""
+    if column.dtype.is_numeric() or column.dtype == pl.Boolean or column.dtype == pl.Null:
+        return column.cast(pl.String)
+    if is_date(column.dtype):
+        return column.dt.to_string("iso")
+    if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
+        raise ColumnError(
+            f"The column `{column.name}` must hold numbers, texts or dates, got {column.dtype}.",
+            f"Leave it out with {drop_option(column.name)}.",
+        )
+    texts = column.cast(pl.String).str.strip_chars()
+    return texts.set(texts.is_in(MISSING), None)
+
+
+def dates(column: pl.Series, form: str | None) -> pl.Series:
+    """A column that must hold dates, in the format given or, without one, in any."""
+    if is_date(column.dtype):
+        return as_dates(column)
+    texts = categories(column)
+    form = form or format_of(texts) or "%Y-%m-%d"
+    found = parsed(texts, form)
+    wrong = texts.is_not_null() & found.is_null()
+    if wrong.any():
+        row = int(wrong.arg_max() or 0)
+        raise ColumnError(
+            f"The column `{column.name}` must hold dates of the form {form}, got "
+            f"{short(texts[row])} in row {row + 1}.",
+            "Write all dates as those that the model was fitted to.",
+        )
+    return found
+
+
+def looks_like_id(column: pl.Series) -> bool:
+    """Whether a column numbers or names the rows: whole numbers or texts that are all different."""
+    if len(column) < 10 or column.null_count() or column.n_unique() < len(column):
+        return False
+    if column.dtype == pl.String:
+        return True
+    if column.dtype != pl.Float64 or (column != column.floor()).any():
+        return False
+    words = column.name.lower().replace("-", "_").replace(" ", "_").split("_")
+    named = not {"id", "key", "nr", "no", "index", "uuid"}.isdisjoint(words)
+    return named or bool((column.diff().drop_nulls() == 1).all())
+
+
+def _typed(column: pl.Series, decimal: str) -> pl.Series:
+    """A column as numbers, dates or texts, by what most of its cells are."""
+    if is_date(column.dtype):
+        return as_dates(column)
+    if column.dtype.is_numeric() or column.dtype == pl.Boolean or column.dtype == pl.Null:
+        return numbers(column, decimal)
+    texts = categories(column)
+    found = _parsed_numbers(texts, decimal)
+    is_word = texts.is_not_null() & found.is_null()
+    if not is_word.any():
+        return _checked(found)
+    if is_word.sum() < texts.count() / 2:
+        raise _wrong_number(texts, is_word)
+    form = format_of(texts)
+    return texts if form is None else parsed(texts, form)
+
+
+def _parsed_numbers(texts: pl.Series, decimal: str) -> pl.Series:
+    """Texts as numbers, null for all others; points group thousands where commas are decimal."""
+    if decimal == ",":
+        grouped = texts.str.contains(r"^[-+]?\d{1,3}(\.\d{3})+(,\d+)?$")
+        bare = texts.str.replace_all(".", "", literal=True)
+        texts = texts.zip_with(~grouped.fill_null(False), bare)
+        texts = texts.set(texts.str.contains(".", literal=True), None)
+        texts = texts.str.replace(",", ".", literal=True)
+    return texts.cast(pl.Float64, strict=False).fill_nan(None)
+
+
+def _wrong_number(texts: pl.Series, is_word: pl.Series) -> ColumnError:
+    """The error for a column of numbers with a word in it."""
+    row = int(is_word.arg_max() or 0)
+    commas = texts.filter(is_word).str.contains(COMMA).all()
+    return ColumnError(
+        f"The column `{texts.name}` must hold numbers, got {short(texts[row])} in row {row + 1}.",
+        DECIMAL_HINT
+        if commas
+        else "Correct the value; a fit may also leave a feature out, with --drop.",
+    )
+
+
+def _checked(column: pl.Series) -> pl.Series:
+    """A column of numbers whose squares do not overflow."""
+    too_large = column.abs() > LARGEST
+    if too_large.any():
+        row = int(too_large.arg_max() or 0)
+        raise ColumnError(
+            f"The column `{column.name}` must hold numbers below {LARGEST:g} in size, got "
+            f"{column[row]:g} in row {row + 1}.",
+            f"Correct the value, or leave the column out with {drop_option(column.name)}.",
+        )
+    return column
+
+
+def _check_categories(texts: pl.Series) -> None:
+    """Refuse a column of texts that is a number, a name or a comment, not a category."""
+    some = texts.drop_nulls()
+    if some.str.contains(COMMA).all():
+        raise ColumnError(
+            f"The column `{texts.name}` must hold numbers with a decimal point, got "
+            f"{short(some[0])}.",
+            DECIMAL_HINT,
+        )
+    if some.n_unique() > MOST_CATEGORIES:
+        raise ColumnError(
+            f"The column `{texts.name}` must hold numbers, dates or at most {MOST_CATEGORIES} "
+            f"categories, got {some.n_unique()} different texts such as {short(some[0])}.",
+            f"Leave it out with {drop_option(texts.name)}.",
+        )
+
+
+def short(value: object) -> str:
+    """A value as it is quoted in a message."""
+    text = str(value)
+    return repr(text if len(text) <= 40 else text[:37] + "...")

@@ -1,0 +1,113 @@
+"""Dates as features: the year with its fraction; month, day of the week and hour as cycles."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from ._text import ColumnError, TableError
+
+DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d-%m-%Y", "%d/%m/%Y", "%m/%d/%Y")
+TIMES = ("", " %H:%M", " %H:%M:%S")
+LOOKS_LIKE = (
+    r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})"
+    r"([ T]\d{1,2}:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$"
+)
+
+# Functions of a date, and after how many units each begins again.
+CYCLES: dict[str, tuple[Callable[[pl.Expr], pl.Expr], int]] = {
+    "month": (lambda date: date.dt.month() - 1.0, 12),
+    "weekday": (lambda date: date.dt.weekday() - 1.0, 7),
+    "hour": (lambda date: date.dt.hour() + date.dt.minute() / 60, 24),
+}
+
+
+@dataclass(frozen=True)
+class Dates:
+    """How a column of dates is read, and the parts of it that are features."""
+
+    format: str | None  # None: the file has a type for dates
+    parts: list[str] = field(default_factory=list)
+
+
+def _year(date: pl.Expr) -> pl.Expr:
+    return date.dt.year() + (date.dt.ordinal_day() - 1) / 366
+
+
+def _cycle(name: str, wave: Callable[[pl.Expr], pl.Expr]) -> Callable[[pl.Expr], pl.Expr]:
+    count, period = CYCLES[name]
+    return lambda date: wave(count(date) * (2 * math.pi / period))
+
+
+# Every part of a date that can be a feature, and how it is computed.
+PARTS: dict[str, Callable[[pl.Expr], pl.Expr]] = {
+    "year": _year,
+    **{f"{name} sine": _cycle(name, pl.Expr.sin) for name in CYCLES},
+    **{f"{name} cosine": _cycle(name, pl.Expr.cos) for name in CYCLES},
+}
+
+
+def format_of(texts: pl.Series) -> str | None:
+    """The format of a column of texts that all are dates; None if they are something else."""
+    some = texts.drop_nulls().unique()
+    if some.is_empty() or not some.str.contains(LOOKS_LIKE).all():
+        return None
+    found = [day + time for day in DAYS for time in TIMES if _read_all(some, day + time)]
+    if len(found) > 1:
+        raise ColumnError(
+            f"The column `{texts.name}` must hold dates that can be read in one way, got "
+            f"{str(some[0])!r} and the like, whose day and month may be exchanged.",
+            f"Write them as 2024-01-31, or leave the column out with --drop '{texts.name}'.",
+        )
+    return found[0] if found else None
+
+
+def _read_all(texts: pl.Series, form: str) -> bool:
+    return parsed(texts, form).null_count() == 0
+
+
+def parsed(texts: pl.Series, form: str) -> pl.Series:
+    """Texts as dates without fractions of a second and without zone; null where that fails."""
+    bare = texts.str.replace("T", " ", literal=True)
+    bare = bare.str.replace(r"(:\d\d)(\.\d+)?(Z|[+-]\d\d:?\d\d)?$", "$1")
+    return bare.str.to_datetime(form, strict=False, time_unit="us")
+
+
+def is_date(kind: pl.DataType) -> bool:
+    """Whether a column's type is a day, with or without a time."""
+    return isinstance(kind, pl.Date | pl.Datetime)
+
+
+def as_dates(column: pl.Series) -> pl.Series:
+    """A column whose type is a date, as local time."""
+    local = column.dt.replace_time_zone(None) if isinstance(column.dtype, pl.Datetime) else column
+    return local.cast(pl.Datetime("us"))
+
+
+def part_name(column: str, part: str) -> str:
+    """The name of a feature that is made of a date."""
+    return f"{column} ({part})"
+
+
+def varying_parts(column: pl.Series) -> list[str]:
+    """The parts of a column of dates that differ between rows."""
+    values = column.to_frame("date").select(
+        PARTS[part](pl.col("date")).round(9).n_unique().alias(part) for part in PARTS
+    )
+    return [part for part in PARTS if values[part][0] > 1]
+
+
+def with_parts(frame: pl.DataFrame, dates: dict[str, Dates]) -> pl.DataFrame:
+    """The frame with each column of dates replaced by its parts, which come last."""
+    new = [
+        PARTS[part](pl.col(name)).cast(pl.Float64).alias(part_name(name, part))
+        for name, date in dates.items()
+        for part in date.parts
+    ]
+    taken = [e.meta.output_name() for e in new if e.meta.output_name() in frame.columns]
+    if taken:
+        raise TableError(
+            f"The column `{taken[0]}` must have another name, which is that of a part of a date."
+        )
+    return frame.with_columns(new).drop(dates)

@@ -1,0 +1,106 @@
+"""Missing values: what they cost, and what is done about them."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from ._cells import drop_option, short
+from ._text import TableError
+
+# More rows lost than this share are a warning.
+MANY = 0.2
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What to do with rows that lack a value in a feature."""
+
+    fills: bool = False
+    refuses: bool = False
+
+
+POLICIES = {"drop": Policy(), "impute": Policy(fills=True), "error": Policy(refuses=True)}
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Rows that are left out, the columns that cost them, and the levels that go with them."""
+
+    n: int
+    n_all: int
+    columns: dict[str, int]
+    levels: list[str]
+
+    @property
+    def are_many(self) -> bool:
+        """Whether more than a fifth of the rows is lost."""
+        return self.n > MANY * self.n_all
+
+    @property
+    def sentences(self) -> list[str]:
+        """What is lost and why, in words; nothing if nothing is."""
+        if not self.n:
+            return []
+        lost = f"{self.n} of {self.n_all} rows have missing values and are left out"
+        advice = (
+            f" Fill gaps with --missing impute, or leave a column out with "
+            f"{drop_option(next(iter(self.columns)))}."
+            if self.are_many
+            else ""
+        )
+        return [f"{lost}: {costs(self.columns)}.{advice}", *self.levels]
+
+
+def costs(columns: dict[str, int]) -> str:
+    """How many rows lack a value in which columns."""
+    named = [f"{count} lack `{name}`" for name, count in list(columns.items())[:SHOWN]]
+    more = len(columns) - len(named)
+    return ", ".join(named) + (f", and {more} more columns have gaps" if more else "")
+
+
+def gaps(frame: pl.DataFrame) -> dict[str, int]:
+    """How many values each column lacks, the largest number first; complete ones left out."""
+    counts = {column.name: column.null_count() for column in frame}
+    return {name: n for name, n in sorted(counts.items(), key=lambda item: -item[1]) if n}
+
+
+def complete_rows(frame: pl.DataFrame, policy: Policy) -> pl.DataFrame:
+    """Rows without a missing value; a refusal where there are others and the policy says so."""
+    complete = frame.drop_nulls()
+    if policy.refuses and len(complete) < len(frame):
+        raise TableError(
+            f"With --missing error no value may be missing, got {len(frame) - len(complete)} of "
+            f"{len(frame)} rows with missing values: {costs(gaps(frame))}."
+        )
+    return complete
+
+
+def losses(frame: pl.DataFrame, kept: pl.DataFrame) -> Losses:
+    """What is lost of a frame if only some of its rows are kept."""
+    levels = [
+        _vanished(frame.filter(pl.col(column.name) == level), column.name, level)
+        for column in frame
+        if column.dtype == pl.String
+        for level in sorted(set(column.drop_nulls().to_list()) - set(kept[column.name].to_list()))
+    ]
+    more = [f"{len(levels) - SHOWN} more levels vanish."] if len(levels) > SHOWN else []
+    return Losses(len(frame) - len(kept), len(frame), gaps(frame), levels[:SHOWN] + more)
+
+
+def _vanished(rows: pl.DataFrame, column: str, level: str) -> str:
+    """Why no row of a level is left."""
+    always = [name for name, count in gaps(rows).items() if count == len(rows)]
+    why = f"all {len(rows)} lack `{always[0]}`" if always else "all lack some value"
+    return f"No row with `{column}` = {short(level)} is left: {why}."
+
+
+def fillings(X: pl.DataFrame) -> list[str]:
+    """How the gaps of features are filled, in words."""
+    return [
+        f"{count} of {len(X)} values of `{name}` are missing and filled with the most frequent one."
+        if X.schema[name] == pl.String
+        else f"{count} of {len(X)} values of `{name}` are missing and filled with the median; "
+        "a column of its own marks them."
+        for name, count in gaps(X).items()
+    ]

@@ -1,0 +1,120 @@
+"""Tables in text files: encodings, line ends, separators, headers."""
+
+import csv
+import io
+import re
+
+import polars as pl
+
+from .._compute.files import separator_of
+
+# Byte order marks, the longer ones first.
+MARKS = {
+    b"\xef\xbb\xbf": "utf-8-sig",
+    b"\xff\xfe\0\0": "utf-32",
+    b"\0\0\xfe\xff": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+}
+
+
+class TableError(ValueError):
+    """A table that cannot be used as it is."""
+
+
+class ColumnError(TableError):
+    """A column that cannot be used as it is, and what to do about it."""
+
+    def __init__(self, what: str, way_out: str) -> None:
+        super().__init__(f"{what} {way_out}")
+        self.what, self.way_out = what, way_out
+
+
+def text_rows(data: bytes, path: str) -> pl.DataFrame:
+    """The cells of a text file as they are written, blank lines left out."""
+    text = _decoded(data, path)
+    if "\n" not in text:
+        text = text.replace("\r", "\n")  # as on old Macs
+    text = re.sub(r"\A(?:[\s,;|]*\n)+", "", text)
+    if not text.strip():
+        raise TableError(f"`{path}` must hold a table, got nothing.")
+    separator = separator_of(_first_record(text))
+    try:
+        rows = pl.read_csv(
+            io.BytesIO(text.encode()), has_header=False, infer_schema=False, separator=separator
+        )
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise TableError(f"`{path}` must be a table, got {_fault(text, separator)}.") from error
+    blank = pl.all().is_null() | (pl.all().str.strip_chars() == "")
+    rows = rows.filter(~pl.all_horizontal(blank))
+    if rows.is_empty():
+        raise TableError(f"`{path}` must hold a table, got nothing.")
+    return rows
+
+
+def _decoded(data: bytes, path: str) -> str:
+    """The text of a file, without a byte order mark."""
+    try:
+        text = data.decode(_encoding(data))
+    except UnicodeDecodeError as error:
+        raise TableError(
+            f"`{path}` must be UTF-8 text, Parquet, Feather or Excel, got byte "
+            f"0x{data[min(error.start, len(data) - 1)]:02x} at position {error.start}. "
+            "Save it as UTF-8."
+        ) from error
+    if "\0" in text:
+        raise TableError(
+            f"`{path}` must be text, Parquet, Feather or Excel, got other binary data."
+        )
+    return text
+
+
+def _encoding(data: bytes) -> str:
+    """The encoding by the byte order mark; without one, UTF-16 is told by its zero bytes."""
+    for mark, encoding in MARKS.items():
+        if data.startswith(mark):
+            return encoding
+    start = data[:200]
+    if len(start) >= 4 and not any(start[1::2]) and all(start[::2]):
+        return "utf-16-le"
+    if len(start) >= 4 and not any(start[::2]) and all(start[1::2]):
+        return "utf-16-be"
+    return "utf-8"
+
+
+def _first_record(text: str) -> str:
+    """The first line, which goes on where a line end is in quotes."""
+    found = re.match(r'(?:"[^"]*"|[^"\n]+)*(?=\n|\Z)', text)
+    return found[0] if found else text.split("\n", 1)[0]
+
+
+def _fault(text: str, separator: str) -> str:
+    """What is wrong with a text that is no table, in words."""
+    width = None
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    try:
+        for row in reader:
+            width = width or len(row)
+            if len(row) > width:
+                return f"{len(row)} cells in line {reader.line_num} and {width} in the first"
+    except csv.Error:
+        pass
+    return "a quote that is not closed, or one inside a cell"
+
+
+def named(rows: pl.DataFrame, path: str, *, header: bool) -> pl.DataFrame:
+    """The rows below the header under its names, or all rows under numbers."""
+    if not header:
+        return rows.rename({name: f"column_{i}" for i, name in enumerate(rows.columns, 1)})
+    names = [re.sub(r'^"(.*)"$', r"\1", (name or "").strip()) for name in rows.row(0)]
+    twice = sorted({name for name in names if name and names.count(name) > 1})
+    if twice:
+        raise TableError(
+            f"`{path}` must name each column once, got `{'`, `'.join(twice[:20])}` twice."
+        )
+    body = rows.slice(1)
+    if body.is_empty():
+        raise TableError(f"`{path}` must hold rows below its header, got none.")
+    # A comma at the end of every line makes a column with neither name nor values.
+    keep = [i for i, name in enumerate(names) if name or body.to_series(i).null_count() < len(body)]
+    return body.select(body.to_series(i).alias(names[i] or f"column_{i + 1}") for i in keep)

@@ -1,0 +1,215 @@
+"""Averages over rows of slopes, differences and predictions, with their standard errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student
+
+from .._checks import check_number
+from .._compute.arrays import Array, Indices
+from .._solvers.influence import Influence
+from ._function import FittedFunction, NoiseOf, even_noise
+from ._table import Effect, Effects
+from ._terms import Columns, Difference, Slope, Term, terms_of
+
+QUARTILES = (0.25, 0.5, 0.75)
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Rows over which effects are averaged, and the training rows that say what varies.
+
+    Attributes
+    ----------
+    X : array of shape (n, p)
+    w : how much each row counts
+    X_train : training rows of positive weight, or a sample of them
+    w_train : weights of all training rows as given
+    """
+
+    X: Array
+    w: Array
+    X_train: Array
+    w_train: Array
+
+
+@dataclass(frozen=True)
+class ErrorKind:
+    """What standard errors take the noise of y for: its name, and the degrees of freedom of t."""
+
+    name: str
+    of: NoiseOf
+    degrees: Callable[[Influence], float]
+
+
+def error_kind(robust: bool, cluster: Any, w_train: Array) -> ErrorKind:
+    """Clustered errors if clusters are given, one label a training row; else robust or even."""
+    if not isinstance(robust, bool | np.bool_):
+        raise TypeError(f"`robust` must be True or False, got {robust!r}.")
+    if cluster is not None:
+        labels, count = _cluster_labels(cluster, w_train)
+        return ErrorKind("clustered", lambda part: part.clustered(labels), lambda _: count - 1.0)
+    if robust:
+        return ErrorKind("robust", lambda part: part.robust(), lambda part: part.residual_degrees)
+    return ErrorKind("even", even_noise, lambda part: part.residual_degrees)
+
+
+def _cluster_labels(cluster: Any, w_train: Array) -> tuple[Indices, int]:
+    """Labels from 0 on, and the number of clusters among rows of positive weight."""
+    cluster = np.asarray(cluster)
+    if cluster.shape != w_train.shape:
+        raise ValueError(
+            f"`cluster` must have one label for each of the {len(w_train)} training rows, got "
+            f"shape {cluster.shape}."
+        )
+    some = w_train > 0
+    labels = np.zeros(len(cluster), dtype=np.intp)
+    names, labels[some] = np.unique(cluster[some], return_inverse=True)
+    if len(names) < 2:
+        raise ValueError(f"`cluster` must hold at least two clusters, got {len(names)}.")
+    return labels, len(names)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows of one group, and the share of each in its average."""
+
+    label: Any
+    X: Array
+    w: Array
+
+    @cached_property
+    def share(self) -> Array:
+        """Weights that sum to one."""
+        return np.asarray(self.w / self.w.sum())
+
+
+def average_effects(
+    function: FittedFunction,
+    rows: Observations,
+    errors: ErrorKind,
+    *,
+    variables: Any = None,
+    at: Any = "observed",
+    kind: str = "auto",
+    by: Any = None,
+    level: float = 0.95,
+) -> Effects:
+    """Average effects of the variables, for all rows or those of each group."""
+    level = check_number("level", level, above=0, below=1)
+    features = Columns(function.names, rows.X_train)
+    terms = terms_of(features, variables, kind)
+    groups = [placed(group, at, features) for group in _groups(rows, by, features)]
+    parts = [_averaged(function, group, terms) for group in groups]
+    B = np.vstack([part for _, part in parts])
+    values = [one for found, _ in parts for one in found]
+    names = [(group.label, term) for group in groups for term in terms]
+    shares = [group.share for group in groups for _ in terms]
+    g = np.zeros(len(B))
+    estimates, V = function.estimates(B, g), function.variances(B, g, errors.of)
+    degrees = degrees_of_targets(function, errors)
+    k = estimates.shape[1]
+    found = []
+    for t in range(k):
+        target = "y" if k == 1 else f"y{t}"
+        for i, (label, term) in enumerate(names):
+            quartiles = weighted_quantiles(values[i][:, t], shares[i], QUARTILES)
+            estimate, error = float(estimates[i, t]), float(np.sqrt(V[i, t]))
+            numbers = (*inference(estimate, error, degrees[t], level), *quartiles)
+            found.append(Effect(target, label, term.name, term.label, term.kind, *numbers))
+    return Effects(tuple(found), level, errors.name)
+
+
+def degrees_of_targets(function: FittedFunction, errors: ErrorKind) -> list[float]:
+    """Degrees of freedom of Student's t, for each target."""
+    return [errors.degrees(part) for part in function.influences for _ in part.s2]
+
+
+def inference(
+    estimate: float, error: float, degrees: float, level: float
+) -> tuple[float, float, float, float, float, float]:
+    """Estimate, standard error, statistic, p-value and the ends of the interval."""
+    statistic = estimate / error if error > 0 else np.nan
+    p_value = float(2 * student.sf(abs(statistic), degrees))
+    reach = float(student.ppf((1 + level) / 2, degrees)) * error
+    return estimate, error, statistic, p_value, estimate - reach, estimate + reach
+
+
+def _groups(rows: Observations, by: Any, features: Columns) -> list[Group]:
+    """All rows as one group, or the rows of each value of `by`."""
+    if by is None:
+        return [Group(None, rows.X, rows.w)]
+    if isinstance(by, str | int) and not isinstance(by, bool):
+        labels = rows.X[:, features.position(by, "by")]
+    else:
+        labels = np.asarray(by)
+    if labels.shape != (len(rows.X),):
+        raise ValueError(
+            f"`by` must be a feature, or have one label for each of the {len(rows.X)} rows, got "
+            f"shape {labels.shape}."
+        )
+    groups = []
+    for label in np.unique(labels).tolist():
+        some = (labels == label) & (rows.w > 0)
+        if some.sum() < 2:
+            raise ValueError(
+                f"Groups of `by` must have at least two rows, got {some.sum()} for {label!r}."
+            )
+        groups.append(Group(label, rows.X[some], rows.w[some]))
+    return groups
+
+
+def placed(group: Group, at: Any, features: Columns) -> Group:
+    """The rows of a group as observed, at their means, or with some features at given values."""
+    if isinstance(at, Mapping):
+        X = group.X.copy()
+        for feature, value in at.items():
+            X[:, features.position(feature, "at")] = check_number(f"at[{feature!r}]", value)
+        return Group(group.label, X, group.w)
+    if not isinstance(at, str) or at not in ("observed", "means"):
+        raise ValueError(
+            f"`at` must be 'observed', 'means' or a mapping of features to values, got {at!r}."
+        )
+    if at == "observed":
+        return group
+    x = group.share @ group.X
+    # Half-way between two values there are no rows: the more frequent one is taken.
+    two, middle = features.has_two_values, (features.low + features.high) / 2
+    x = np.where(two, np.where(x >= middle, features.high, features.low), x)
+    for columns in map(list, features.one_hot_groups()):
+        level = columns[int(np.argmax(group.share @ features.is_upper(columns, group.X)))]
+        x[columns] = features.low[columns]
+        x[level] = features.high[level]
+    return Group(group.label, x[None], np.ones(1))
+
+
+def _averaged(
+    function: FittedFunction, group: Group, terms: list[Term]
+) -> tuple[list[Array], Array]:
+    """Pointwise values of each term, (n, k), and the functionals of their averages, (terms, m)."""
+    values, functionals = [], []
+    if any(isinstance(term, Slope) for term in terms):
+        J, slopes = function.slopes_and_average(group.X, group.share)
+    for term in terms:
+        if isinstance(term, Difference):
+            found, functional = function.differences_and_average(*term.pair(group.X), group.share)
+            values.append(found)
+            functionals.append(functional)
+        else:
+            values.append(J[:, :, term.column])
+            functionals.append(slopes[[term.column]])
+    return values, np.vstack(functionals)
+
+
+def weighted_quantiles(values: Array, w: Array, shares: tuple[float, ...]) -> list[float]:
+    """Smallest values below which, or at which, these shares of the weight are."""
+    some = w > 0
+    order = np.argsort(values[some])
+    values, total = values[some][order], np.cumsum(w[some][order])
+    places = np.searchsorted(total, np.array(shares) * total[-1] * (1 - 1e-12))
+    return [float(values[place]) for place in places]

@@ -1,0 +1,132 @@
+"""A fitted function and its linear functionals: slopes, predictions, and their averages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._compute.arrays import Array, row_blocks, rows_per_block
+from .._compute.threads import blas_for, for_blocks, processors
+from .._geometry.space import Space
+from .._solvers.influence import Influence, Noise
+
+# From an influence to the noise whose variance is asked for.
+NoiseOf = Callable[[Influence], Noise]
+
+
+def even_noise(influence: Influence) -> Noise:
+    """Noise of one variance."""
+    return influence.even
+
+
+@dataclass(frozen=True)
+class FittedFunction:
+    """b_0 + k(xT, Z) c for k targets, with what its standard errors come from.
+
+    Attributes
+    ----------
+    space, sigma : the kernel
+    Z : rows of the model, of shape (m, q)
+    dual_coef : c, of shape (m, k)
+    intercept : b_0, of shape (k,)
+    T : linear map of the metric, of shape (p, q), or None for none
+    influences : how functionals follow y, for the targets of each penalty
+    names : names of the p features
+    """
+
+    space: Space
+    sigma: float
+    Z: Array
+    dual_coef: Array
+    intercept: Array
+    T: Array | None
+    influences: Sequence[Influence]
+    names: Sequence[str]
+
+    def seen(self, X: Array) -> Array:
+        """Rows as the kernel sees them."""
+        return X if self.T is None else X @ self.T
+
+    def kernel(self, X: Array) -> Array:
+        """k(XT, Z), of shape (n, m)."""
+        return self.space.block(self.seen(X), self.Z, self.sigma)
+
+    def slope_functionals(self, X: Array) -> Array:
+        """Rows b with b'c the slope at each row along each feature, of shape (n, p, m)."""
+        X = self.seen(X)
+        S = self.space.kernel.slope(self.space.distance.gaps(X, self.Z), self.sigma)
+        along = [S * self.space.distance.slopes_along(X, self.Z, f) for f in range(X.shape[1])]
+        B = np.stack(along, axis=1)
+        return B if self.T is None else np.asarray(np.einsum("fq,iqm->ifm", self.T, B))
+
+    def slopes_and_average(self, X: Array, share: Array) -> tuple[Array, Array]:
+        """Slopes at each row, (n, k, p), and the functionals of their average, (p, m).
+
+        `share` of shape (n,) says how much each row counts. One pass over blocks of the kernel.
+        """
+        X, distance = self.seen(X), self.space.distance
+        J = np.empty((len(X), self.dual_coef.shape[1], X.shape[1]))
+        part = -(-len(X) // processors())  # of one thread, which adds up its blocks in order
+        totals = np.zeros((-(-len(X) // part), len(self.Z), X.shape[1]))
+
+        def work(mine: slice) -> None:
+            for block in row_blocks(mine.stop - mine.start, rows_per_block(len(self.Z))):
+                rows = slice(mine.start + block.start, mine.start + block.stop)
+                S = self.space.kernel.slope(distance.gaps(X[rows], self.Z), self.sigma)
+                J[rows] = distance.slopes(S, self.dual_coef, X[rows], self.Z)
+                S *= share[rows, None]
+                totals[mine.start // part] += distance.total_slopes(S, X[rows], self.Z)
+
+        for_blocks(work, len(X), part)
+        total = totals.sum(axis=0)
+        if self.T is None:
+            return J, total.T
+        return J @ self.T.T, self.T @ total.T
+
+    def differences_and_average(self, X1: Array, X0: Array, share: Array) -> tuple[Array, Array]:
+        """f(X1) - f(X0), of shape (n, k), and the functional of its average, (1, m)."""
+        found, total = np.empty((len(X1), len(self.intercept))), np.zeros((1, len(self.Z)))
+        for rows in row_blocks(len(X1), rows_per_block(len(self.Z))):
+            K = self.kernel(X1[rows]) - self.kernel(X0[rows])
+            found[rows] = K @ self.dual_coef
+            total += share[rows] @ K
+        return found, total
+
+    def average_kernel(self, X: Array, share: Array) -> Array:
+        """Functional of the average prediction, of shape (1, m)."""
+        total = np.zeros((1, len(self.Z)))
+        for rows in row_blocks(len(X), rows_per_block(len(self.Z))):
+            total += share[rows] @ self.kernel(X[rows])
+        return total
+
+    def estimates(self, B: Array, g: Array) -> Array:
+        """Values b'c + g b_0 of functionals, of shape (r, k)."""
+        return np.asarray(B @ self.dual_coef + np.outer(g, self.intercept))
+
+    def variances(self, B: Array, g: Array, noise: NoiseOf = even_noise) -> Array:
+        """Variances of functionals b'c + g b_0, of shape (r, k)."""
+        with blas_for(len(self.Z)):
+            parts = [noise(part).variances(part.readout(B, g)) for part in self.influences]
+        return np.hstack(parts)
+
+    def covariances(self, B: Array, g: Array, noise: NoiseOf = even_noise) -> Array:
+        """Covariances of functionals b'c + g b_0, of shape (k, r, r)."""
+        with blas_for(len(self.Z)):
+            parts = [noise(part).covariances(part.readout(B, g)) for part in self.influences]
+        return np.concatenate(parts)
+
+    def slope_deviations(self, X: Array) -> Array:
+        """Standard errors of the slopes at the rows of X, of shape (n, k, p)."""
+        found = np.empty((len(X), len(self.intercept), X.shape[1]))
+        for rows, B in self._functional_blocks(X):
+            V = self.variances(B.reshape(-1, len(self.Z)), np.zeros(B.shape[0] * B.shape[1]))
+            found[rows] = np.sqrt(V).reshape(B.shape[0], B.shape[1], -1).transpose(0, 2, 1)
+        return found
+
+    def _functional_blocks(self, X: Array) -> Iterator[tuple[slice, Array]]:
+        """Slices of the rows of X and the functionals of their slopes."""
+        columns = max(X.shape[1], self.Z.shape[1]) * len(self.Z)
+        for rows in row_blocks(len(X), rows_per_block(columns)):
+            yield rows, self.slope_functionals(X[rows])

@@ -1,0 +1,141 @@
+"""The table of effects: tidy rows that print, render, and become data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from .._checks import require
+
+# Columns as marginaleffects names them; `target` and `by` only where there are several.
+COLUMNS = (
+    "target", "by", "term", "contrast", "kind", "estimate", "std_error", "statistic", "p_value",
+    "conf_low", "conf_high", "q25", "q50", "q75",
+)  # fmt: skip
+
+HELD_FIXED = (
+    "Errors hold kernel, metric, bandwidth and penalty fixed and leave out the bias of ridge.\n"
+    "Effects are those on the prediction: associations, not causes."
+)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One average effect, its standard error and interval, and quartiles of its pointwise values.
+
+    `statistic` is the estimate over its standard error, `p_value` that of Student's t.
+    """
+
+    target: str
+    by: Any
+    term: str
+    contrast: str
+    kind: str
+    estimate: float
+    std_error: float
+    statistic: float
+    p_value: float
+    conf_low: float
+    conf_high: float
+    q25: float
+    q50: float
+    q75: float
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Average effects, one row each; prints as a table and renders as HTML.
+
+    Attributes
+    ----------
+    rows : tuple of Effect
+    level : float
+        Coverage of the intervals.
+    noise : {"even", "robust", "clustered"}
+        What the standard errors take the noise of y for.
+    """
+
+    rows: tuple[Effect, ...]
+    level: float
+    noise: str
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Effect]:
+        return iter(self.rows)
+
+    def dict(self) -> dict[str, list[Any]]:
+        """The columns as lists, by name."""
+        hidden = {
+            name for name in ("target", "by") if len({getattr(r, name) for r in self.rows}) == 1
+            and getattr(self.rows[0], name) in ("y", None)
+        }  # fmt: skip
+        return {
+            name: [getattr(row, name) for row in self.rows]
+            for name in COLUMNS
+            if name not in hidden
+        }
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas data frame."""
+        return require("pandas", extra="frames").DataFrame(self.dict())
+
+    def to_polars(self) -> Any:
+        """The table as a polars data frame."""
+        return require("polars", extra="frames").DataFrame(self.dict())
+
+    @property
+    def title(self) -> str:
+        """What the table holds, in one line."""
+        return f"Average effects, {100 * self.level:g} % intervals, {self.noise} standard errors"
+
+    def cells(self) -> list[list[str]]:
+        """Header and rows as texts."""
+        columns = self.dict()
+        rows = zip(*columns.values(), strict=True)
+        shown = [[cell(n, v) for n, v in zip(columns, row, strict=True)] for row in rows]
+        return [[name.replace("_", " ") for name in columns], *shown]
+
+    def __str__(self) -> str:
+        return f"{self.title}\n{aligned(self.cells())}\n{HELD_FIXED}"
+
+    def _repr_html_(self) -> str:
+        caption = f"<caption>{escape(self.title)}</caption>"
+        return html_table(self.cells(), caption) + f"<small>{escape(HELD_FIXED)}</small>"
+
+
+def cell(name: str, value: Any) -> str:
+    """A value as people read it."""
+    if not isinstance(value, float):
+        return str(value)
+    if name == "p_value":
+        return "<0.001" if value < 1e-3 else f"{value:.3f}"
+    return f"{value:.2f}" if name == "statistic" else f"{value:.4g}"
+
+
+def aligned(cells: list[list[str]]) -> str:
+    """A table as text: words to the left, numbers to the right, a line below the header."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    words = cells[0].index("estimate")
+
+    def line(row: list[str]) -> str:
+        parts = [
+            text.ljust(width) if i < words else text.rjust(width)
+            for i, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        return "  ".join(parts).rstrip()
+
+    rule = "-" * len(line(cells[0]))
+    return "\n".join([line(cells[0]), rule, *map(line, cells[1:]), rule])
+
+
+def html_table(cells: list[list[str]], caption: str = "") -> str:
+    """A table as HTML."""
+    head = "".join(f"<th>{escape(text)}</th>" for text in cells[0])
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in cells[1:]
+    )
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

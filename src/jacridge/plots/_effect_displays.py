@@ -1,0 +1,254 @@
+"""Pictures of effects: a forest plot, pointwise slopes with a band, and average predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import t as student
+
+from .._checks import check_number
+from .._compute.arrays import Array
+from ..effects import AverageCurve, Effects, average_predictions
+from ._look import BLUE, GREY, Axes, Display, axes
+from ._model import plot_curve
+from ._model_displays import _check_one_target, _position, _table
+
+
+def plot_effects(
+    names: Sequence[str],
+    estimate: npt.ArrayLike,
+    low: npt.ArrayLike,
+    high: npt.ArrayLike,
+    *,
+    ax: Axes | None = None,
+    **style: Any,
+) -> Axes:
+    """Effects with their intervals, one below the other, and a line at zero (a forest plot).
+
+    Parameters
+    ----------
+    names : names of the effects, the first on top
+    estimate, low, high : arrays of shape (r,)
+        Effects and the ends of their intervals.
+    ax : matplotlib axes, optional
+    **style
+        Passed to ``ax.errorbar``.
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    ax = axes(ax)
+    estimate, places = np.asarray(estimate, dtype=float), np.arange(len(names))[::-1]
+    reach = np.abs(np.vstack([estimate - low, np.asarray(high) - estimate]))
+    look = {"fmt": "o", "color": BLUE, "markersize": 5, "capsize": 3} | style
+    ax.errorbar(estimate, places, xerr=reach, **look)
+    ax.axvline(0, color=GREY, linewidth=0.8, zorder=0)
+    ax.set_yticks(places, list(names))
+    ax.set(xlabel="average effect")
+    return ax
+
+
+def plot_slope_band(
+    x: npt.ArrayLike,
+    slopes: npt.ArrayLike,
+    low: npt.ArrayLike,
+    high: npt.ArrayLike,
+    *,
+    name: str = "x",
+    ax: Axes | None = None,
+    **style: Any,
+) -> Axes:
+    """Slopes along one feature against that feature, with their pointwise intervals.
+
+    Parameters
+    ----------
+    x, slopes, low, high : arrays of shape (n,)
+        Values of the feature, slopes there, and the ends of their intervals.
+    name : name of the feature
+    ax : matplotlib axes, optional
+    **style
+        Passed to ``ax.errorbar``.
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    ax = axes(ax)
+    slopes = np.asarray(slopes, dtype=float)
+    reach = np.abs(np.vstack([slopes - low, np.asarray(high) - slopes]))
+    look = {"fmt": "o", "color": BLUE, "ecolor": "0.8", "markersize": 3} | style
+    ax.errorbar(x, slopes, yerr=reach, **look)
+    ax.axhline(0, color=GREY, linewidth=0.8, zorder=0)
+    ax.set(xlabel=name, ylabel=f"slope along {name}")
+    return ax
+
+
+class EffectsDisplay(Display):
+    """Average effects with their intervals, one below the other.
+
+    Attributes
+    ----------
+    effects : Effects
+    """
+
+    def __init__(self, *, effects: Effects) -> None:
+        self.effects = effects
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any = None, *, ax: Axes | None = None, **options: Any
+    ) -> EffectsDisplay:
+        """Take the effects of a fitted model.
+
+        Parameters
+        ----------
+        estimator : fitted JacobianKernelRidge
+        X : array of shape (n, p), optional
+            Rows to average over; the training rows if not given.
+        ax : matplotlib axes, optional
+        **options
+            Passed to ``estimator.effects``.
+
+        Returns
+        -------
+        EffectsDisplay
+        """
+        return cls(effects=estimator.effects(X, **options)).plot(ax=ax)
+
+    def plot(self, *, ax: Axes | None = None, **style: Any) -> EffectsDisplay:
+        """Draw the effects, those of a contrast with its label."""
+        columns = self.effects.dict()
+        names = [
+            " ".join(
+                [row.term]
+                + ([f"({row.contrast})"] if row.kind == "contrast" else [])
+                + [f"[{getattr(row, part)}]" for part in ("by", "target") if part in columns]
+            )
+            for row in self.effects
+        ]
+        ends = columns["conf_low"], columns["conf_high"]
+        self._drawn(plot_effects(names, columns["estimate"], *ends, ax=ax, **style))
+        return self
+
+
+class SlopeBandDisplay(Display):
+    """Slopes along one feature at the rows of X, with pointwise intervals.
+
+    Attributes
+    ----------
+    x, slopes, std_error, low, high : ndarrays of shape (n,)
+    name : str
+    """
+
+    def __init__(
+        self, *, x: Array, slopes: Array, std_error: Array, low: Array, high: Array, name: str
+    ) -> None:
+        self.x, self.slopes, self.std_error = x, slopes, std_error
+        self.low, self.high, self.name = low, high, name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: npt.ArrayLike,
+        *,
+        feature: int | str = 0,
+        level: float = 0.95,
+        ax: Axes | None = None,
+        **style: Any,
+    ) -> SlopeBandDisplay:
+        """Take the slopes and their standard errors at the rows of X.
+
+        Parameters
+        ----------
+        estimator : fitted JacobianKernelRidge
+        X : array of shape (n, p)
+        feature : index or name
+        level : float between 0 and 1
+            Coverage of the interval at each row by itself.
+        ax : matplotlib axes, optional
+        **style
+            Passed to the plot.
+
+        Returns
+        -------
+        SlopeBandDisplay
+        """
+        _check_one_target(estimator)
+        level = check_number("level", level, above=0, below=1)
+        rows, names = _table(estimator, X)
+        j = _position(names, feature)
+        slopes, errors = (part[:, j] for part in estimator.jacobian(X, return_std=True))
+        degrees = estimator._function().influences[0].residual_degrees
+        reach = student.ppf((1 + level) / 2, degrees) * errors
+        display = cls(
+            x=rows[:, j],
+            slopes=slopes,
+            std_error=errors,
+            low=slopes - reach,
+            high=slopes + reach,
+            name=names[j],
+        )
+        return display.plot(ax=ax, **style)
+
+    def plot(self, *, ax: Axes | None = None, **style: Any) -> SlopeBandDisplay:
+        """Draw the slopes and their intervals."""
+        parts = self.x, self.slopes, self.low, self.high
+        self._drawn(plot_slope_band(*parts, name=self.name, ax=ax, **style))
+        return self
+
+
+class AverageCurveDisplay(Display):
+    """Average prediction along one feature (partial dependence), with its interval.
+
+    Attributes
+    ----------
+    curve : AverageCurve
+    """
+
+    def __init__(self, *, curve: AverageCurve) -> None:
+        self.curve = curve
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any = None,
+        *,
+        feature: int | str = 0,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> AverageCurveDisplay:
+        """Average the predictions of a fitted model.
+
+        Parameters
+        ----------
+        estimator : fitted JacobianKernelRidge
+        X : array of shape (n, p), optional
+            Rows to average over; the training rows if not given.
+        feature : index or name
+        ax : matplotlib axes, optional
+        **options
+            Passed to ``jacridge.effects.average_predictions``.
+
+        Returns
+        -------
+        AverageCurveDisplay
+        """
+        _check_one_target(estimator)
+        curve = average_predictions(estimator, feature, X=X, **options)
+        return cls(curve=curve).plot(ax=ax)
+
+    def plot(self, *, ax: Axes | None = None, **style: Any) -> AverageCurveDisplay:
+        """Draw the curve and its interval."""
+        at = self.curve
+        style = {"label": "average prediction"} | style
+        ends: dict[str, Any] = {"lower": at.conf_low, "upper": at.conf_high}
+        ax = plot_curve(at.values, at.estimate, **ends, ax=ax, **style)
+        ax.set(xlabel=at.variable, ylabel="average prediction")
+        self._drawn(ax)
+        return self

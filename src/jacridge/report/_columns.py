@@ -1,0 +1,105 @@
+"""The columns of a table: how they become numbers, and which encoded columns belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from .._checks import check_rows
+from .._compute.arrays import Array
+
+
+def columns_prepared(
+    numbers: Sequence[Any],
+    texts: Sequence[Any],
+    *,
+    standardize: bool,
+    marked: Sequence[Any] | None = None,
+) -> ColumnTransformer:
+    """Numbers standardised, categories one-hot.
+
+    Two categories are then at the squared distance 2, the mean one of two standardised numbers.
+    With `marked`, gaps are filled, and those of the marked columns shown in columns of their own.
+    """
+    scale = StandardScaler() if standardize else "passthrough"
+    encode = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    if marked is not None:
+        scale = make_pipeline(SimpleImputer(strategy="median"), scale)
+        fill = SimpleImputer(strategy="most_frequent", missing_values=None)
+        encode = make_pipeline(fill, encode)
+    mark = MissingIndicator(error_on_new=False)
+    parts = [
+        ("numbers", scale, list(numbers)),
+        ("categories", encode, list(texts)),
+        ("gaps", mark, list(marked or ())),
+    ]
+    return ColumnTransformer([part for part in parts if part[2]])
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table as people know it, and the encoded columns that stand for it."""
+
+    name: str
+    places: list[int]
+    levels: tuple[str, ...] = ()  # of a column of texts
+
+    @property
+    def is_number(self) -> bool:
+        """Whether one encoded column holds its values."""
+        return not self.levels and len(self.places) == 1
+
+
+@dataclass(frozen=True)
+class Table:
+    """Features as numbers: X holds the columns of numbers, then one column for each category."""
+
+    X: Array
+    names: list[str]
+    numbers: list[str]
+    texts: list[str]
+    columns: list[Column]
+
+
+def table_of(X: Any, features: Sequence[str] | None, parts: Mapping[str, str]) -> Table:
+    """A table from an array, or from a data frame whose columns hold numbers or texts.
+
+    `parts` names, for columns that were made of another one, that one.
+    """
+    if not hasattr(X, "columns"):
+        X = check_rows(X)
+        names = [f"x{j}" for j in range(X.shape[1])] if features is None else list(features)
+        if len(names) != X.shape[1]:
+            raise ValueError(
+                f"`features` must name the {X.shape[1]} columns of `X`, got {len(names)} names."
+            )
+        return Table(X, names, names, [], _together(names, parts))
+    wanted = list(features or X.columns)
+    is_number = {name: np.asarray(X[name]).dtype.kind in "fiub" for name in wanted}
+    numbers = [name for name in wanted if is_number[name]]
+    texts = [name for name in wanted if not is_number[name]]
+    prepare = columns_prepared(numbers, texts, standardize=False)
+    rows = check_rows(np.asarray(prepare.fit_transform(X[wanted]), dtype=np.float64))
+    names, columns = [str(name) for name in numbers], _together(map(str, numbers), parts)
+    if texts:
+        levels_of = prepare.named_transformers_["categories"].categories_
+        for name, levels in zip(texts, levels_of, strict=True):
+            places = list(range(len(names), len(names) + len(levels)))
+            columns.append(Column(str(name), places, tuple(str(level) for level in levels)))
+            names += [f"{name} = {level}" for level in levels]
+    return Table(rows, names, [str(n) for n in numbers], [str(t) for t in texts], columns)
+
+
+def _together(names: Any, parts: Mapping[str, str]) -> list[Column]:
+    """Columns of numbers, those made of one column together."""
+    places: dict[str, list[int]] = {}
+    for i, name in enumerate(names):
+        places.setdefault(parts.get(name, name), []).append(i)
+    return [Column(name, found) for name, found in places.items()]

@@ -1,0 +1,317 @@
+"""Which columns, which rows, which type; each refusal says what to do."""
+
+import polars as pl
+import pytest
+
+from jacridge.cli._columns import (
+    Reading,
+    UnknownColumn,
+    column_named,
+    in_place,
+    read_columns,
+    read_rows,
+)
+from jacridge.cli._text import TableError
+
+CSV = """age,colour,height,weight
+1,red,10,100
+2,blue,20,200
+3,red,30,300
+"""
+
+
+@pytest.fixture
+def people(tmp_path):
+    return write(tmp_path, CSV)
+
+
+def write(folder, text):
+    path = folder / "people.csv"
+    path.write_text(text)
+    return str(path)
+
+
+def test_all_columns_but_the_target_are_features(people):
+    rows = read_rows(people, ["weight"])
+    assert rows.X.columns == ["age", "colour", "height"]
+    assert rows.numbers == ["age", "height"]
+    assert rows.texts == ["colour"]
+    assert rows.y.tolist() == [100, 200, 300]
+    assert rows.n_dropped == 0
+
+
+def test_without_a_target_all_columns_are_features(people):
+    rows = read_rows(people, [], Reading(drop=["colour"]))
+    assert rows.X.columns == ["age", "height", "weight"]
+    assert (rows.y, rows.target) == (None, None)
+
+
+@pytest.mark.parametrize(("wanted", "name"), [("1", "age"), ("4", "weight"), ("-1", "weight")])
+def test_a_column_may_be_given_by_its_position(wanted, name):
+    assert column_named(["age", "colour", "height", "weight"], wanted) == name
+
+
+def test_a_name_goes_before_a_position():
+    assert column_named(["2", "1"], "1") == "1"
+
+
+@pytest.mark.parametrize("wanted", ["0", "5", "-5", "1.0", ""])
+def test_a_position_out_of_range_is_unknown(wanted):
+    with pytest.raises(UnknownColumn, match="must be a column's name or position"):
+        column_named(["a", "b", "c", "d"], wanted)
+
+
+def test_a_misspelt_column_brings_the_nearest_name():
+    with pytest.raises(UnknownColumn, match="Did you mean `weight`"):
+        column_named(["age", "weight"], "wieght")
+
+
+def test_a_long_list_of_columns_is_cut():
+    with pytest.raises(UnknownColumn, match="and 80 more"):
+        column_named([f"x{i}" for i in range(100)], "target")
+
+
+@pytest.mark.parametrize("features", [["age,height"], ["age", "height"], ["age", "height,age"]])
+def test_features_are_joined_by_commas_or_repeated(people, features):
+    assert read_rows(people, ["weight"], Reading(features=features)).X.columns == ["age", "height"]
+
+
+def test_dropped_columns_are_not_even_parsed(tmp_path):
+    path = write(tmp_path, CSV.replace("red", "1e999"))
+    assert read_rows(path, ["weight"], Reading(drop=["colour"])).X.columns == ["age", "height"]
+
+
+def test_a_column_whose_name_has_a_comma_can_be_dropped(tmp_path):
+    path = write(tmp_path, '"a,b",c,y\n1,2,3\n')
+    assert read_rows(path, ["y"], Reading(drop=["a,b"])).X.columns == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"drop": ["weight"]}, "`weight` must not be dropped, it is the target"),
+        ({"features": ["age,weight"]}, "`weight` must not be a feature"),
+        ({"drop": ["age,colour,height"]}, "At least one feature must be left"),
+        ({"drop": ["agee"]}, "Did you mean `age`"),
+        ({"features": ["nothing"]}, "There are `age`, `colour`, `height`, `weight`"),
+    ],
+)
+def test_columns_that_cannot_be_chosen_are_named(people, options, message):
+    with pytest.raises(UnknownColumn, match=message):
+        read_rows(people, ["weight"], Reading(**options))
+
+
+@pytest.mark.parametrize("missing", ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?", "  "])
+def test_rows_with_a_missing_value_are_left_out_and_counted(tmp_path, missing):
+    rows = read_rows(write(tmp_path, CSV.replace("2,blue", f"{missing},blue")), ["weight"])
+    assert rows.n_dropped == 1
+    assert rows.y.tolist() == [100, 300]
+
+
+def test_a_row_that_is_too_short_counts_as_missing(tmp_path):
+    assert read_rows(write(tmp_path, CSV + "4,red\n"), ["weight"]).n_dropped == 1
+
+
+def test_an_error_is_given_for_missing_values_and_names_the_columns(tmp_path):
+    path = write(tmp_path, CSV.replace("2,blue", ",blue"))
+    with pytest.raises(TableError, match="got 1 of 3 rows with missing values: 1 lack `age`"):
+        read_rows(path, ["weight"], Reading(missing="error"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("1,red,10,100", "1,red,10,heavy", "`weight` must hold numbers, got 'heavy' in row 1"),
+        ("3,red,30", "3,red,1o", "`height` must hold numbers, got '1o' in row 3"),
+        ("3,red,30", "3,red,1e999", "`height` must hold numbers below .* got inf in row 3"),
+        ("3,red,30", "3,red,-1e200", "`height` must hold numbers below .* got -1e.200 in row 3"),
+        ("3,red,30", "3,red," + "x" * 99, r"'x{37}\.\.\.' in row 3"),
+    ],
+)
+def test_a_wrong_value_is_shown_with_its_row(tmp_path, old, new, message):
+    with pytest.raises(TableError, match=message):
+        read_rows(write(tmp_path, CSV.replace(old, new)), ["weight"])
+
+
+def test_a_target_of_words_is_refused(people):
+    with pytest.raises(TableError, match="target `colour` must hold numbers, got texts such as"):
+        read_rows(people, ["colour"])
+
+
+def test_an_empty_column_is_named(tmp_path):
+    with pytest.raises(TableError, match=r"`b` must hold values, got none\. .* --drop 'b'"):
+        read_rows(write(tmp_path, "a,b,y\n1,,2\n2,,3\n"), ["y"])
+
+
+def test_a_table_without_a_complete_row_is_refused(tmp_path):
+    with pytest.raises(TableError, match="must hold a row without missing values"):
+        read_rows(write(tmp_path, "a,b,y\n1,,2\n,2,3\n"), ["y"])
+
+
+def test_a_column_of_names_is_no_category(tmp_path):
+    text = "name,y\n" + "".join(f"person {i},{i}\n" for i in range(101))
+    with pytest.raises(TableError, match=r"at most 100 categories, got 101 .*--drop 'name'"):
+        read_rows(write(tmp_path, text), ["y"])
+
+
+def test_decimal_commas_are_no_categories(tmp_path):
+    with pytest.raises(TableError, match=r"`a` must hold numbers with a decimal point, got '1,5'"):
+        read_rows(write(tmp_path, "a;y\n1,5;1\n-2,25;2\n;3\n"), ["y"])
+
+
+def test_booleans_are_numbers_and_lists_are_refused(tmp_path):
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"b": [True, False], "l": [[1], [2]], "y": [1, 2]}).write_parquet(path)
+    assert read_rows(str(path), ["y"], Reading(drop=["l"])).X["b"].to_list() == [1.0, 0.0]
+    with pytest.raises(TableError, match="`l` must hold numbers, texts or dates, got List"):
+        read_rows(str(path), ["y"])
+
+
+# several targets, weights
+
+
+def test_several_targets_and_weights_are_no_features(people):
+    rows = read_rows(people, ["weight,height"], Reading(weights="age"))
+    assert rows.X.columns == ["colour"]
+    assert rows.y.tolist() == [[100, 10], [200, 20], [300, 30]]
+    assert rows.weights.tolist() == [1, 2, 3]
+    with pytest.raises(UnknownColumn, match="`age` must not be dropped, it is the weights"):
+        read_rows(people, ["weight"], Reading(weights="age", drop=["age"]))
+
+
+# decimal commas
+
+
+@pytest.mark.parametrize(
+    "cells", [("1,5", "-2,25", ""), ("1,5", "2", "3"), ("1,5", "2,5", "3"), ("1", "2", "3,5e2")]
+)
+def test_decimal_commas_bring_a_hint(tmp_path, cells):
+    path = write(tmp_path, "a;y\n" + "".join(f"{cell};{i}\n" for i, cell in enumerate(cells)))
+    with pytest.raises(TableError, match=r"`a` must hold numbers.* Add --decimal , to read"):
+        read_rows(path, ["y"])
+    assert read_rows(path, ["y"], Reading(decimal=",")).numbers == ["a"]
+
+
+def test_a_target_of_decimal_commas_brings_a_hint(tmp_path):
+    path = write(tmp_path, "a;y\n1;1,5\n2;2,5\n")
+    with pytest.raises(TableError, match=r"The target `y` must hold numbers.* Add --decimal ,"):
+        read_rows(path, ["y"])
+
+
+def test_points_group_thousands_where_commas_are_decimal(tmp_path):
+    path = write(tmp_path, "a;y\n1.234,5;1\n-12.345.678;2\n0,5;3\n7;4\n")
+    rows = read_rows(path, ["y"], Reading(decimal=","))
+    assert rows.X["a"].to_list() == [1234.5, -12345678, 0.5, 7]
+
+
+def test_a_decimal_point_among_decimal_commas_is_refused(tmp_path):
+    path = write(tmp_path, "a;y\n1,5;1\n2,5;2\n3.5;3\n")
+    with pytest.raises(TableError, match=r"`a` must hold numbers, got '3\.5' in row 3"):
+        read_rows(path, ["y"], Reading(decimal=","))
+
+
+def test_numbers_with_a_type_are_read_whatever_the_decimal_sign(tmp_path):
+    pl.DataFrame({"a": [1.5, 2.5], "y": [1, 2]}).write_parquet(tmp_path / "t.parquet")
+    rows = read_rows(str(tmp_path / "t.parquet"), ["y"], Reading(decimal=","))
+    assert rows.X["a"].to_list() == [1.5, 2.5]
+
+
+# all bad columns
+
+
+def test_all_bad_columns_are_in_one_message(tmp_path):
+    text = "a,b,c,y\n" + "".join(f"{i},{i},n{i},{i}\n" for i in range(120))
+    path = write(tmp_path, text.replace("7,7,n7", "7x,1e999,n7"))
+    with pytest.raises(TableError) as error:
+        read_rows(path, ["y"])
+    message = str(error.value)
+    assert message.startswith("3 columns cannot be used as they are. The column `a` must hold ")
+    assert "got inf in row 8" in message
+    assert "got 120 different texts such as 'n0'" in message
+    assert message.endswith("or leave features out with --drop 'a,b,c'.")
+
+
+def test_a_long_list_of_bad_columns_is_cut(tmp_path):
+    path = write(tmp_path, ",".join(f"x{i}" for i in range(30)) + ",y\n" + "," * 30 + "1\n")
+    with pytest.raises(TableError, match=r"30 columns .* So it is with 25 more\."):
+        read_rows(path, ["y"])
+
+
+# missing values
+
+FLATS = "type,size,lot,price\n" + "".join(
+    f"house,{i},{i % 7},{i}\n" + (f"flat,{i},,{i}\n" if i % 2 else "") for i in range(20)
+)
+
+
+def test_losses_name_the_columns_and_the_levels_that_vanish(tmp_path):
+    rows = read_rows(write(tmp_path, FLATS), ["price"])
+    assert (rows.n_dropped, rows.losses.are_many) == (10, True)
+    assert rows.losses.sentences == [
+        "10 of 30 rows have missing values and are left out: 10 lack `lot`. Fill gaps with "
+        "--missing impute, or leave a column out with --drop 'lot'.",
+        "No row with `type` = 'flat' is left: all 10 lack `lot`.",
+    ]
+
+
+def test_a_fifth_of_the_rows_is_not_many(tmp_path):
+    text = "a,y\n" + "".join(f"{i},{i}\n" for i in range(8)) + ",8\n,9\n"
+    assert not read_rows(write(tmp_path, text), ["y"]).losses.are_many
+    assert read_rows(write(tmp_path, text + ",10\n"), ["y"]).losses.are_many
+
+
+def test_rows_are_kept_where_gaps_are_filled_but_not_without_a_target(tmp_path):
+    path = write(tmp_path, FLATS + "flat,1,2,\n")
+    rows = read_rows(path, ["price"], Reading(missing="impute"))
+    assert (len(rows.X), rows.n_dropped) == (30, 1)
+    assert rows.X["lot"].null_count() == 10
+
+
+# ids
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "is_id"),
+    [
+        ("n", range(1, 13), True),
+        ("customer id", [7, 3, 9, 1, 2, 4, 11, 5, 6, 8, 30, 20], True),
+        ("size", [7, 3, 9, 1, 2, 4, 11, 5, 6, 8, 30, 20], False),
+        ("x", [i + 0.5 for i in range(12)], False),
+        ("code", [f"k{i}" for i in range(12)], True),
+        ("colour", ["a", "b"] * 6, False),
+        ("n", [1] * 12, False),
+    ],
+)
+def test_columns_that_look_like_ids_are_found(tmp_path, name, values, is_id):
+    text = f"{name},y\n" + "".join(f"{value},{i % 5}\n" for i, value in enumerate(values))
+    assert read_rows(write(tmp_path, text), ["y"]).ids == ([name] if is_id else [])
+
+
+# new rows
+
+
+def test_new_rows_keep_their_holes_and_take_the_types_of_training(tmp_path):
+    path = write(tmp_path, "zip,extra,age\n01,q,5\n02,q,\n")
+    frame = read_columns(path, numbers=["age"], texts=["zip"])
+    assert frame.rows() == [(5.0, "01"), (None, "02")]
+
+
+def test_numbers_are_texts_where_training_had_texts(tmp_path):
+    pl.DataFrame({"zip": [1, None, 30]}).write_parquet(tmp_path / "new.parquet")
+    frame = read_columns(str(tmp_path / "new.parquet"), numbers=[], texts=["zip"])
+    assert frame["zip"].to_list() == ["1", None, "30"]
+
+
+def test_results_of_complete_rows_return_to_their_places():
+    out = in_place(pl.DataFrame({"r": [10, 20]}), pl.Series([False, True, True, False]))
+    assert out["r"].to_list() == [None, 10, 20, None]
+
+
+def test_new_rows_without_a_column_name_it(people):
+    with pytest.raises(UnknownColumn, match=r"got no `size`, `shoe`. It has `age`"):
+        read_columns(people, numbers=["age", "size"], texts=["shoe"])
+
+
+def test_new_rows_with_words_for_numbers_are_refused(people):
+    with pytest.raises(TableError, match="`colour` must hold numbers, got 'red' in row 1"):
+        read_columns(people, numbers=["colour"], texts=[])

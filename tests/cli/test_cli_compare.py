@@ -1,0 +1,97 @@
+"""The comparison of rules, against scikit-learn on the same splits."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics import r2_score
+from sklearn.model_selection import ShuffleSplit
+from sklearn.preprocessing import StandardScaler
+
+import jacridge
+from jacridge.cli._compare import NAMES, compare_rules, save_picture
+
+
+def test_the_mean_is_that_of_scikit_learn_s_ridge_on_the_same_splits(table):
+    X, y = table
+    (row,) = compare_rules(X, y, ["scale"], splits=4, prepare=StandardScaler())
+
+    scores = []
+    for train, test in ShuffleSplit(4, test_size=0.35, random_state=0).split(X):
+        scaler = StandardScaler().fit(X[train])
+        A, B = scaler.transform(X[train]), scaler.transform(X[test])
+        ridge = KernelRidge(kernel="rbf", gamma=1 / A.shape[1], alpha=1e-3)
+        mean = y[train].mean()
+        scores.append(r2_score(y[test], mean + ridge.fit(A, y[train] - mean).predict(B)))
+    assert row["r2_mean"] == pytest.approx(np.mean(scores), abs=1e-9)
+    assert row["r2_std"] == pytest.approx(np.std(scores), abs=1e-9)
+    assert row["sigma"] == pytest.approx(np.sqrt(3 / 2), rel=1e-9)  # Var = 1, p = 3
+
+
+def test_every_rule_has_its_row(table):
+    X, y = table
+    rows = compare_rules(X, y, NAMES, splits=2)
+    assert [row["rule"] for row in rows] == list(NAMES)
+    assert set(NAMES) == {*jacridge.RULES, "trees", "linear"}
+    assert all(np.isfinite(row["r2_mean"]) and row["seconds"] > 0 for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("auto", jacridge.AutoKernelRidge(random_state=0)),
+        ("trees", HistGradientBoostingRegressor(random_state=0)),
+    ],
+)
+def test_models_beside_the_rules_are_fitted_to_the_same_splits(table, name, model):
+    X, y = table
+    (row,) = compare_rules(X, y, [name], splits=2)
+    folds = ShuffleSplit(2, test_size=0.35, random_state=0).split(X)
+    scores = [model.fit(X[i], y[i]).score(X[j], y[j]) for i, j in folds]
+    assert row["r2_mean"] == pytest.approx(np.mean(scores), abs=1e-9)
+
+
+def test_progress_is_told_before_each_fit(table):
+    told = []
+    compare_rules(*table, ["jacobian", "scale"], splits=2, progress=lambda *at: told.append(at))
+    assert told == [(0, 4, "jacobian"), (1, 4, "scale"), (2, 4, "jacobian"), (3, 4, "scale")]
+
+
+def test_a_rule_that_fails_is_told_beside_those_that_do_not(table, monkeypatch):
+    def broken(X, y, rule, **options):
+        if rule == "median":
+            raise ValueError("no median today")
+        return jacridge.select_bandwidth(X, y, rule, **options)
+
+    monkeypatch.setattr("jacridge.cli._compare.select_bandwidth", broken)
+    good, bad = compare_rules(*table, ["jacobian", "median"], splits=2)
+    assert good["r2_mean"] < 1
+    assert bad == {"rule": "median", "error": "no median today"}
+
+
+def test_a_failed_split_and_the_first_warning_are_noted(rng):
+    X = np.repeat([[0.0], [1.0], [2.0], [5.0]], 20, axis=0)
+    (row,) = compare_rules(X, X[:, 0] ** 2, ["jacobian_median"], splits=2)
+    assert len(row["notes"]) == 1
+    assert "rows are equal to another one" in row["notes"][0]
+
+
+def test_few_rows_are_refused(table):
+    X, y = table
+    with pytest.raises(ValueError, match="needs at least 6 rows, got 5"):
+        compare_rules(X[:5], y[:5], ["jacobian"])
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_a_picture_is_written_in_the_form_asked_for(tmp_path, suffix):
+    row = {"rule": "a", "seconds": 0.1, "r2_mean": 0.5, "r2_std": 0.1}
+    save_picture([row, {"rule": "b", "error": "no"}], str(tmp_path / f"p.{suffix}"))
+    start = (tmp_path / f"p.{suffix}").read_bytes()[:8]
+    assert start.startswith({"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix])
+
+
+def test_an_unknown_form_of_picture_leaves_nothing_behind(tmp_path):
+    row = {"rule": "a", "seconds": 0.1, "r2_mean": 0.5, "r2_std": 0.1}
+    with pytest.raises(ValueError, match="not supported"):
+        save_picture([row], str(tmp_path / "p.nonsense"))
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,128 @@
+"""Dates become year, month, day of the week and hour; new rows are read as training was."""
+
+import datetime
+
+import numpy as np
+import polars as pl
+import pytest
+
+from jacridge.cli import main
+from jacridge.cli._columns import Reading, read_rows
+from jacridge.cli._dates import CYCLES, DAYS, PARTS, TIMES, format_of
+from jacridge.cli._model_file import load_model
+from jacridge.cli._text import TableError
+
+START = datetime.datetime(2021, 11, 28, 5, 40)
+MOMENTS = [START + datetime.timedelta(hours=31 * i) for i in range(40)]
+
+
+def write(folder, cells, name="t.csv"):
+    path = folder / name
+    path.write_text("when;y\n" + "".join(f"{cell};{i % 9}\n" for i, cell in enumerate(cells)))
+    return str(path)
+
+
+@pytest.mark.parametrize("day", DAYS)
+@pytest.mark.parametrize("time", TIMES)
+def test_every_format_gives_the_same_days(tmp_path, day, time):
+    rows = read_rows(write(tmp_path, [m.strftime(day + time) for m in MOMENTS]), ["y"])
+    assert rows.dates["when"].format == day + time
+    year = rows.X["when (year)"]
+    assert year.floor().to_list() == [m.year for m in MOMENTS]
+    angle = np.arctan2(rows.X["when (month sine)"], rows.X["when (month cosine)"])
+    months = np.round(angle / (2 * np.pi) * 12) % 12 + 1
+    assert months.tolist() == [m.month for m in MOMENTS]
+    angle = np.arctan2(rows.X["when (weekday sine)"], rows.X["when (weekday cosine)"])
+    assert (np.round(angle / (2 * np.pi) * 7) % 7).tolist() == [m.weekday() for m in MOMENTS]
+
+
+@pytest.mark.parametrize(
+    "form", ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S.125Z", "%Y-%m-%dT%H:%M:%S+02:00"]
+)
+def test_zones_and_fractions_are_left_aside(tmp_path, form):
+    rows = read_rows(write(tmp_path, [m.strftime(form) for m in MOMENTS]), ["y"])
+    expected = [np.sin(2 * np.pi * (m.hour + m.minute / 60) / 24) for m in MOMENTS]
+    np.testing.assert_allclose(rows.X["when (hour sine)"], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Stockholm"])
+def test_columns_with_a_type_for_dates_are_dates(tmp_path, zone):
+    when = pl.Series(MOMENTS).dt.replace_time_zone(zone)
+    pl.DataFrame({"when": when, "y": range(40)}).write_parquet(tmp_path / "t.parquet")
+    rows = read_rows(str(tmp_path / "t.parquet"), ["y"])
+    expected = [np.cos(2 * np.pi * (m.hour + m.minute / 60) / 24) for m in MOMENTS]
+    np.testing.assert_allclose(rows.X["when (hour cosine)"], expected, atol=1e-12)
+
+
+def test_parts_that_are_equal_in_all_rows_are_no_features(tmp_path):
+    days = [f"2020-03-{i:02d}" for i in range(1, 29)]
+    rows = read_rows(write(tmp_path, days), ["y"])
+    assert rows.dates["when"].parts == ["year", "weekday sine", "weekday cosine"]
+
+
+def test_every_cycle_has_a_sine_and_a_cosine():
+    assert set(PARTS) == {"year"} | {f"{n} {w}" for n in CYCLES for w in ("sine", "cosine")}
+
+
+def test_days_that_may_be_months_are_refused(tmp_path):
+    path = write(tmp_path, ["01/02/2020", "03/04/2020", "05/06/2020"])
+    with pytest.raises(TableError, match="`when` must hold dates that can be read in one way, got"):
+        read_rows(path, ["y"])
+
+
+@pytest.mark.parametrize("cells", [["1.2.3", "1.2.4"], ["2020-13-01"], ["12:30"], ["a", "b"], []])
+def test_other_texts_are_no_dates(cells):
+    assert format_of(pl.Series("c", cells, dtype=pl.String)) is None
+
+
+def test_a_dropped_column_of_dates_is_not_read(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,when,y\n1,01/02/2020,2\n2,01/02/2020,3\n")
+    assert read_rows(str(path), ["y"], Reading(drop=["when"])).X.columns == ["x"]
+
+
+def test_a_date_is_no_target(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,when\n1,2020-01-02\n2,2020-01-03\n")
+    with pytest.raises(TableError, match="target `when` must hold numbers, got dates such as"):
+        read_rows(str(path), ["when"])
+
+
+def run(*args):
+    with pytest.raises(SystemExit) as end:
+        main([str(arg) for arg in args])
+    return end.value.code or 0
+
+
+@pytest.fixture
+def model(tmp_path, capsys):
+    path = write(tmp_path, [m.strftime("%d/%m/%Y %H:%M") for m in MOMENTS])
+    assert run("fit", path, "-t", "y", "-o", tmp_path / "m.skops") == 0
+    assert (
+        "Note: `when` holds dates and becomes year, month, weekday, hour. Leave it out with "
+        "--drop 'when'.\n"
+    ) in capsys.readouterr().err
+    return tmp_path / "m.skops"
+
+
+def test_new_dates_are_read_as_those_of_training(model, tmp_path, capsys):
+    """01/12/2021 may be the 12th of January, were the format not kept."""
+    new = write(tmp_path, ["01/12/2021 05:40"], "new.csv")
+    assert run("predict", model, new) == 0
+    predicted = float(capsys.readouterr().out.splitlines()[1])
+    typed = pl.DataFrame({"when": [datetime.datetime(2021, 12, 1, 5, 40)]})
+    typed.write_parquet(tmp_path / "new.parquet")
+    assert run("predict", model, tmp_path / "new.parquet") == 0
+    assert float(capsys.readouterr().out.splitlines()[1]) == predicted
+
+
+def test_new_rows_without_dates_in_the_column_are_refused(model, tmp_path, capsys):
+    assert run("predict", model, write(tmp_path, ["13/01/2021 05:40", "soon"], "new.csv")) == 1
+    err = capsys.readouterr().err
+    assert "`when` must hold dates of the form %d/%m/%Y %H:%M, got 'soon' in row 2" in err
+
+
+def test_a_model_keeps_how_its_dates_are_read(model):
+    saved = load_model(str(model))
+    assert saved.dates["when"].format == "%d/%m/%Y %H:%M"
+    assert len(saved.numbers) == len(PARTS)

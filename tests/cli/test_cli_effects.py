@@ -1,0 +1,98 @@
+"""The command `effects`: its numbers are those of the library, in the units of the columns."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from jacridge.cli import main
+
+
+@pytest.fixture
+def run(capsys):
+    """Function that runs the command and returns exit code, stdout and stderr."""
+
+    def call(*args):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main([str(arg) for arg in args])
+        out, err = capsys.readouterr()
+        return end.value.code or 0, out, err
+
+    return call
+
+
+@pytest.fixture
+def houses(tmp_path, rng):
+    """A CSV file of 150 houses whose price is a plane in columns of unlike scales."""
+    area, age = rng.uniform(50, 250, size=150), rng.uniform(0, 100, size=150)
+    garden, town = rng.integers(2, size=150), rng.choice(["Bath", "York", "Hull"], size=150)
+    price = 2 * area - 0.5 * age + 10 * garden + 40 * (town == "Bath") + rng.normal(size=150)
+    columns = {"area": area, "age": age, "garden": garden, "town": town, "price": price}
+    path = tmp_path / "houses.csv"
+    pl.DataFrame(columns).write_csv(path)
+    return path
+
+
+def test_effects_are_in_the_units_of_the_columns(run, houses):
+    code, out, _ = run("effects", houses, "-t", "price", "--json")
+    assert code == 0
+    found = json.loads(out)["effects"]
+    assert found["term"] == ["area", "age", "garden", "town", "town"]
+    assert found["contrast"] == ["dY/dX", "dY/dX", "1 - 0", "Hull - Bath", "York - Bath"]
+    np.testing.assert_allclose(found["estimate"], [2, -0.5, 10, -40, -40], rtol=0.1)  # noisy
+    _, plain, _ = run("effects", houses, "-t", "price", "--json", "--no-standardize")
+    assert json.loads(plain)["effects"]["term"] == found["term"]
+
+
+def test_slopes_times_differences_are_differences_of_predictions(run, houses, tmp_path):
+    """The same model, asked for its predictions at rows that differ in one column."""
+    options = ("--rule", "3.0", "--alpha", "0.01")
+    assert run("fit", houses, "-t", "price", "-o", tmp_path / "model.skops", *options)[0] == 0
+    _, out, _ = run("effects", houses, "-t", "price", "--variables", "age", "--json", *options)
+    table = pl.read_csv(houses)
+    means = []
+    for step in (-1e-3, 1e-3):
+        table.with_columns(pl.col("age") + step).write_csv(tmp_path / "moved.csv")
+        _, csv, _ = run("predict", tmp_path / "model.skops", tmp_path / "moved.csv")
+        means.append(np.mean([float(line) for line in csv.split()[1:]]))
+    slope = (means[1] - means[0]) / 2e-3
+    np.testing.assert_allclose(json.loads(out)["effects"]["estimate"], [slope], rtol=1e-6)
+
+
+def test_effects_are_printed_as_a_table_or_written_to_a_file(run, houses, tmp_path):
+    _, out, _ = run("effects", houses, "-t", "price", "--variables", "area,town", "--robust")
+    assert "robust standard errors" in out
+    assert "York - Bath" in out
+    code, out, _ = run(
+        "effects", houses, "-t", "price", "--by", "town", "-o", tmp_path / "effects.csv"
+    )
+    assert code == 0
+    table = pl.read_csv(tmp_path / "effects.csv")
+    assert table["by"].unique().sort().to_list() == ["Bath", "Hull", "York"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--variables", "height"], "`height` must be a column's name or position"),
+        (["--by", "area"], "Groups of `by` must have at least two rows, got 1"),
+        (["--level", "2"], "must lie between 0 and 1, got 2"),
+        (["--missing", "impute"], "must be drop or error for effects"),
+        (["--solver", "pcg"], "solver='pcg' does not make"),
+    ],
+)
+def test_what_has_no_effects_is_refused_in_words(run, houses, options, message):
+    code, _, err = run("effects", houses, "-t", "price", "--rule", "3.0", *options)
+    assert code > 0
+    assert message in " ".join(err.replace("--solver pcg", "solver='pcg'").split())
+
+
+def test_a_constant_column_is_named_and_left_out(run, houses):
+    table = pl.read_csv(houses).with_columns(pl.lit("UK").alias("country"), pl.lit(3.0).alias("k"))
+    table.write_csv(houses)
+    code, out, err = run("effects", houses, "-t", "price", "--rule", "3.0", "--json")
+    assert code == 0
+    assert "`country` is constant and has no effect" in err
+    assert "country" not in json.loads(out)["effects"]["term"]

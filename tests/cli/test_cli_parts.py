@@ -1,0 +1,170 @@
+"""Models of tables in many files, read by Dask, against the same table in memory."""
+
+import json
+import subprocess
+import sys
+from functools import reduce
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jacridge import JacobianKernelRidge
+from jacridge.cli import _parts, main
+from jacridge.cli._columns import UnknownColumn
+from jacridge.cli._parts import _joined, _moments, fit_parts
+from jacridge.cli._text import TableError
+
+pytest.importorskip("dask.array")
+SIZES = (70, 1, 0, 129)
+
+
+@pytest.fixture
+def parts(tmp_path, rng):
+    """A pattern for four parts of 200 rows in all, and the same rows in one frame."""
+    X = rng.standard_normal((200, 3)) * [1, 10, 0.1] + [5, 0, -3]
+    frame = pl.DataFrame(X, schema=["a", "b", "c"]).with_columns(y=np.sin(X[:, 0]) + X[:, 1])
+    for i, start in enumerate(np.cumsum((0, *SIZES[:-1]))):
+        frame.slice(start, SIZES[i]).write_parquet(tmp_path / f"part-{i}.parquet")
+    return str(tmp_path / "part-*.parquet"), frame
+
+
+def estimator():
+    return JacobianKernelRidge(solver="nystrom", n_landmarks=60, random_state=0)
+
+
+@given(st.lists(st.lists(st.floats(-1e3, 1e3), max_size=9), min_size=1, max_size=6))
+def test_moments_of_parts_join_to_those_of_all(columns):
+    parts = [(np.array(column)[:, None], len(column)) for column in columns]
+    whole = reduce(_joined, map(_moments, parts))
+    rows = np.concatenate(columns)
+    assert whole.n == whole.n_all == len(rows)
+    if len(rows):
+        np.testing.assert_allclose(whole.mean, rows.mean(), atol=1e-9)
+        np.testing.assert_allclose(whole.squares, len(rows) * rows.var(), rtol=1e-7, atol=1e-6)
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+def test_parts_give_the_model_of_one_table_in_memory(parts, standardize):
+    pattern, frame = parts
+    saved, counts = fit_parts(pattern, "y", estimator(), standardize=standardize)
+
+    X = frame.drop("y").to_numpy()
+    centre, scale = (X.mean(axis=0), X.std(axis=0)) if standardize else (0, 1)
+    alone = estimator().fit((X - centre) / scale, frame["y"].to_numpy())
+    assert tuple(counts) == (200, 200)
+    assert saved.pipeline[-1].bandwidth_ == pytest.approx(alone.bandwidth_, rel=1e-9)
+    # The landmarks are the same rows; sums over other blocks round otherwise.
+    np.testing.assert_allclose(
+        saved.pipeline.predict(frame), alone.predict((X - centre) / scale), rtol=1e-5
+    )
+
+
+def test_features_can_be_chosen_and_dropped(parts):
+    saved, _ = fit_parts(parts[0], "y", estimator(), drop=["c"])
+    assert (saved.numbers, saved.texts, saved.target) == (["a", "b"], [], "y")
+
+
+def test_rows_with_missing_values_are_left_out_part_by_part(parts, tmp_path):
+    hole = pl.DataFrame({"a": [1.0, None], "b": [1.0, 2.0], "c": [1.0, 1.0], "y": [1.0, 1.0]})
+    hole.write_parquet(tmp_path / "part-9.parquet")
+    _, counts = fit_parts(parts[0], "y", estimator())
+    assert tuple(counts) == (201, 202)
+    with pytest.raises(TableError, match=r"part-9.parquet`: With --missing error no value may be"):
+        fit_parts(parts[0], "y", estimator(), missing="error")
+
+
+def test_parts_without_a_complete_row_are_refused(tmp_path):
+    pl.DataFrame({"a": [1.0, None], "y": [None, 1.0]}).write_parquet(tmp_path / "part-1.parquet")
+    with pytest.raises(TableError, match="must hold a row without missing values, got none"):
+        fit_parts(str(tmp_path / "part-*.parquet"), "y", estimator())
+
+
+def test_a_part_with_other_columns_is_named(parts, tmp_path):
+    pl.DataFrame({"a": [1.0], "b": [1.0], "y": [1.0]}).write_parquet(tmp_path / "part-9.parquet")
+    with pytest.raises(UnknownColumn, match=r"part-9.parquet` must have .*, got no `c`"):
+        fit_parts(parts[0], "y", estimator())
+
+
+def test_a_part_with_more_columns_is_named(parts, tmp_path):
+    row = {"a": [1.0], "b": [1.0], "c": [1.0], "y": [1.0], "more": [1.0]}
+    pl.DataFrame(row).write_parquet(tmp_path / "part-9.parquet")
+    with pytest.raises(TableError, match=r"part-9.parquet` must have .*got `more` besides"):
+        fit_parts(parts[0], "y", estimator())
+    model, _ = fit_parts(parts[0], "y", estimator(), features=["a", "b"])
+    assert model.numbers == ["a", "b"]
+
+
+def test_a_part_with_texts_is_named(parts, tmp_path):
+    row = {"a": ["red"], "b": [1.0], "c": [1.0], "y": [1.0]}
+    pl.DataFrame(row).write_parquet(tmp_path / "part-9.parquet")
+    with pytest.raises(TableError, match=r"In .*part-9.parquet`: .*`a` must hold numbers"):
+        fit_parts(parts[0], "y", estimator())
+
+
+def run(*args):
+    with pytest.raises(SystemExit) as end:
+        main([str(arg) for arg in args])
+    return end.value.code or 0
+
+
+def test_the_command_fits_parts_and_predicts_with_the_model(parts, tmp_path, capsys):
+    model = tmp_path / "m.skops"
+    args = ("-t", "y", "--engine", "dask", "-o", model, "--n-landmarks", "60", "--json")
+    assert run("fit", parts[0], *args) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["n_samples"], result["solver"]) == (200, "nystrom")
+    assert run("predict", model, parts[0], "--std", "--interval", "0.9") == 0
+    assert len(capsys.readouterr().out.splitlines()) == 201
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (("--engine", "spark"), 2, "must be one of memory, dask, got 'spark'"),
+        (("--scheduler", "tcp://127.0.0.1:1"), 2, "needs --engine dask"),
+        (("--engine", "dask", "--solver", "exact"), 2, "must be auto or nystrom with"),
+    ],
+)
+def test_wrong_use_of_engines_is_told(parts, tmp_path, capsys, args, code, message):
+    assert run("fit", parts[0], "-t", "y", "-o", tmp_path / "m", *args) == code
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_not_there_is_named(parts, tmp_path):
+    """In its own process, since a client that fails leaves threads behind."""
+    command = [sys.executable, "-c", "from jacridge.cli import main; main()", "fit", parts[0]]
+    args = ["-t", "y", "-o", str(tmp_path / "m"), "--engine", "dask"]
+    address = ["--scheduler", "tcp://127.0.0.1:1"]
+    done = subprocess.run([*command, *args, *address], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "Error: No Dask scheduler answers at `tcp://127.0.0.1:1`." in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_parts_are_fitted_by_a_cluster_of_processes(parts, tmp_path, capsys):
+    distributed = pytest.importorskip("distributed")
+    model = tmp_path / "m.skops"
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
+    ) as cluster:
+        args = ("-t", "y", "--engine", "dask", "--scheduler", cluster.scheduler_address)
+        code = run("fit", parts[0], *args, "-o", model, "--n-landmarks", "60", "--json")
+    assert code == 0
+    assert json.loads(capsys.readouterr().out)["n_samples"] == 200
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_a_scheduler_without_workers_is_named(parts, tmp_path, capsys, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(_parts, "WORKERS_WITHIN", 1)
+    with distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=":0") as cluster:
+        args = ("-t", "y", "--engine", "dask", "--scheduler", cluster.scheduler_address)
+        assert run("fit", parts[0], *args, "-o", tmp_path / "m") == 1
+    assert "must have workers, got none within 1 seconds" in capsys.readouterr().err

@@ -1,0 +1,144 @@
+"""Blocks of rows, our own threads, and the one thread that BLAS has beside them."""
+
+from threading import Event, Thread
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from jacridge._compute import threads
+from jacridge._compute.arrays import evenly_spaced, row_blocks, rows_per_block, weighted_mean
+from jacridge._compute.threads import blas_for, for_blocks, lapack_for, one_blas_thread
+
+
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+@pytest.fixture
+def two_blas_threads():
+    """BLAS with two threads, however few there are of processors."""
+    with threadpool_limits(2, user_api="blas"):
+        if blas_threads() != {2}:
+            pytest.skip("The BLAS of this machine has one thread only.")
+        yield
+
+
+@pytest.mark.parametrize(("n", "size"), [(1, 1), (10, 3), (10, 10), (10, 100), (0, 5)])
+def test_row_blocks_cover_all_rows_once_and_in_order(n, size):
+    blocks = [np.arange(n)[rows] for rows in row_blocks(n, size)]
+    assert all(len(block) <= size for block in blocks)
+    assert np.concatenate([np.empty(0, int), *blocks]).tolist() == list(range(n))
+
+
+def test_a_block_of_any_width_has_at_least_one_row_and_about_a_million_entries():
+    for width in (0, 1, 1000, 10**9):
+        rows = rows_per_block(width)
+        assert rows >= 1
+        assert rows == 1 or rows * max(width, 1) <= 1 << 20
+
+
+@pytest.mark.parametrize(("n", "most"), [(5, 9), (5, 5), (10, 3), (1000, 7)])
+def test_evenly_spaced_indices_are_distinct_and_leave_gaps_of_one_size(n, most):
+    found = evenly_spaced(n, most)
+    assert len(found) == min(n, most)
+    gaps = np.diff(np.append(found, n))
+    assert found[0] == 0
+    assert 1 <= gaps.min() <= gaps.max() <= gaps.min() + 1
+
+
+def test_the_mean_of_a_constant_is_that_constant(rng):
+    for value in (0.1, 1 / 3, -1e20):
+        w = rng.uniform(0.1, 3, 1001)
+        assert weighted_mean(np.full((1001, 1), value), w).tolist() == [value]
+
+
+def test_the_mean_counts_a_row_as_often_as_its_weight_says(rng):
+    y, w = rng.standard_normal((9, 2)), rng.integers(1, 4, 9)
+    expected = np.repeat(y, w, axis=0).mean(axis=0)
+    np.testing.assert_allclose(weighted_mean(y, w.astype(float)), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("few", [0, 1000])
+def test_work_is_done_once_for_each_row_in_one_thread_or_many(monkeypatch, workers, few):
+    monkeypatch.setattr(threads, "processors", lambda: workers)
+    monkeypatch.setattr(threads, "SMALL_ORDER", few)
+    visits = np.zeros(100)
+
+    def work(rows):
+        visits[rows] += 1
+
+    for_blocks(work, 100, 7)
+    assert (visits == 1).all()
+
+
+@pytest.mark.parametrize("few", [0, 1000])
+def test_an_error_in_a_thread_reaches_the_caller(monkeypatch, few):
+    monkeypatch.setattr(threads, "SMALL_ORDER", few)
+
+    def work(rows):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        for_blocks(work, 10, 3)
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+@pytest.mark.parametrize(
+    ("context", "n", "expected"),
+    [
+        (blas_for, 1000, 1),
+        (blas_for, 1001, 2),
+        (blas_for, 10_000, 2),
+        (lapack_for, 1000, 1),
+        (lapack_for, 8192, 2),
+        (lapack_for, 8193, 1),  # where a threaded LAPACK may crash
+    ],
+)
+def test_small_matrices_and_those_that_crash_lapack_have_one_thread(context, n, expected):
+    with context(n):
+        assert blas_threads() == {expected}
+    assert blas_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+def test_the_last_context_to_be_left_lifts_the_limit():
+    """Passes over rows set it within searches that have set it."""
+    with one_blas_thread():
+        with one_blas_thread():
+            pass
+        assert blas_threads() == {1}
+    assert blas_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+@pytest.mark.parametrize("first_leaves_first", [True, False])
+def test_the_limit_is_lifted_by_whichever_thread_leaves_last(first_leaves_first):
+    entered, go_on, left = Event(), Event(), Event()
+
+    def other():
+        with one_blas_thread():
+            entered.set()
+            go_on.wait(10)
+        left.set()
+
+    thread = Thread(target=other)
+    with one_blas_thread():
+        thread.start()
+        assert entered.wait(10)
+        if not first_leaves_first:
+            go_on.set()
+            assert left.wait(10)
+        assert blas_threads() == {1}
+    assert blas_threads() == ({1} if first_leaves_first else {2})
+    go_on.set()
+    thread.join(10)
+    assert blas_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+def test_an_error_lifts_the_limit():
+    with pytest.raises(ZeroDivisionError), one_blas_thread():
+        raise ZeroDivisionError
+    assert blas_threads() == {2}

@@ -1,0 +1,484 @@
+"""The report as text: what stands in it, what is escaped, what its code does."""
+
+import json
+import re
+from html import unescape
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.metrics import r2_score
+from sklearn.model_selection import KFold
+
+from jacridge import AutoKernelRidge, JacobianKernelRidge
+from jacridge.report import report_page, write_report
+
+
+class Page(HTMLParser):
+    """Elements by name, with their attributes and the text that they hold."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.open = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        element = {"tag": tag, "attributes": dict(attributes), "text": ""}
+        self.elements.append(element)
+        self.open.append(element)
+
+    def handle_endtag(self, tag):
+        while self.open and self.open.pop()["tag"] != tag:
+            pass
+
+    def handle_data(self, data):
+        for element in self.open:
+            element["text"] += data
+
+    def all(self, tag, **attributes):
+        return [
+            e
+            for e in self.elements
+            if e["tag"] == tag and attributes.items() <= e["attributes"].items()
+        ]
+
+
+def numbers_of(page):
+    (script,) = Page(page).all("script", id="data")
+    return json.loads(script["text"])
+
+
+@pytest.fixture(scope="module")
+def wave():
+    rng = np.random.default_rng(5)
+    X = np.sort(rng.uniform(0, 6, (60, 1)), axis=0)
+    return X, np.sin(X[:, 0]) + 0.1 * rng.standard_normal(60)
+
+
+@pytest.fixture(scope="module")
+def page(wave):
+    options = {"features": ["hours"], "target": "height", "source": "tide.csv"}
+    return report_page(*wave, bandwidth="jacobian", **options)
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Numbers, a text column, a constant, an id, a column that knows the target, duplicates."""
+    pl = pytest.importorskip("polars")
+    rng = np.random.default_rng(1)
+    size, kind = rng.uniform(20, 200, 90), rng.choice(["flat", "house"], 90)
+    y = 3000 * size * np.where(kind == "flat", 1, 1.5) + 1000 * rng.standard_normal(90)
+    size[0] = 4000
+    columns = {
+        "size": size,
+        "kind": kind,
+        "always": np.ones(90),
+        "row": np.arange(90.0),
+        "tax": y * 0.01,
+    }
+    return pl.DataFrame(columns), y
+
+
+@pytest.fixture(scope="module")
+def chosen(mixed):
+    """A report of a model that chose everything."""
+    losses = ["10 of 100 rows have missing values and are left out: 10 lack `lot`."]
+    return report_page(*mixed, target="price", left_out=10, losses=losses)
+
+
+def charts_of(page):
+    return {chart["id"]: chart for chart in numbers_of(page)["charts"]}
+
+
+def test_every_element_that_is_opened_is_closed(page):
+    void = {"meta", "link", "input", "!doctype"}
+    depth = []
+    for closing, tag in re.findall(r"<(/?)([a-z][a-z0-9]*)[^>]*>", page.split("<script")[0]):
+        if tag in void:
+            continue
+        if closing:
+            assert depth.pop() == tag
+        else:
+            depth.append(tag)
+    assert depth == ["html", "body"]
+
+
+def test_the_page_names_no_other_host(page):
+    found = set(re.findall(r"https?://[^\s\"'<)]+", page))
+    assert found == {"http://www.w3.org/2000/svg"}  # a name of the SVG language, not an address
+    assert not re.findall(r"<(?:img|iframe|object|embed)\b|@import|url\((?!#)", page)
+    assert "default-src 'none'" in page
+
+
+def test_the_bandwidth_on_the_page_is_that_of_the_estimator(page, wave):
+    X, y = wave
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    est = JacobianKernelRidge().fit(Z, y)
+    assert f'bandwidth σ</td><td class="number">{est.bandwidth_:.3g}</td>' in page
+    assert f"(R² = {1 - (est.loo_residuals_**2).mean() / y.var():.2f})" in page
+
+
+def test_the_verdict_is_what_cross_validation_finds(mixed, chosen):
+    """The same folds by hand: five of 90 rows, each model with all its choices."""
+    frame, y = mixed
+    hot = frame["kind"].to_numpy()[:, None] == ["flat", "house"]
+    X = np.column_stack([frame.drop("kind").to_numpy(), hot])
+    models = [AutoKernelRidge(random_state=0), HistGradientBoostingRegressor(random_state=0)]
+    verdict = Page(chosen).all("p", id="verdict")[0]["text"]
+    for model in models:
+        predicted = np.empty(len(y))
+        for train, test in KFold(5, shuffle=True, random_state=0).split(X):
+            predicted[test] = model.fit(X[train], y[train]).predict(X[test])
+        assert f"R² = {r2_score(y, predicted):.2f}" in verdict
+    assert re.search(r"a linear model [01]\.\d\d", verdict)
+
+
+def test_the_intervals_are_counted_on_rows_kept_aside(chosen):
+    share = int(re.search(r"<b>(\d+) %</b> lie in their 90 % interval", chosen)[1])
+    assert 75 <= share <= 100
+    bars, inside, missed = charts_of(chosen)["intervals"]["layers"]
+    assert len(bars["x"]) == len(inside["x"]) + len(missed["x"]) == 90
+
+
+def test_importances_are_of_columns_as_they_were_read(chosen):
+    section = chosen[chosen.index('id="matters"') : chosen.index('id="quality"')]
+    names = re.findall(r'<td class="name">(.*?)</td>', section)
+    assert sorted(names) == ["always", "kind", "row", "size", "tax"]
+    assert re.search(r'>always</td>.*?<td class="number">0</td>', section)
+
+
+def test_effect_curves_show_numbers_as_lines_and_texts_as_levels(rng):
+    pl = pytest.importorskip("polars")
+    a, kind = rng.uniform(-1, 1, 80), rng.choice(["x", "y"], 80)
+    page = report_page(pl.DataFrame({"a": a, "kind": kind}), 2 * a + (kind == "y"))
+    charts = charts_of(page)
+    line = charts["effect-0"]["layers"][1]
+    assert charts["effect-0"]["x"]["label"] == "a"
+    # A linear effect of slope 2, up to the shrinkage of the fit at the ends.
+    slope = (line["y"][-1] - line["y"][0]) / (line["x"][-1] - line["x"][0])
+    assert slope == pytest.approx(2, abs=0.1)
+    levels = charts["effect-1"]
+    assert levels["x"]["levels"] == ["x", "y"]
+    assert np.diff(levels["layers"][1]["y"])[0] == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "10 of 100 rows have missing values and are left out: 10 lack <code>lot</code>.",
+        "<code>always</code> has the same value in all rows.",
+        "<code>row</code> looks like an id",
+        "<code>tax</code> orders the rows almost as <code>price</code> does",
+        "1 value lies far from the rest of <code>size</code>; the farthest is 4,000.",
+    ],
+)
+def test_what_is_wrong_with_the_data_is_said(chosen, words):
+    assert words in chosen[chosen.index('id="quality"') : chosen.index('id="trust"')]
+
+
+def test_duplicate_rows_are_counted(wave):
+    X, y = np.repeat(wave[0][:20], 2, axis=0), np.repeat(wave[1][:20], 2)
+    page = report_page(X, y, bandwidth="jacobian")
+    assert "20 of 40 rows have the same features as an earlier row." in page
+
+
+def test_longitude_goes_across_and_latitude_upwards(rng):
+    X = rng.uniform([47, 6], [55, 15], (60, 2))
+    page = report_page(X, X[:, 0], features=["lat", "lon"], bandwidth="jacobian")
+    chart = charts_of(page)["surface"]
+    assert (chart["x"]["label"], chart["y"]["label"]) == ("lon", "lat")
+    values = np.array(chart["layers"][0]["values"])
+    assert values[-1].mean() > values[0].mean()  # y grows with latitude, upwards
+    assert len(chart["layers"][1]["x"]) == 60
+
+
+def test_a_date_is_drawn_as_a_series(rng):
+    names = ["day (year)", "day (month sine)", "x"]
+    X = np.column_stack([np.linspace(2000, 2010, 60), rng.uniform(-1, 1, (60, 2))])
+    parts = dict.fromkeys(names[:2], "day")
+    page = report_page(X, X[:, 0], features=names, parts=parts, bandwidth="jacobian")
+    assert charts_of(page)["series"]["x"]["label"] == "day, year"
+    shown = [cell["text"] for cell in Page(page).all("td")]
+    assert shown.count("day") == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (451_900.0, "452,000"),
+        (0.8512, "0.851"),
+        (1987.2, "1990"),
+        (12.0, "12"),
+        (1.5e-5, "1.5&nbsp;×&nbsp;10<sup>-5</sup>"),
+        (np.nan, "–"),
+        (-23_456, "-23,500"),
+    ],
+)
+def test_numbers_are_written_as_people_write_them(value, text):
+    from jacridge.report._words import number
+
+    assert number(value) == text
+
+
+def test_progress_is_told_step_by_step(wave):
+    told = []
+    report_page(*wave, bandwidth="jacobian", progress=lambda *at: told.append(at))
+    assert [done for done, _, _ in told] == [0, 1, 2, 3]
+
+
+def test_the_sliders_start_at_the_chosen_point(page, wave):
+    X, y = wave
+    data = numbers_of(page)
+    i, j = data["start"]
+    est = JacobianKernelRidge().fit((X - X.mean()) / X.std(), y)
+    assert data["sigmas"][j] == pytest.approx(est.bandwidth_, rel=1e-5)
+    assert data["lambdas"][i] == pytest.approx(1e-3)
+    assert data["loo"][i][j] == pytest.approx((est.loo_residuals_**2).mean(), rel=1e-5)
+    slopes = np.abs(est.jacobian((X - X.mean()) / X.std()))
+    assert data["slopes"][i][j] >= slopes.max() * (1 - 1e-5)
+
+
+@pytest.mark.parametrize("i", [0, 8, 16])
+@pytest.mark.parametrize("j", [5, 15])
+def test_a_point_of_the_grid_is_a_fit_of_its_own(page, wave, i, j):
+    X, y = wave
+    Z = (X - X.mean()) / X.std()
+    data = numbers_of(page)
+    sigma, lam = data["sigmas"][j], data["lambdas"][i]
+    est = JacobianKernelRidge(bandwidth=sigma, alpha=lam).fit(Z, y)
+    # Small penalties lose digits in an eigendecomposition; the page shows six at most.
+    assert data["loo"][i][j] == pytest.approx((est.loo_residuals_**2).mean(), rel=1e-3)
+    everywhere = np.linspace(Z.min(), Z.max(), 5000)[:, None]
+    steepest = np.abs(est.jacobian(everywhere)).max()
+    # Found at a few hundred places, not everywhere.
+    assert 0.6 * steepest < data["slopes"][i][j] <= 1.001 * steepest
+
+
+def test_the_curve_is_the_prediction_with_its_interval(page, wave):
+    X, y = wave
+    band, dots, line = charts_of(page)["surface"]["layers"]
+    x = np.array(line["x"])[:, None]
+    est = JacobianKernelRidge().fit((X - X.mean()) / X.std(), y)
+    new = (x - X.mean()) / X.std()
+    # Charts have five digits.
+    np.testing.assert_allclose(line["y"], est.predict(new), atol=1e-3)
+    np.testing.assert_allclose(band["low"], est.predict_interval(new)[0], atol=1e-3)
+    assert len(dots["x"]) == 60
+
+
+def test_observed_values_are_drawn_against_leave_one_out_predictions(page, wave):
+    X, y = wave
+    est = JacobianKernelRidge().fit((X - X.mean()) / X.std(), y)
+    dots = charts_of(page)["observed"]["layers"][1]
+    np.testing.assert_allclose(dots["y"], y, rtol=1e-4)
+    np.testing.assert_allclose(dots["x"], y - est.loo_residuals_, rtol=1e-3, atol=1e-4)
+
+
+def test_the_verdict_points_to_what_speaks_against_the_model(wave):
+    """A bandwidth far below the distance of neighbours follows the noise."""
+    narrow = Page(report_page(*wave, bandwidth=0.01)).all("p", id="verdict")[0]["text"]
+    assert re.search(r"\d findings? on the model speaks? against it", narrow)
+    fine = Page(report_page(*wave, bandwidth="loo", alpha="loo")).all("p", id="verdict")[0]["text"]
+    assert "Nothing that was checked speaks against it." in fine
+
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)>&amp;\"'"
+
+
+def test_names_are_shown_as_text_and_never_run(wave):
+    X, y = wave
+    names = {"features": [HOSTILE, "b"], "target": HOSTILE, "source": HOSTILE + ".csv"}
+    page = report_page(np.column_stack([X, X**2]), y, bandwidth="jacobian", **names)
+    parsed = Page(page)
+    assert len(parsed.all("script")) == 2
+    assert not parsed.all("img")
+    assert HOSTILE in parsed.all("h1")[0]["text"]
+    assert charts_of(page)["surface"]["x"]["label"] == HOSTILE
+    assert HOSTILE in [cell["text"] for cell in parsed.all("td")]
+
+
+def test_the_columns_of_a_data_frame_give_the_names(wave):
+    pd = pytest.importorskip("pandas")
+    page = report_page(pd.DataFrame(wave[0], columns=["hours"]), wave[1])
+    assert "hours" in [cell["text"] for cell in Page(page).all("td")]
+
+
+def blocks(page):
+    """The code on the page, by title."""
+    found = re.findall(r"<h3>([^<]*)</h3><pre[^>]*><code>(.*?)</code>", page, flags=re.S)
+    return {title: unescape(code) for title, code in found}
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("bandwidth", ["auto", "jacobian"])
+def test_both_blocks_of_code_run_and_predict_the_same(
+    tmp_path, monkeypatch, table, standardize, bandwidth
+):
+    """Also for a learned metric, whose map is written out with ten digits."""
+    pl = pytest.importorskip("polars")
+    X, y = table
+    frame = pl.DataFrame(np.column_stack([X, y]), schema=["a", "b (in cm)", "c's", "y"])
+    frame.write_csv(tmp_path / "my data.csv")
+    monkeypatch.chdir(tmp_path)
+    names = frame.columns[:3]
+    options = {"features": names, "source": "my data.csv", "standardize": standardize}
+    code = blocks(report_page(X, y, bandwidth=bandwidth, alpha=0.01, **options))
+
+    predictions = []
+    for title in ("Python", "scikit-learn only"):
+        names = {}
+        exec(code[title], names)
+        predictions.append(names["model"].predict(names["X"]))
+    np.testing.assert_allclose(*predictions, atol=1e-6)
+
+
+def test_many_rows_are_landmarks_in_scikit_learn_s_code_too(tmp_path, monkeypatch, rng):
+    pl = pytest.importorskip("polars")
+    monkeypatch.setattr("jacridge._estimator.EXACT_ROWS", 100)
+    monkeypatch.setattr("jacridge._rules.training.DEFAULT", 200)
+    monkeypatch.chdir(tmp_path)
+    X = rng.uniform(-1, 1, (300, 2))
+    y = np.sin(3 * X[:, 0]) + X[:, 1]
+    pl.DataFrame(np.column_stack([X, y]), schema=["a", "b", "y"]).write_csv("data.csv")
+    code = blocks(report_page(X, y, features=["a", "b"], bandwidth=1.0))["scikit-learn only"]
+    assert "Nystroem(" in code
+    names = {}
+    exec(code, names)
+    # Other landmarks, but enough of them for a function as smooth as this.
+    assert names["model"].score(names["X"], y) > 0.99
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+@pytest.mark.parametrize("standardize", [True, False])
+def test_texts_in_a_data_frame_are_one_hot(tmp_path, monkeypatch, rng, kind, standardize):
+    frames = pytest.importorskip(kind)
+    pytest.importorskip("polars")
+    columns = {"kind": ["a", "b'c", "<d>"] * 10, "size": rng.normal(size=30)}
+    y = columns["size"] + np.tile([0.0, 1.0, 0.0], 10)
+    text = "\n".join(f"{k},{s},{t}" for k, s, t in zip(*columns.values(), y, strict=True))
+    (tmp_path / "t.csv").write_text("kind,size,y\n" + text)
+    monkeypatch.chdir(tmp_path)
+    options = {"source": "t.csv", "standardize": standardize}
+    page = report_page(frames.DataFrame(columns), y, bandwidth="jacobian", **options)
+
+    shown = [cell["text"] for cell in Page(page).all("td")]
+    assert {"size", "kind = a", "kind = b'c", "kind = <d>"} <= set(shown)
+    size = columns["size"] - columns["size"].mean() if standardize else columns["size"]
+    size = size / size.std() if standardize else size
+    hot = np.array(columns["kind"])[:, None] == ["<d>", "a", "b'c"]
+    est = JacobianKernelRidge().fit(np.column_stack([size, hot]), y)
+    for title in ("Python", "scikit-learn only"):
+        names = {}
+        exec(blocks(page)[title], names)
+        predicted = names["model"].predict(names["X"])
+        np.testing.assert_allclose(predicted, est.predict(est.X_fit_), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "alpha", "words"),
+    [
+        ("jacobian", 1e-3, "--rule jacobian"),
+        ("jacobian", np.float64(0.5), "--rule jacobian --alpha 0.5"),
+        ("loo", 1e-3, "--rule loo"),
+        ("auto", None, ""),
+        ("auto", 1e-3, "--alpha 0.001"),
+        (np.float64(0.25), "loo", "--rule 0.25 --alpha loo"),
+        (lambda problem: 0.25, 1e-3, "--rule 0.25"),
+        (0.25, [0.1], "--rule 0.25 --alpha 0.1"),
+    ],
+)
+def test_the_command_asks_for_what_was_asked_for(wave, bandwidth, alpha, words):
+    page = report_page(*wave, bandwidth=bandwidth, alpha=alpha, source="a.csv")
+    command = blocks(page)["On the command line"].splitlines()[0]
+    assert command == f"jacridge fit a.csv --target y {words} -o model.skops".replace("  ", " ")
+
+
+def test_the_command_reads_the_file_as_the_report_did(wave):
+    options = ("--drop", "my id", "--no-header")
+    code = blocks(report_page(*wave, bandwidth="jacobian", source="a.csv", options=options))
+    fit, predict = code["On the command line"].splitlines()
+    assert "a.csv --target y --drop 'my id' --no-header --rule jacobian -o" in fit
+    assert "new.csv --no-header -o" in predict
+    assert "has_header=False" in code["Python"]
+
+
+def test_a_function_as_bandwidth_is_a_number_in_the_code(wave):
+    page = report_page(*wave, bandwidth=lambda problem: 0.5)
+    assert "The bandwidth was given." in page
+    assert "JacobianKernelRidge(bandwidth=0.5, alpha=0.001" in blocks(page)["Python"]
+
+
+def test_rows_that_were_left_out_are_counted(wave):
+    page = report_page(*wave, left_out=3, bandwidth="jacobian")
+    assert "60 rows, 1 column, 3 of 63 rows in the file are left out." in page
+
+
+def test_a_report_of_standard_input_reads_some_file_in_its_code(wave):
+    page = report_page(*wave, bandwidth="jacobian", source="-")
+    assert "in standard input" in Page(page).all("h1")[0]["text"]
+    assert "pl.read_csv('data.csv'" in blocks(page)["Python"]
+
+
+def test_many_rows_are_sampled_and_the_page_says_so(rng, monkeypatch):
+    monkeypatch.setattr("jacridge.report._case.SAMPLE", 50)
+    X = rng.standard_normal((70, 3))
+    page = report_page(X, X[:, 0], bandwidth="jacobian")
+    assert "a random sample of 50 of the 70 rows" in page
+    assert len(numbers_of(page)["observed"]) == 50
+
+
+def test_the_same_data_give_the_same_page(wave):
+    first, second = (
+        re.sub(r"in [\d.]+ s\.|<td class=\"number\">[\d.e-]+</td></tr>", "", report_page(*wave))
+        for _ in range(2)
+    )
+    assert first == second
+
+
+def test_a_constant_target_has_no_r2(wave):
+    page = report_page(wave[0], np.full(60, 3.0), bandwidth="jacobian")
+    assert "The target <b>y</b> is constant, so R² is not defined." in page
+
+
+def test_a_penalty_of_zero_is_drawn_at_the_low_end(wave):
+    data = numbers_of(report_page(wave[0], wave[1], bandwidth="jacobian", alpha=0))
+    assert data["start"][0] == 0
+
+
+def test_a_constant_column_is_no_trouble(wave):
+    X = np.column_stack([wave[0], np.ones(60)])
+    assert "R² =" in report_page(X, wave[1])
+
+
+def test_two_rows_are_too_few_for_a_report():
+    with pytest.raises(ValueError, match="A report needs at least 3 rows, got 2"):
+        report_page([[1.0], [2.0]], [2.0, 3.0], bandwidth=1.0)
+
+
+def test_names_must_match_the_columns(wave):
+    with pytest.raises(ValueError, match="`features` must name the 1 columns of `X`, got 2 names"):
+        report_page(*wave, features=["a", "b"])
+
+
+def test_several_targets_are_refused(wave):
+    with pytest.raises(ValueError, match="A report has one target, got 2 columns in `y`"):
+        report_page(wave[0], np.column_stack([wave[1], wave[1]]))
+
+
+def test_a_report_is_written_whole_or_not_at_all(tmp_path, wave):
+    path = tmp_path / "report.html"
+    path.write_text("before")
+    with pytest.raises(ValueError, match="features"):
+        write_report(path, *wave, features=["a", "b"])
+    assert path.read_text() == "before"
+    assert write_report(path, *wave) == path
+    assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.mark.slow
+def test_five_thousand_rows_make_a_page_under_two_megabytes(rng):
+    X = rng.uniform(-1, 1, (5000, 8))
+    page = report_page(X, np.sin(3 * X[:, 0]) * X[:, 1], bandwidth="jacobian")
+    assert len(page.encode()) < 2e6

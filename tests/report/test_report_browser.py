@@ -1,0 +1,250 @@
+"""The report in a real browser: sliders move the curves, nothing is asked of any host."""
+
+import numpy as np
+import pytest
+
+from jacridge.report import write_report
+
+HOSTILE = "<script>alert(1)</script><img src=http://example.org/x.png onerror=alert(2)>"
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Three reports: one feature, two features, and five with names that try to run."""
+    folder = tmp_path_factory.mktemp("reports")
+    rng = np.random.default_rng(7)
+    X = np.sort(rng.uniform(0, 6, (80, 1)), axis=0)
+    names = {"features": ["hours"], "target": "height", "bandwidth": "jacobian"}
+    write_report(folder / "curve.html", X, np.sin(X[:, 0]), **names)
+    X = rng.uniform(-1, 1, (80, 2))
+    places = {"features": ["latitude", "longitude"], "target": "depth"}
+    write_report(folder / "surface.html", X, X[:, 0] * X[:, 1], **places)
+    X = rng.standard_normal((80, 5))
+    names = [HOSTILE, "b" * 200, "c", "d", "e"]
+    write_report(folder / "table.html", X, X[:, 0] ** 2, features=names, target=HOSTILE)
+    return folder
+
+
+@pytest.fixture
+def visit(browser, folder):
+    """Open a report; after the test nothing may have gone wrong in it."""
+    troubles, contexts = [], []
+
+    def open_page(name, width=1400, scheme="light"):
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        address = (folder / name).as_uri()
+        page.on("console", lambda message: troubles.append(message.text))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("dialog", lambda dialog: (troubles.append(dialog.message), dialog.dismiss()))
+        page.on(
+            "request",
+            lambda request: troubles.append(request.url) if request.url != address else None,
+        )
+        page.goto(address)
+        page.wait_for_selector("#map svg")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert troubles == []
+
+
+def drawn(page, chart):
+    return page.locator(f"#{chart} svg").inner_html()
+
+
+def settle(page):
+    """Wait until the frame after the next one, when what was asked for is drawn."""
+    page.evaluate("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))")
+
+
+def slide(page, slider, value):
+    page.locator(f"#{slider}").fill(str(value))
+    settle(page)
+
+
+@pytest.mark.parametrize("name", ["curve.html", "surface.html", "table.html"])
+def test_a_report_opens_without_an_error_or_a_request(visit, name):
+    page = visit(name)
+    assert page.locator("#norms path.curve").count() >= 1
+    assert page.locator("#predictions circle").count() == 80
+    assert page.locator("#observed circle").count() == 80
+    assert page.locator("#intervals line.interval").count() == 80
+
+
+@pytest.mark.parametrize("name", ["curve.html", "surface.html", "table.html"])
+def test_every_chart_is_drawn_and_described(visit, name):
+    page = visit(name)
+    for chart in page.locator(".chart").all():
+        assert len(chart.locator("svg[role=img]").get_attribute("aria-label")) > 20
+
+
+def test_a_map_has_a_scale_of_colours_and_the_stations(visit):
+    page = visit("surface.html")
+    assert page.locator("#surface circle.place").count() == 80
+    assert page.locator("#surface rect").count() > 32 * 32 + 40
+
+
+def test_a_printed_report_fits_its_pages(visit, tmp_path):
+    page = visit("table.html")
+    page.pdf(path=tmp_path / "report.pdf", format="A4")
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 700, "height": 1000})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 700
+    assert not page.locator("nav").is_visible()
+
+
+@pytest.mark.parametrize("slider", ["sigma", "lambda"])
+@pytest.mark.parametrize("name", ["curve.html", "surface.html"])
+def test_both_sliders_move_every_chart(visit, name, slider):
+    page = visit(name)
+    charts = ["norms", "loo", "mml", "map", "predictions"]
+    before = {chart: drawn(page, chart) for chart in charts}
+    readout = page.locator(".readout").inner_text()
+    slide(page, slider, 0 if int(page.locator(f"#{slider}").input_value()) else 9)
+    assert not [chart for chart in charts if drawn(page, chart) == before[chart]]
+    assert page.locator(".readout").inner_text() != readout
+
+
+def test_the_marked_point_follows_the_slider(visit):
+    page = visit("curve.html")
+    places = []
+    for value in (2, 10, 20):
+        slide(page, "sigma", value)
+        places.append(float(page.locator("#loo circle.here").get_attribute("cx")))
+    assert places == sorted(set(places))
+
+
+def test_the_sliders_work_by_keyboard(visit):
+    page = visit("table.html")
+    for name in ("sigma", "lambda"):
+        slider = page.locator(f"#{name}")
+        before, text = int(slider.input_value()), slider.get_attribute("aria-valuetext")
+        slider.focus()
+        page.keyboard.press("ArrowRight")
+        settle(page)
+        assert int(slider.input_value()) == before + 1
+        assert slider.get_attribute("aria-valuetext") != text
+
+
+def test_tab_reaches_the_sliders_and_the_buttons(visit):
+    page = visit("curve.html")
+    reached = set()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id"))
+    assert {"sigma", "lambda", "to-chosen", "to-best"} <= reached
+
+
+def test_a_click_on_the_map_moves_the_sliders(visit):
+    page = visit("curve.html")
+    page.locator("#map rect.cell").nth(3).click()
+    settle(page)
+    assert page.locator("#sigma").input_value() == "3"
+    assert page.locator("#lambda").input_value() == "0"
+
+
+def test_the_buttons_go_to_the_best_and_back_to_the_chosen_point(visit):
+    page = visit("curve.html")
+    start = page.locator("#sigma").input_value()
+    page.locator("#to-best").click()
+    settle(page)
+    best = float(page.locator("#r2").inner_text())
+    for value in range(0, 20, 5):
+        slide(page, "sigma", value)
+        assert float(page.locator("#r2").inner_text()) <= best
+    page.locator("#to-chosen").click()
+    settle(page)
+    assert page.locator("#sigma").input_value() == start
+
+
+def test_a_column_named_like_a_script_shows_as_text(visit):
+    page = visit("table.html")
+    assert HOSTILE in page.locator("#matters").inner_text()
+    assert page.locator("h1").inner_text().startswith(HOSTILE)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 390, 1400])
+@pytest.mark.parametrize("name", ["curve.html", "surface.html", "table.html"])
+def test_nothing_sticks_out_at_the_side(visit, name, width, scheme):
+    page = visit(name, width, scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    inside = page.evaluate(
+        "[...document.querySelectorAll('.chart svg')].every(s => "
+        "s.getBoundingClientRect().right <= innerWidth)"
+    )
+    assert inside
+
+
+def contrast(page, selector):
+    """Ratio of the luminances of a text and of the page behind it, as WCAG defines it."""
+    colours = page.evaluate(
+        "selector => [document.querySelector(selector), document.body].map((e, i) => "
+        "getComputedStyle(e)[i ? 'backgroundColor' : 'color'].match(/[\\d.]+/g).map(Number))",
+        selector,
+    )
+    light = []
+    for colour in colours:
+        c = np.array(colour[:3]) / 255
+        c = np.where(c <= 0.03928, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+        light.append(c @ [0.2126, 0.7152, 0.0722])
+    return (max(light) + 0.05) / (min(light) + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("selector", ["p", "a", ".small", ".key.c1", ".key.c2", "th"])
+def test_texts_can_be_read_in_light_and_in_dark(visit, scheme, selector):
+    page = visit("curve.html", 1400, scheme)
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (background == "rgb(255, 255, 255)") == (scheme == "light")
+    # 4.5 is what WCAG asks for texts; bold keys of charts count as large, for which it asks 3.
+    assert contrast(page, selector) >= (3 if selector.startswith(".key") else 4.5)
+
+
+def chart_width(page):
+    return int(page.locator("#loo svg").get_attribute("viewBox").split()[2])
+
+
+def test_the_charts_are_drawn_anew_when_the_window_changes(visit):
+    page = visit("curve.html")
+    width = chart_width(page)
+    assert width > 360
+    page.set_viewport_size({"width": 360, "height": 800})
+    page.locator(f"#loo svg:not([viewBox^='0 0 {width} '])").wait_for()
+    assert chart_width(page) < 340
+
+
+def test_code_can_be_copied(visit):
+    page = visit("curve.html")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    block = page.locator(".code").first
+    block.locator("button").click()
+    block.get_by_role("button", name="Copied", exact=True).wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == block.locator("pre").inner_text()
+    assert "JacobianKernelRidge" in copied
+
+
+@pytest.mark.parametrize("name", ["curve.html", "surface.html", "table.html"])
+def test_the_table_of_rules_fits_a_narrow_screen(visit, name):
+    page = visit(name, 360)
+    widths = page.evaluate(
+        "(e => [e.scrollWidth, e.clientWidth])(document.querySelector('.rules'))"
+    )
+    assert widths[0] <= widths[1]

@@ -1,0 +1,151 @@
+"""Criteria at one point: against loops, determinants and likelihoods of scikit-learn."""
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+import naive
+from jacridge._geometry.kernels import KERNELS
+from jacridge._geometry.space import Pairs, space_of
+from jacridge._rules.criteria import CRITERIA, criterion_at
+from jacridge._solvers import systems
+from jacridge._solvers.cholesky import factor
+from jacridge._solvers.spectrum import spectrum
+
+SIGMAS = np.array([0.02, 0.1, 0.5, 3.0])
+SPACE = space_of("gaussian", "euclidean")
+
+
+@pytest.fixture
+def points(rng):
+    """Rows, their distances, and a target."""
+    X = rng.uniform(size=(12, 2))
+    return X, naive.distances(X, X), rng.standard_normal(12) + 3
+
+
+@pytest.fixture(params=["ones", "whole", "any"])
+def weights(request, rng):
+    return {
+        "ones": np.ones(12),
+        "whole": rng.integers(1, 4, 12).astype(float),
+        "any": rng.uniform(0.1, 4, 12),
+    }[request.param]
+
+
+def along(name, X, Y, lam, w=None, *, centred=False, space=SPACE):
+    """A criterion at all bandwidths, from one array of pairs."""
+    pairs, w = Pairs(X, space), np.ones(len(X)) if w is None else w
+    Y = Y[:, None] if Y.ndim == 1 else Y
+    Y = Y - np.average(Y, axis=0, weights=w) if centred else Y
+    return [criterion_at(name, pairs, s, lam, Y, w, centred=centred) for s in SIGMAS]
+
+
+@pytest.mark.parametrize("lam", [1e-3, 1.0])
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("name", CRITERIA)
+def test_criteria_agree_with_loops(points, weights, name, centred, lam):
+    """A row is left out with all of its weight, and the mean of y moves with it."""
+    X, D, y = points
+    found = along(name, X, y, lam, weights, centred=centred)
+    criterion = naive.WEIGHTED[name]
+    expected = [criterion(naive.kernel(D, s), y, lam, weights, centred) for s in SIGMAS]
+    # At sigma = 3 the refits have a condition number of 1e4.
+    np.testing.assert_allclose(found, expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", CRITERIA)
+def test_without_weights_and_mean_criteria_are_those_of_the_books(points, name):
+    X, D, y = points
+    expected = [naive.CRITERIA[name](naive.kernel(D, s), y, 0.1) for s in SIGMAS]
+    np.testing.assert_allclose(along(name, X, y, 0.1), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("name", CRITERIA)
+def test_both_ways_to_a_criterion_agree_for_every_kernel(points, weights, name, kernel):
+    """By a Cholesky factor and by eigenvalues; each is checked against loops elsewhere."""
+    X, _, y = points
+    y = (y - np.average(y, weights=weights))[:, None]
+    K = space_of(kernel, "euclidean").block(X, X, 0.3)
+    by_factor = CRITERIA[name](factor(K.copy(), 0.1 / weights), y, weights)
+    by_eigenvalues = getattr(spectrum(K, y, weights), name)(np.array([0.1]))[0]
+    np.testing.assert_allclose(by_factor, by_eigenvalues, rtol=1e-9)
+
+
+def test_the_likelihood_is_right_where_the_determinant_underflows():
+    """With the published formula, log(det(A)), it is minus infinity here."""
+    X, y = np.linspace(0, 1, 40)[:, None], np.sin(np.arange(40.0))
+    K = naive.kernel(naive.distances(X, X), 0.5)
+    assert np.linalg.det(K + 1e-10 * np.eye(40)) == 0
+    found = criterion_at("mml", Pairs(X, SPACE), 0.5, 1e-10, y[:, None], np.ones(40))
+    # With a condition number of 1e11 five digits are left of the quadratic form.
+    assert found == pytest.approx(naive.exact_mml(K, y, 1e-10), rel=1e-5)
+
+
+def test_the_profiled_likelihood_is_scikit_learns_at_the_best_signal_variance(points):
+    X, D, y = points
+    A = naive.kernel(D, 0.3) + 0.01 * np.eye(12)
+    s2 = y @ np.linalg.inv(A) @ y / 12
+    process = GaussianProcessRegressor(
+        ConstantKernel(s2) * RBF(0.3), alpha=0.01 * s2, optimizer=None
+    ).fit(X, y)
+    expected = -2 * process.log_marginal_likelihood() - 12 * np.log(2 * np.pi) - 12
+    found = criterion_at("mml", Pairs(X, SPACE), 0.3, 0.01, y[:, None], np.ones(12))
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["loo", "gcv"])
+def test_targets_of_different_scale_count_alike(points, rng, name):
+    X, D, y = points
+    Y = np.column_stack([y, 1000 * rng.standard_normal(12)])
+    expected = [
+        np.mean([naive.CRITERIA[name](naive.kernel(D, s), t, 0.1) / np.mean(t**2) for t in Y.T])
+        for s in SIGMAS
+    ]
+    np.testing.assert_allclose(along(name, X, Y, 0.1), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("name", CRITERIA)
+def test_a_target_of_zeros_among_others_moves_no_minimum(points, name, centred):
+    X, _, y = points
+    y = y - y.mean()
+    alone = along(name, X, y, 0.1, centred=centred)
+    beside = along(name, X, np.column_stack([y, 0 * y]), 0.1, centred=centred)
+    unit = 1.0 if name == "mml" else np.mean(y**2)
+    np.testing.assert_allclose(2 * np.array(beside), np.array(alone) / unit, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", CRITERIA)
+def test_a_criterion_is_infinite_where_the_system_cannot_be_solved(points, name):
+    X, _, y = points
+    assert along(name, np.repeat(X, 2, axis=0), np.repeat(y, 2), 0.0) == [np.inf] * 4
+
+
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("name", CRITERIA)
+@pytest.mark.parametrize("sigma", [1e-6, 1e-4, 2e-3])
+def test_a_kernel_that_falls_apart_gives_the_same_criteria(rng, name, sigma, centred, monkeypatch):
+    """Pairs of rows and one alone, far from each other; the bandwidth joins them or not."""
+    monkeypatch.setattr(systems, "FEW_ROWS", 0)
+    X = np.repeat(rng.permutation(np.arange(12.0)), 2)[:21, None]
+    X, y = X + 1e-3 * rng.uniform(size=(21, 1)), rng.standard_normal(21)
+    w = rng.uniform(0.5, 2, 21)
+    y -= np.average(y, weights=w) if centred else 0.0
+    pairs = Pairs(X, SPACE)
+    pairs.kernel(1.0)[np.tril_indices(21)] = -1e300  # a factor of before must leave no trace
+    assert pairs.clusters(sigma) is not None
+    found = criterion_at(name, pairs, sigma, 1e-3, y[:, None], w, centred=centred)
+    K = naive.kernel(naive.distances(X, X), sigma)
+    assert found == pytest.approx(naive.WEIGHTED[name](K, y, 1e-3, w, centred), rel=1e-8)
+
+
+def test_the_errors_of_the_last_rows_are_those_of_all(rng):
+    X, y, w = rng.standard_normal((60, 2)), rng.standard_normal(60), rng.uniform(0.5, 2, 60)
+    y -= w @ y / w.sum()
+    K = naive.kernel(naive.distances(X, X), 0.7)
+    residuals = naive.refit_residuals(K, y, 0.1, w, True)
+    expected = w[-20:] @ np.square(residuals[-20:]) / w[-20:].sum()
+    found = CRITERIA["loo"](factor(K.copy(), 0.1 / w), y[:, None], w, last=20)
+    assert found == pytest.approx(expected, rel=1e-8)

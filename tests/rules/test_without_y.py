@@ -1,0 +1,140 @@
+"""Criteria that never see y: against their formulas with explicit inverses."""
+
+import mpmath
+import numpy as np
+import pytest
+
+import naive
+from jacridge import JacobianKernelRidge, select_bandwidth
+from jacridge._geometry.kernels import KERNELS
+from jacridge._rules.without_y import loo_without_y, ssmm, validation_rows
+from known import WITHOUT_Y
+
+LAMS = np.array([1e-3, 0.1, 1.0, 30.0])
+every_kernel = pytest.mark.parametrize("name", KERNELS)
+
+
+def matrix(name, X, Z, sigma):
+    D = naive.distances(X, Z)
+    if name == "laplacian":
+        D = np.array([[np.abs(x - z).sum() for z in Z] for x in X])
+    return np.array([[float(naive.profile(name, mpmath.mpf(d) / sigma)) for d in row] for row in D])
+
+
+@every_kernel
+def test_ssmm_is_its_formula(rng, name):
+    X, X_val = rng.standard_normal((15, 2)), rng.standard_normal((9, 2))
+    K, K_val = matrix(name, X, X, 0.6), matrix(name, X_val, X, 0.6)
+    expected = []
+    for lam in LAMS:
+        S = K_val @ np.linalg.inv(K + lam * np.eye(15))
+        expected.append(np.linalg.norm(S.T @ S / 9 - np.eye(15) / 15))
+    found = ssmm(K, K_val, 15, LAMS)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)  # the inverse loses digits
+
+
+@every_kernel
+def test_leave_one_out_without_y_is_its_formula(rng, name):
+    X = rng.standard_normal((15, 2))
+    K = matrix(name, X, X, 0.6)
+    expected = []
+    for lam in LAMS:
+        B = np.linalg.inv(K + lam * np.eye(15))
+        expected.append(np.linalg.norm(B @ np.diag(np.diag(B) ** -2) @ B))
+    found = loo_without_y(K, LAMS)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)  # the inverse loses digits
+
+
+def test_leave_one_out_without_y_bounds_the_residuals_of_actual_refits(rng):
+    """For every y the sum of squares is at most the norm of the matrix times that of y."""
+    X, y = rng.standard_normal((12, 2)), rng.standard_normal(12)
+    K = matrix("matern32", X, X, 0.8)
+    total = 12 * naive.loo(K, y, 0.1)
+    assert total <= loo_without_y(K, np.array([0.1]))[0] * (y @ y)
+
+
+def test_leave_one_out_without_y_is_least_where_the_kernel_is_diagonal(rng):
+    """So it has no minimum of use: it is never below the root of n, its value for K = I."""
+    K = matrix("gaussian", *2 * [rng.standard_normal((12, 2))], 0.8)
+    assert (loo_without_y(K, LAMS) > np.sqrt(12)).all()
+    np.testing.assert_allclose(loo_without_y(np.eye(12), LAMS), np.sqrt(12))
+    np.testing.assert_allclose(loo_without_y(K, np.array([1e9])), np.sqrt(12))
+
+
+def test_equal_rows_without_a_penalty_cannot_be_solved(rng):
+    X = rng.standard_normal((8, 2))
+    X[1] = X[0]
+    X[2] = X[0]
+    K, lams = matrix("gaussian", X, X, 1.0), np.array([0.0, 1.0])
+    for found in (loo_without_y(K, lams), ssmm(K, K, 8, lams)):
+        assert list(np.isfinite(found)) == [False, True]
+
+
+def test_validation_rows_have_the_mean_and_the_covariance_of_the_rows(rng):
+    """Also where a column is a sum of others. With 200,000 rows moments are good to 1 %."""
+    X = rng.standard_normal((50, 2)) @ np.array([[2.0, 1.0], [0.0, 0.5]]) + [3.0, -4.0]
+    X = np.column_stack([X, X.sum(axis=1)])
+    found = validation_rows(X, np.ones(50), 200_000, rng)
+    np.testing.assert_allclose(found.mean(axis=0), X.mean(axis=0), atol=0.02)
+    np.testing.assert_allclose(np.cov(found.T), np.cov(X.T, bias=True), atol=0.05)
+    np.testing.assert_allclose(found[:, 0] + found[:, 1], found[:, 2], atol=1e-12)
+
+
+def test_ssmm_is_at_its_minimum_over_bandwidths_and_penalties(rng):
+    """Neighbours at 1.3 times and a third are worse, for new rows of the same distribution."""
+    X = rng.standard_normal((120, 2))
+    choice = select_bandwidth(X, rule="ssmm", alpha="auto", random_state=0)
+    X_val = rng.multivariate_normal(X.mean(axis=0), np.cov(X.T, bias=True), 4000)
+
+    def value(sigma, lam):
+        K, K_val = (np.exp(-np.square(naive_gaps(A, X)) / (2 * sigma**2)) for A in (X, X_val))
+        S = K_val @ np.linalg.inv(K + lam * np.eye(120))
+        return np.linalg.norm(S.T @ S / 4000 - np.eye(120) / 120)
+
+    here = value(choice.sigma, choice.alpha)
+    nearby = [(1.5, 1.0), (1 / 1.5, 1.0), (1.0, 5.0), (1.0, 0.2)]
+    assert here < min(value(choice.sigma * a, choice.alpha * b) for a, b in nearby)
+
+
+def naive_gaps(A, X):
+    return np.sqrt(sum(np.subtract.outer(a, x) ** 2 for a, x in zip(A.T, X.T, strict=True)))
+
+
+@pytest.mark.parametrize("rule", WITHOUT_Y)
+def test_a_penalty_that_is_given_stays_and_a_word_lets_the_rule_choose_it(rng, rule):
+    X = rng.standard_normal((60, 2))
+    assert select_bandwidth(X, rule=rule, alpha=0.02, random_state=0).alpha == 0.02
+    some = [1e-4, 1e-2, 1.0]
+    est = JacobianKernelRidge(rule, some, random_state=0).fit(X, X[:, 0])
+    assert 1e-4 <= est.alpha_ <= 1.0
+    words = [select_bandwidth(X, rule=rule, alpha=w, random_state=0) for w in ("loo", "gcv")]
+    assert words[0].sigma == words[1].sigma
+    assert words[0].alpha == words[1].alpha
+
+
+@pytest.mark.parametrize("rule", WITHOUT_Y)
+def test_rules_without_y_never_look_at_it(rng, rule):
+    X = rng.standard_normal((60, 2))
+    fits = [
+        JacobianKernelRidge(rule, "auto", random_state=0).fit(X, y)
+        for y in (X[:, 0], rng.standard_normal((60, 2)), np.ones(60))
+    ]
+    assert len({(est.bandwidth_, est.alpha_) for est in fits}) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", WITHOUT_Y)
+def test_above_a_thousand_rows_a_sample_is_looked_at(rng, rule):
+    """A bandwidth of the sample is carried to all rows; drawn anew it moves by less than half."""
+    X = rng.uniform(size=(1500, 2))
+    options = {"rule": rule, "alpha": 1e-3}
+    sigmas = [select_bandwidth(X, random_state=seed, **options).sigma for seed in (0, 0, 1)]
+    assert sigmas[0] == sigmas[1]
+    assert 2 / 3 < sigmas[2] / sigmas[0] < 3 / 2
+
+
+def test_ssmm_needs_features(rng):
+    places = rng.uniform(-60, 60, size=(30, 2))
+    with pytest.raises(ValueError, match='needs features, got metric="geodesic"'):
+        select_bandwidth(places, rule="ssmm", metric="geodesic")
+    assert select_bandwidth(places, rule="loo_without_y", metric="geodesic").sigma > 0

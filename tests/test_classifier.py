@@ -1,0 +1,418 @@
+"""Classifiers: leave-one-out against refits, probabilities, weights, labels of any kind."""
+
+import pickle
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.calibration import CalibrationDisplay
+from sklearn.datasets import load_iris, make_classification, make_moons
+from sklearn.inspection import DecisionBoundaryDisplay
+from sklearn.metrics import accuracy_score, log_loss
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import naive
+from jacridge import AutoKernelClassifier, JacobianKernelClassifier, JacobianKernelRidge
+from jacridge.parquet import ParquetFiles
+
+
+@parametrize_with_checks(
+    [
+        JacobianKernelClassifier(),
+        JacobianKernelClassifier("auto", "auto"),
+        JacobianKernelClassifier("median", kernel="laplacian", metric="scaled"),
+        JacobianKernelClassifier("median", 0.1, solver="pcg"),
+        JacobianKernelClassifier(solver="nystrom"),
+        AutoKernelClassifier(),
+    ]
+)
+def test_scikit_learn_takes_it_for_a_classifier(estimator, check):
+    """Not with given distances: two of the checks give kernels or features instead."""
+    check(estimator)
+
+
+def three_classes(rng, n=60):
+    """Rows in two dimensions and labels of three classes, of unlike size."""
+    X = rng.standard_normal((n, 2))
+    return X, np.array(["low", "mid", "top"])[np.digitize(X[:, 0] + 0.3 * X[:, 1], [-0.2, 1])]
+
+
+def two_classes(rng, n=60):
+    X, y = three_classes(rng, n)
+    return X, np.where(y == "low", "low", "high")
+
+
+MADE = {"two": two_classes, "three": three_classes}
+
+
+def raw_scores(est, decision):
+    """Share of the classes plus the scores before calibration, which refits have in common."""
+    shares = est.class_prior_[1] if len(est.classes_) == 2 else est.class_prior_
+    return (decision - est.offset_) / est.slope_ + shares
+
+
+@pytest.mark.parametrize("classes", MADE)
+@pytest.mark.parametrize("solver", ["exact", "nystrom"])
+def test_leave_one_out_scores_are_those_of_refits(classes, solver, rng):
+    X, y = MADE[classes](rng, 40)
+    options = {"solver": solver, "landmarks": X[:9] + 0.1 if solver == "nystrom" else "kmeans"}
+    est = JacobianKernelClassifier(0.8, 0.05, **options).fit(X, y)
+    found = raw_scores(est, est.loo_decision_function_)
+    for i in range(40):
+        rest = np.arange(40) != i
+        without = JacobianKernelClassifier(0.8, 0.05, **options).fit(X[rest], y[rest])
+        expected = raw_scores(without, without.decision_function(X[[i]]))[0]
+        np.testing.assert_allclose(found[i], expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("classes", MADE)
+def test_probabilities_agree_with_the_log_odds(classes, rng):
+    X, y = MADE[classes](rng)
+    est = JacobianKernelClassifier("auto", "auto", random_state=0).fit(X, y)
+    P, odds = est.predict_proba(X), est.decision_function(X)
+    np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-12)
+    np.testing.assert_allclose(est.predict_log_proba(X), np.log(P), rtol=1e-9)
+    np.testing.assert_array_equal(est.predict(X), est.classes_[P.argmax(axis=1)])
+    if len(est.classes_) == 2:
+        np.testing.assert_allclose(np.log(P[:, 1] / P[:, 0]), odds, rtol=1e-8)
+    else:
+        np.testing.assert_allclose(P, np.exp(odds) / np.exp(odds).sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("classes", MADE)
+def test_no_other_slope_has_a_smaller_loss_of_leave_one_out(classes, rng):
+    """One row of another class is spread over all n, so that the slope stays finite."""
+    X, y = MADE[classes](rng, 80)
+    est = JacobianKernelClassifier(1.0, 0.1).fit(X, y)
+    odds, k = est.loo_decision_function_, len(est.classes_)
+    Y = (y[:, None] == est.classes_).astype(float)
+    Y += (1 - k * Y) / (81 * (k - 1))
+
+    def loss(factor):
+        Z = factor * (np.column_stack([0 * odds, odds]) if k == 2 else odds)
+        return -(Y * (Z - np.logaddexp.reduce(Z, axis=1)[:, None])).sum()
+
+    assert loss(1.0) < min(loss(0.99), loss(1.01))
+
+
+def test_probabilities_are_calibrated(rng):
+    """Labels drawn with known probabilities: the log-loss is close to the least possible one."""
+    X = rng.uniform(-2, 2, (1200, 2))
+    p = 1 / (1 + np.exp(-3 * np.sin(2 * X[:, 0])))
+    y = rng.uniform(size=1200) < p
+    est = JacobianKernelClassifier("auto", "auto", random_state=0).fit(X[:400], y[:400])
+    found = est.predict_proba(X[400:])[:, 1]
+    assert log_loss(y[400:], found) < 1.1 * log_loss(y[400:], p[400:])
+    assert np.abs(found - p[400:]).mean() < 0.08
+
+
+def test_scores_that_separate_the_classes_leave_a_doubt(rng):
+    X = np.vstack([rng.standard_normal((20, 2)), rng.standard_normal((20, 2)) + 20])
+    P = JacobianKernelClassifier("median").fit(X, np.repeat([0, 1], 20)).predict_proba(X)
+    assert 0.9 < P.max() < 1 - 1e-4
+
+
+@pytest.mark.parametrize("classes", MADE)
+def test_one_penalty_and_one_bandwidth_serve_all_classes(classes, rng):
+    X, y = MADE[classes](rng)
+    for bandwidth in ("auto", "jacobian", "loo", 1.0):
+        est = JacobianKernelClassifier(bandwidth, "loo", random_state=0).fit(X, y)
+        assert isinstance(est.alpha_, float)
+        assert isinstance(est.bandwidth_, float)
+
+
+def test_the_penalty_has_the_least_sum_of_squared_leave_one_out_errors(rng):
+    X, y = three_classes(rng)
+    lams = np.logspace(-4, 1, 30)
+    est = JacobianKernelClassifier(1.0, lams).fit(X, y)
+
+    def error(alpha):
+        return np.square(
+            JacobianKernelClassifier(1.0, alpha).fit(X, y).regressor_.loo_residuals_
+        ).sum()
+
+    assert error(est.alpha_) <= min(error(lam) for lam in lams)
+
+
+@pytest.mark.parametrize("classes", MADE)
+def test_a_weight_of_two_is_two_equal_rows(classes, rng):
+    X, y = MADE[classes](rng)
+    w = rng.integers(0, 4, len(y))
+    for options in ({}, {"solver": "nystrom", "landmarks": X[:9]}, {"class_weight": "balanced"}):
+        est = JacobianKernelClassifier("median", "loo", **options)
+        weighted = clone(est).fit(X, y, w)
+        repeated = est.fit(np.repeat(X, w, axis=0), np.repeat(y, w))
+        found, expected = weighted.predict_proba(X), repeated.predict_proba(X)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_equal_rows_of_different_classes_share_their_probability(rng):
+    X = np.repeat(rng.standard_normal((30, 2)), 4, axis=0)
+    y = np.tile([0, 0, 0, 1], 30)
+    P = JacobianKernelClassifier("median", 0.1).fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(P[:, 1], 0.25, atol=0.05)
+
+
+def test_weights_of_classes_are_weights_of_their_rows(rng):
+    X, y = three_classes(rng)
+    given = JacobianKernelClassifier(class_weight={"low": 3.0, "top": 0.5}).fit(X, y)
+    w = np.select([y == "low", y == "top"], [3.0, 0.5], 1.0)
+    same = JacobianKernelClassifier().fit(X, y, w)
+    np.testing.assert_allclose(given.predict_proba(X), same.predict_proba(X), rtol=1e-10)
+    balanced = JacobianKernelClassifier(class_weight="balanced").fit(X, y)
+    np.testing.assert_allclose(balanced.class_prior_, 1 / 3)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["b", "a", "c"], [3, -1, 7], [2.0, 0.0, 5.0], np.array(["b", "a", "c"], dtype=object)],
+    ids=["strings", "whole numbers", "floats", "objects"],
+)
+def test_labels_are_of_any_kind(names, rng):
+    X, y = three_classes(rng)
+    index = np.unique(y, return_inverse=True)[1]
+    known = JacobianKernelClassifier().fit(X, index)
+    labels = np.asarray(names)[index]
+    est = JacobianKernelClassifier().fit(X, labels)
+    assert est.classes_.tolist() == sorted(np.asarray(names).tolist())
+    order = np.argsort(np.asarray(names))
+    np.testing.assert_allclose(est.predict_proba(X), known.predict_proba(X)[:, order], atol=1e-10)
+    assert est.score(X, labels) == known.score(X, index)
+
+
+def test_booleans_are_labels(rng):
+    X, y = two_classes(rng)
+    est = JacobianKernelClassifier().fit(X, y == "low")
+    assert est.predict(X).dtype == bool
+    assert est.score(X, y == "low") > 0.9
+
+
+BAD = {
+    "one class": (np.zeros(20), {}, "at least two classes .* got one class, 0.0"),
+    "a class with one row": (
+        np.array(["a"] * 10 + ["b"] * 9 + ["c"]), {}, "at least two rows of each class, .* 'c'",
+    ),
+    "a missing label": (
+        np.array(["a", None] * 10, dtype=object), {}, "in every row, got 10 missing .* row 1",
+    ),
+    "a label that is not a number": (
+        np.array([0, 1.0] * 9 + [1, np.nan]), {}, "a label in every row, got 1 missing .* row 19",
+    ),
+    "numbers": (np.linspace(0, 1, 20), {}, "Unknown label type: continuous"),
+    "an unknown word": (
+        np.array([0, 1] * 10), {"class_weight": "even"}, '`class_weight` must be None, "balanced"',
+    ),
+    "weights of an unknown class": (
+        np.array([0, 1] * 10), {"class_weight": {2: 1.0}}, "name classes of `y`, .* 0, 1, got 2",
+    ),
+    "a negative weight": (
+        np.array([0, 1] * 10), {"class_weight": {1: -1.0}}, "finite weights > 0, got {1: -1.0}",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_input_is_refused_in_words(what, rng):
+    y, options, message = BAD[what]
+    with pytest.raises(ValueError, match=message):
+        JacobianKernelClassifier(**options).fit(rng.standard_normal((20, 2)), y)
+
+
+def test_a_class_whose_rows_have_no_weight_is_no_class(rng):
+    X, y = three_classes(rng)
+    w = (y != "mid").astype(float)
+    est = JacobianKernelClassifier().fit(X, y, w)
+    assert est.classes_.tolist() == ["low", "top"]
+    same = JacobianKernelClassifier().fit(X[w > 0], y[w > 0])
+    np.testing.assert_allclose(est.predict_proba(X), same.predict_proba(X), rtol=1e-8)
+
+
+@pytest.mark.parametrize("classes", MADE)
+@pytest.mark.parametrize("metric", ["euclidean", "scaled", "diagonal"])
+def test_the_jacobian_is_that_of_the_log_odds(classes, metric, rng):
+    X, y = MADE[classes](rng, 80)
+    est = JacobianKernelClassifier("auto", 0.1, metric=metric, random_state=0).fit(X, y)
+    J = est.jacobian(X[:5])
+    steps = 1e-4 * np.eye(2)
+    expected = [
+        (est.decision_function(X[:5] + s) - est.decision_function(X[:5] - s)) / 2e-4 for s in steps
+    ]
+    # Central differences of step 1e-4.
+    np.testing.assert_allclose(J, np.stack(expected, axis=-1), rtol=1e-5, atol=1e-5)
+
+
+def test_importances_find_the_features_that_matter():
+    X, y = make_classification(
+        400, 10, n_informative=3, n_redundant=0, shuffle=False, random_state=0
+    )
+    est = AutoKernelClassifier(random_state=0).fit(X, y)
+    assert est.feature_importances_.sum() == pytest.approx(1)
+    assert est.feature_importances_[:3].sum() > 0.6
+    assert est.metric_.shape[0] == 10
+    assert sum(row["chosen"] for row in est.choices_) == 1
+
+
+def test_the_diagnosis_has_accuracy_and_log_loss_first(rng):
+    X, y = three_classes(rng)
+    est = JacobianKernelClassifier("auto", "auto", random_state=0).fit(X, y)
+    found, odds = est.diagnose().dict(), est.loo_decision_function_
+    right = est.classes_[odds.argmax(axis=1)] == y
+    assert found["leave-one-out accuracy"]["value"] == pytest.approx(right.mean())
+    P = np.exp(odds) / np.exp(odds).sum(axis=1, keepdims=True)
+    assert found["leave-one-out log-loss"]["value"] == pytest.approx(log_loss(y, P))
+
+
+def test_without_leave_one_out_there_are_classes_and_no_probabilities(rng):
+    X, y = three_classes(rng)
+    exact = JacobianKernelClassifier(1.0, 0.1, solver="exact").fit(X, y)
+    est = JacobianKernelClassifier(1.0, 0.1, solver="pcg").fit(X, y)
+    np.testing.assert_array_equal(est.predict(X), exact.predict(X))
+    with pytest.raises(AttributeError, match="has no attribute 'predict_proba'") as refused:
+        est.predict_proba(X)
+    assert "Use solver='exact' or 'nystrom'" in str(refused.value.__cause__)
+
+
+def test_landmarks_at_all_rows_are_the_exact_solver(rng):
+    X, y = three_classes(rng)
+    exact = JacobianKernelClassifier(1.0, 0.1).fit(X, y)
+    est = JacobianKernelClassifier(1.0, 0.1, solver="nystrom", n_landmarks=60).fit(X, y)
+    np.testing.assert_allclose(est.predict_proba(X), exact.predict_proba(X), atol=1e-7)
+
+
+@pytest.mark.parametrize("solver", ["exact", "nystrom", "pcg"])
+def test_a_pickled_classifier_predicts_the_same(solver, rng):
+    X, y = three_classes(rng)
+    est = JacobianKernelClassifier("median", 0.1, solver=solver, n_landmarks=20).fit(X, y)
+    packed = pickle.dumps(est)
+    assert b"jacridge._" not in packed
+    again = pickle.loads(packed)
+    np.testing.assert_allclose(again.decision_function(X), est.decision_function(X), rtol=1e-9)
+
+
+def test_a_skops_file_needs_the_public_names_alone(rng):
+    skops = pytest.importorskip("skops.io")
+    X, y = three_classes(rng)
+    est = AutoKernelClassifier(random_state=0).fit(X, y)
+    packed = skops.dumps(est)
+    trusted = ["jacridge.AutoKernelClassifier", "jacridge.JacobianKernelRidge"]
+    assert set(skops.get_untrusted_types(data=packed)) <= set(trusted)
+    again = skops.loads(packed, trusted=trusted)
+    np.testing.assert_allclose(again.predict_proba(X), est.predict_proba(X), rtol=1e-9)
+
+
+def test_fits_with_the_same_seed_are_equal(rng):
+    X, y = three_classes(rng, 150)
+    one, two = (AutoKernelClassifier(random_state=3).fit(X, y) for _ in range(2))
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+
+
+def test_it_works_inside_pipelines_and_searches(rng):
+    X, y = three_classes(rng, 90)
+    model = make_pipeline(StandardScaler(), JacobianKernelClassifier())
+    name = "jacobiankernelclassifier__bandwidth"
+    search = GridSearchCV(model, {name: ["median", 1.0]}, cv=3, scoring="neg_log_loss").fit(X, y)
+    assert search.best_score_ > -0.5
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "exponential"])
+def test_given_distances_are_those_of_the_features(kernel, rng):
+    X, y = three_classes(rng)
+    known = JacobianKernelClassifier(1.0, 0.1, kernel=kernel).fit(X, y)
+    D = naive.distances(X, X)
+    est = JacobianKernelClassifier(1.0, 0.1, kernel=kernel, metric="precomputed").fit(D, y)
+    np.testing.assert_allclose(est.predict_proba(D), known.predict_proba(X), atol=1e-9)
+
+
+def test_displays_of_scikit_learn_take_it():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    X, y = make_moons(80, noise=0.2, random_state=0)
+    est = JacobianKernelClassifier("auto", "auto", random_state=0).fit(X, y)
+    DecisionBoundaryDisplay.from_estimator(est, X, response_method="predict_proba")
+    CalibrationDisplay.from_estimator(est, X, y)
+    plt.close("all")
+
+
+def streamed(rng, n=600):
+    X, y = three_classes(rng, n)
+    options = {"metric": "scaled", "solver": "nystrom", "n_landmarks": 40, "random_state": 0}
+    return X, y, JacobianKernelClassifier("median", "loo", **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weight", [None, "balanced"])
+def test_dask_arrays_of_labels_are_coded_where_they_are(weight, rng):
+    da = pytest.importorskip("dask.array")
+    X, y, est = streamed(rng)
+    est.set_params(class_weight=weight)
+    w = rng.uniform(0.5, 2, len(y))
+    known = clone(est).fit(X, y, w)
+    rows, labels = da.from_array(X, chunks=(130, 2)), da.from_array(y, chunks=200)
+    est.fit(rows, labels, da.from_array(w, chunks=100))
+    assert est.classes_.tolist() == ["low", "mid", "top"]
+    # Sums of other blocks round otherwise.
+    np.testing.assert_allclose(est.predict_proba(X), known.predict_proba(X), atol=1e-6)
+    for name in ("predict", "predict_proba", "decision_function"):
+        lazy = getattr(est, name)(rows)
+        now = getattr(est, name)(X)
+        assert lazy.shape == now.shape
+        assert lazy.dtype == now.dtype
+        agree = lazy.compute() == now if name == "predict" else np.isclose(lazy.compute(), now)
+        assert np.all(agree)
+
+
+@pytest.mark.slow
+def test_dask_labels_of_two_classes_and_missing_ones(rng):
+    da = pytest.importorskip("dask.array")
+    X, y = make_moons(300, noise=0.2, random_state=0)
+    rows = da.from_array(X, chunks=(100, 2))
+    est = JacobianKernelClassifier("median", 0.1, n_landmarks=30, random_state=0)
+    est.fit(rows, da.from_array(y, chunks=100))
+    assert est.predict_proba(rows).compute().shape == (300, 2)
+    assert accuracy_score(y, est.predict(rows)) > 0.9
+    bad = y.astype(float)
+    bad[150] = np.nan
+    with pytest.raises(ValueError, match=r"got 1 missing .* row 150"):
+        est.fit(rows, da.from_array(bad, chunks=100))
+
+
+@pytest.mark.slow
+def test_labels_are_a_column_of_parquet_files(rng, tmp_path):
+    X, y, est = streamed(rng)
+    w = rng.uniform(0.5, 2, len(y))
+    frame = pl.DataFrame(X, schema=["a", "b"]).with_columns(kind=pl.Series(y), w=w)
+    frame[:250].write_parquet(tmp_path / "1.parquet")
+    frame[250:].write_parquet(tmp_path / "2.parquet")
+    files = ParquetFiles(str(tmp_path / "*.parquet"))
+    for weight, given in (("w", w), (None, None)):
+        for class_weight in (None, "balanced"):
+            est.set_params(class_weight=class_weight)
+            known = clone(est).fit(X, y, given)
+            source = files if weight else ParquetFiles(str(tmp_path / "*.parquet"), ["a", "b"])
+            est.fit(source, "kind", weight)
+            found = est.predict_proba(frame.select("a", "b"))
+            np.testing.assert_allclose(found, known.predict_proba(X), atol=1e-6)
+    assert est.score(source, "kind") > 0.8
+    with pytest.raises(AttributeError, match="needs the labels in memory"):
+        _ = est.loo_decision_function_
+
+
+def test_the_regressor_is_that_of_coded_classes(rng):
+    X, y = three_classes(rng)
+    est = JacobianKernelClassifier(1.0, 0.1).fit(X, y)
+    Y = (y[:, None] == est.classes_) - est.class_prior_
+    known = JacobianKernelRidge(1.0, 0.1).fit(X, Y)
+    np.testing.assert_allclose(est.regressor_.predict(X), known.predict(X), atol=1e-10)
+
+
+@pytest.mark.slow
+def test_defaults_classify_irises():
+    X, y = load_iris(return_X_y=True)
+    order = np.random.default_rng(1).permutation(150)
+    train, test = order[:100], order[100:]
+    est = AutoKernelClassifier(random_state=0).fit(X[train], y[train])
+    assert est.score(X[test], y[test]) > 0.9
+    assert log_loss(y[test], est.predict_proba(X[test])) < 0.3
