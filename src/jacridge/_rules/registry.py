@@ -23,7 +23,7 @@ from .._compute.warnings import warn
 from . import closed_forms
 from .criteria import CRITERIA, criterion_at, in_units_of
 from .joint import auto
-from .searches import best_lambdas, best_of, minimise, minimise_near, surface
+from .searches import best_lambdas, best_of, minimise, minimise_near, surface, surface_around
 from .training import Penalty, TrainingData
 from .without_y import Line, loo_without_y_line, minimise_without_y, ssmm_line
 
@@ -38,9 +38,13 @@ class Found:
 
 Rule = Callable[[TrainingData], Found]
 
+# The smallest and the largest bandwidth of a search.
+Ends = Callable[[TrainingData], tuple[float, float]]
 
 # A search looks for the valley on at most this many rows, for its bottom on all of them.
 COARSE_ROWS = 1000
+# The same for a search over sigma and lambda, which takes eigenvectors.
+JOINT_ROWS = 700
 
 
 def _closed_form(bandwidth: Callable[[TrainingData], float]) -> Rule:
@@ -124,14 +128,12 @@ def _maxvar(data: TrainingData) -> float:
     return closed_forms.maxvar_bandwidth(data.pair_gaps, data.space, data.pair_weights)
 
 
-def _search(
-    criterion: str, ends: Callable[[TrainingData], tuple[float, float]], points: int
-) -> Rule:
+def _search(criterion: str, ends: Ends, points: int) -> Rule:
     """Rule that minimises a criterion over log sigma, and over lambda if that is not given."""
 
     def rule(data: TrainingData) -> Found:
         if data.penalty.criterion:
-            return _joint(data, criterion, *ends(data), points)
+            return _joint(data, _criterion_of(data, default=criterion), ends, points)
         objective = _objective(data, criterion)
         if data.grid is not None:
             return Found(best_of(objective, data.grid), data.lam)
@@ -155,11 +157,21 @@ def _objective(data: TrainingData, criterion: str) -> Callable[[float], float]:
     return lambda sigma: criterion_at(criterion, data.pairs, sigma, lam, y, w, **options)
 
 
-def _joint(data: TrainingData, criterion: str, low: float, high: float, points: int) -> Found:
-    """Sigma and lambda together on a grid, one eigendecomposition for each sigma."""
-    sigmas = np.geomspace(low, high, points) if data.grid is None else np.unique(data.grid)
-    name = _criterion_of(data, default=criterion)
-    found = surface(data.spectrum, data.scale, sigmas, data.penalty.lams, name)
+def _joint(data: TrainingData, criterion: str, ends: Ends, points: int) -> Found:
+    """Sigma and lambda together on a grid, one eigendecomposition for each sigma.
+
+    Many rows are looked at around the best point of some of them only.
+    """
+    lams = data.penalty.lams
+    if data.grid is not None:
+        found = surface(data.spectrum, data.scale, np.unique(data.grid), lams, criterion)
+        return Found(*found.best())
+    part = data if data.solver is not None else data.sample(JOINT_ROWS)
+    sigmas = np.geomspace(*ends(part), points)
+    found = surface(part.spectrum, part.scale, sigmas, lams, criterion)
+    if part is not data:
+        sigma, step = found.best()[0] * data.carried_from(part), sigmas[1] / sigmas[0]
+        found = surface_around(sigma, step, data.spectrum, data.scale, lams, criterion)
     return Found(*found.best())
 
 

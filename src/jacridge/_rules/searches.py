@@ -14,6 +14,8 @@ from .criteria import in_units_of
 
 # How often the steps of a search are halved before its last parabola.
 HALVINGS = 3
+# How often a surface is continued beyond its end, where its minimum is.
+AROUND = 6
 
 Objective = Callable[[float], float]
 
@@ -157,3 +159,25 @@ def surface(
     with np.errstate(divide="ignore", invalid="ignore"):  # a penalty of zero may divide by zero
         values = [in_units_of(scale, getattr(spectra(sigma), name)(lams), name) for sigma in sigmas]
     return Surface(sigmas, lams, np.where(np.isfinite(values), values, np.inf))
+
+
+def surface_around(
+    sigma: float,
+    step: float,
+    spectra: Callable[[float], Spectral],
+    scale: Array,
+    lams: Array,
+    name: str,
+) -> Surface:
+    """A criterion around the minimum nearest to sigma, at bandwidths that differ by a factor."""
+    found = surface(spectra, scale, sigma * step ** np.arange(-1.0, 2.0), lams, name)
+    for _ in range(AROUND):
+        i, last = int(np.argmin(found.curve())), len(found.sigmas) - 1
+        if 0 < i < last:
+            break
+        further = found.sigmas[i] * (step if i else 1 / step)
+        more = surface(spectra, scale, np.array([further]), lams, name)
+        both = (found, more) if i else (more, found)
+        sigmas = np.concatenate([part.sigmas for part in both])
+        found = Surface(sigmas, lams, np.concatenate([part.values for part in both]))
+    return found
