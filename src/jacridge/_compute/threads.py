@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
@@ -19,6 +19,10 @@ SMALL_ORDER = 1000
 
 # Above this order a threaded LAPACK may crash: its dsyrk does from about 15,000 on.
 LAPACK_ORDER = 8192
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def processors() -> int:
@@ -39,6 +43,12 @@ def for_blocks(work: Callable[[slice], None], n: int, size: int) -> None:
     with ThreadPoolExecutor(min(len(blocks), processors())) as pool:
         for _ in pool.map(work, blocks):
             pass
+
+
+def in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Results of `work` for each item, in as many threads as there are processors."""
+    with ThreadPoolExecutor(processors()) as pool:
+        return list(pool.map(work, items))
 
 
 @contextmanager

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 
 import numpy as np
 
 from .._compute.arrays import Array
-from .._compute.threads import one_blas_thread
+from .._compute.threads import in_threads, one_blas_thread
 from .._geometry.linear import sharpened
 from .rounds import Round, Rounds, Sample
 
@@ -108,6 +109,13 @@ class CrossFitting:
         maps = [sharpened(fit.T, fit.M, kind) for fit in last.fits]
         return self._candidate(last.kernel, kind, maps, last)
 
+    def more(self, last: Candidate, kind: str, rounds: int) -> list[Candidate]:
+        """The candidates after some more rounds."""
+        found = [last]
+        for _ in range(rounds):
+            found.append(self.next(found[-1], kind))
+        return found[1:]
+
     def _candidate(
         self, kernel: str, kind: str, maps: list[Array], last: Candidate | None
     ) -> Candidate:
@@ -139,7 +147,7 @@ class CrossFitting:
 
     def ranked_again(self, table: Sequence[Candidate], other: CrossFitting) -> list[Candidate]:
         """The table with its best candidates judged on other halves, too, and ranked by both."""
-        again = [other.replayed(candidate) for candidate in table[:FINALISTS]]
+        again = in_threads(other.replayed, table[:FINALISTS])
         both = [
             replace(
                 candidate,
@@ -155,9 +163,8 @@ class CrossFitting:
 
     def replayed(self, candidate: Candidate) -> Candidate:
         """The same candidate on these halves."""
-        start, found = perf_counter(), self.plain(candidate.kernel)
-        for _ in range(candidate.rounds):
-            found = self.next(found, candidate.kind)
+        start, plain = perf_counter(), self.plain(candidate.kernel)
+        found = [plain, *self.more(plain, candidate.kind, candidate.rounds)][-1]
         return replace(found, seconds=perf_counter() - start)
 
     def has_signal(self, best: Candidate) -> bool:
@@ -186,19 +193,6 @@ def simplest_good(table: Sequence[Candidate]) -> Candidate:
     return min(good, key=lambda c: (c.complexity, c.error))
 
 
-def _plain(cross: CrossFitting, kernels: Sequence[str]) -> dict[str, Candidate]:
-    """The plain metric for each kernel for which the bandwidth's rule is defined."""
-    plain, refused = dict[str, Candidate](), ValueError("`kernels` must not be empty.")
-    for kernel in kernels:
-        try:
-            plain[kernel] = cross.plain(kernel)
-        except ValueError as error:
-            refused = error
-    if not plain:
-        raise refused
-    return plain
-
-
 def choose(
     rows: Sample,
     rounds: Callable[[str], Rounds],
@@ -216,22 +210,41 @@ def choose(
     """
     with one_blas_thread():
         cross = CrossFitting(rows, rounds, rng, loss)
-        plain = _plain(cross, kernels)
-        kernels = list(plain)
-        table = list(plain.values())
+        started = _solved(in_threads(partial(_start, cross, kinds[:1]), kernels))
+        table = [candidate for candidates in started for candidate in candidates]
         if kinds:
-            first = {kernel: cross.next(plain[kernel], kinds[0]) for kernel in kernels}
-            table += first.values()
-            kept = list(dict.fromkeys(c.kernel for c in cross.ranked(table)))[:KERNELS_KEPT]
-            for kernel in kept:
-                table.append(cross.next(first[kernel], kinds[0]))
-                for kind in kinds[1:] if rounds(kernel).space.kernel.power == 2 else ():
-                    table.append(cross.next(plain[kernel], kind))
-                    table.append(cross.next(table[-1], kind))
-            best = cross.ranked(table)[0]
-            if best.rounds == 2:
-                table.append(cross.next(best, best.kind))
+            best = list(dict.fromkeys(c.kernel for c in cross.ranked(table)))[:KERNELS_KEPT]
+            kept = [candidates for candidates in started if candidates[0].kernel in best]
+            starts = [(first, kinds[0], 1) for _, first in kept]
+            starts += [
+                (plain, kind, 2)
+                for plain, _ in kept
+                for kind in kinds[1:]
+                if rounds(plain.kernel).space.kernel.power == 2
+            ]
+            for more in in_threads(lambda start: cross.more(*start), starts):
+                table += more
+            last = cross.ranked(table)[0]
+            if last.rounds == 2:
+                table += cross.more(last, last.kind, 1)
         table = cross.ranked(table)
         if len(cross.folds) == 2:
             table = cross.ranked_again(table, CrossFitting(rows, rounds, rng, loss))
     return Chosen(simplest_good(table), table, cross.has_signal(table[0]))
+
+
+def _start(cross: CrossFitting, kinds: Sequence[str], kernel: str) -> list[Candidate] | ValueError:
+    """The plain metric and one round of each kind; an error if the bandwidth has no rule."""
+    try:
+        plain = cross.plain(kernel)
+    except ValueError as error:
+        return error
+    return [plain, *(cross.next(plain, kind) for kind in kinds)]
+
+
+def _solved(started: Sequence[list[Candidate] | ValueError]) -> list[list[Candidate]]:
+    """The kernels for which the bandwidth's rule is defined, or the error if there are none."""
+    found = [candidates for candidates in started if isinstance(candidates, list)]
+    if not found:
+        raise next(error for error in started if isinstance(error, ValueError))
+    return found
