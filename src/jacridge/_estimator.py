@@ -28,6 +28,7 @@ from ._compute.arrays import Array, evenly_spaced, row_blocks, rows_per_block
 from ._compute.progress import listening, printer
 from ._compute.threads import blas_for, for_blocks, one_blas_thread
 from ._geometry.kernels import KERNELS
+from ._geometry.maps import FeatureMap, Warp
 from ._geometry.nearest import Neighbours
 from ._geometry.space import LEARNED, LINEAR, METRICS, Space, kernels_with, space_of
 from ._rows.dask import dask_array, dask_rows, is_dask, lazy_rows
@@ -101,8 +102,9 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         The first five are the distance after a linear map of the features: the identity;
         division by standard deviations; a diagonal or full map learned from the Jacobian of the
         fitted function, in a number of rounds that is chosen on held-out rows; and the best of
-        these. "geodesic": rows are latitude and longitude in degrees, distances are in metres.
-        "precomputed": X holds distances (not a kernel), to the training rows.
+        these. Learned metrics compress features with heavy tails first, where held-out rows gain
+        by it (`warp_`). "geodesic": rows are latitude and longitude in degrees, distances are in
+        metres. "precomputed": X holds distances (not a kernel), to the training rows.
     solver : {"auto", "exact", "nystrom", "pcg"}
         "exact" factors the n x n kernel matrix. "nystrom" keeps to the span of the kernels at
         `n_landmarks` points: rows stream in blocks, and only m x m sums are kept. "pcg" solves the
@@ -138,6 +140,12 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     solver_ : {"exact", "nystrom", "pcg"}
         The solver that was used.
     kernel_ : str
+    metric_ : ndarray of shape (n_features, n_directions)
+        The linear map of the metric, for a metric that is one.
+    warp_ : ndarray of shape (2, n_features) or None
+        Centres c and widths s of the features with heavy tails that a learned metric compresses
+        before the linear map, to c + s asinh((x - c) / s); an infinite width leaves a feature as it
+        is. None if all are.
     loo_residuals_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
 
     Examples
@@ -156,7 +164,6 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     _saved: dict[str, Any] | None = None
     _scale: Scale | None = None
     _fitted: dict[str, Any]
-    _map: Array | None = None
     _feature_std: Array | None = None
 
     def __init__(
@@ -282,8 +289,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if self.metric in LINEAR:
             asked = self.kernel, self.metric, self.bandwidth
             metric = metric_of(source.rows, *asked, penalty, rng, loss)
-            source = mapped(source, metric.T)
-        solver, choice = self._solver_for(source, metric.T)
+            source = mapped(source, metric.mapping)
+        solver, choice = self._solver_for(source, metric.mapping)
         options: dict[str, Any] = {"kind": kind, "rng": rng, "penalty": penalty}
         if solver == "exact":
             source = in_memory(source, space.distance)
@@ -307,10 +314,14 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _keep_metric(self, metric: Metric) -> None:
         """Keep the map of the metric, and the table of the choice if there was one."""
-        self._map, self._feature_std = metric.T, metric.std
+        self._feature_std = metric.std
+        for name in ("metric_", "warp_", "choices_"):
+            self.__dict__.pop(name, None)
         if self.metric in LINEAR:
-            self.metric_ = np.eye(self.n_features_in_) if metric.T is None else metric.T
-        self.__dict__.pop("choices_", None)
+            found = metric.mapping or FeatureMap(np.eye(self.n_features_in_))
+            self.metric_, self.warp_ = found.T, None
+            if found.warp is not None:
+                self.warp_ = np.stack([found.warp.centre, found.warp.width])
         if metric.chosen is not None:
             best = metric.chosen.best
             self.choices_ = [
@@ -386,17 +397,17 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 '`landmarks` must be a word for solver="pcg", which chooses its own, got an array.'
             )
 
-    def _solver_for(self, source: Source, T: Array | None) -> tuple[str, LandmarkChoice]:
+    def _solver_for(self, source: Source, mapping: FeatureMap | None) -> tuple[str, LandmarkChoice]:
         """The solver for these rows, and its landmarks; rows that stream stay where they are."""
         solver, rows = check_choice("solver", self.solver, SOLVERS), source.rows
         landmarks = self.landmarks
         # Checked here, whether or not there are enough rows to need them.
         if isinstance(landmarks, str):
             check_choice("landmarks", landmarks, LANDMARKS)
-        elif T is not None:
+        elif mapping is not None:
             landmarks = check_rows(landmarks, "landmarks")
-            check_columns("landmarks", landmarks, len(T))
-            landmarks = landmarks @ T
+            check_columns("landmarks", landmarks, len(mapping.T))
+            landmarks = mapping(landmarks)
         if solver == "auto":
             most = EXACT_ROWS_LEARNED if self.metric in LEARNED else EXACT_ROWS
             few = isinstance(rows, ArrayRows) and rows.n <= most
@@ -679,8 +690,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _training_rows(self) -> tuple[Array, Array]:
         """Features and weights of the training rows as given; a sample of rows that streamed."""
         X, w = self._fitted_model().influences[0].training_rows(self.X_fit_)
-        # The model has the rows X T, from which X follows where T keeps all of it.
-        return (X, w) if self._map is None else (X @ np.linalg.pinv(self._map), w)
+        return (X, w) if self._map is None else (self._map.inverse(X), w)
 
     def _read(self, X: Any) -> Array:
         """Rows in memory, wherever they are, checked as for a prediction."""
@@ -718,13 +728,10 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
 
     def _slopes(self, X: Array) -> Array:
-        return self._slopes_after(self._seen(X))
-
-    def _slopes_after(self, Z: Array) -> Array:
-        """Derivatives with respect to the features, at rows Z after the metric."""
+        """Derivatives with respect to the features, at rows X."""
         coef = self.dual_coef_.reshape(len(self.X_fit_), -1)
-        J = self._space.slopes(Z, self.X_fit_, coef, self.bandwidth_)
-        J = J if self._map is None else J @ self._map.T
+        J = self._space.slopes(self._seen(X), self.X_fit_, coef, self.bandwidth_)
+        J = J if self._map is None else self._map.pulled_back(J, X)
         return J[:, 0] if self.dual_coef_.ndim == 1 else J
 
     @property
@@ -738,7 +745,9 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if self._fitted["metric"] == "precomputed":
             raise AttributeError('`feature_importances_` need features, got metric="precomputed".')
         some = evenly_spaced(len(self.X_fit_), 1000)
-        J = self._slopes_after(self.X_fit_[some]).reshape(-1, self.n_features_in_)
+        X = self.X_fit_[some]
+        X = X if self._map is None else self._map.inverse(X)
+        J = self._slopes(X).reshape(-1, self.n_features_in_)
         std = self.X_fit_.std(axis=0) if self._feature_std is None else self._feature_std
         moved = np.sqrt(np.square(J).mean(axis=0)) * std
         return np.asarray(moved / moved.sum() if moved.any() else moved)
@@ -807,6 +816,13 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return data_in_memory(X, y, w, self._space, n=n, has_intercept=kind != "none")
 
     @property
+    def _map(self) -> FeatureMap | None:
+        """The map that the fitted metric is the distance after; None for the identity."""
+        if self._fitted["metric"] not in LINEAR or self._fitted["metric"] == "euclidean":
+            return None
+        return FeatureMap(self.metric_, None if self.warp_ is None else Warp(*self.warp_))
+
+    @property
     def _space(self) -> Space:
         """Kernel and distance of the fitted model."""
         return space_of(self.kernel_, self._fitted["metric"])
@@ -865,7 +881,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _seen(self, X: Array) -> Array:
         """New rows as the model sees them: after the metric, without columns of merged rows."""
         if self._map is not None:
-            return np.asarray(X @ self._map)
+            return self._map(X)
         return X if self._columns is None else X[:, self._columns]
 
     def _lazy(self, X: Any, work: Any, shape: tuple[int, ...], errors: bool) -> tuple[Any, ...]:
@@ -932,9 +948,10 @@ class AutoKernelRidge(JacobianKernelRidge):
     Attributes
     ----------
     choices_ : list of dict
-        Every candidate that was tried, best first: kernel, kind of metric, rounds, error on
-        held-out rows (in units of the variance of y), the standard error of its difference to the
-        best one, seconds, and whether it was chosen. ``pandas.DataFrame(est.choices_)`` is a table.
+        Every candidate that was tried, best first: kernel, kind of metric, rounds, whether
+        heavy tails were compressed, error on held-out rows (in units of the variance of y), the
+        standard error of its difference to the best one, seconds, and whether it was chosen.
+        ``pandas.DataFrame(est.choices_)`` is a table.
     metric_ : ndarray of shape (n_features, n_directions)
         The linear map of the learned metric.
     feature_importances_ : ndarray of shape (n_features,)
@@ -981,9 +998,9 @@ class AutoKernelRidge(JacobianKernelRidge):
         )
 
 
-def _shares(T: Array | None, neighbours: Neighbours, X: Array) -> Array:
+def _shares(mapping: FeatureMap | None, neighbours: Neighbours, X: Array) -> Array:
     """Shares of the training rows with a nearer neighbour, for rows before the metric."""
-    return neighbours.shares(X if T is None else X @ T)
+    return neighbours.shares(X if mapping is None else mapping(X))
 
 
 def _stacked(est: Any, work: Any, X: Array) -> Array:

@@ -63,7 +63,7 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
     if scale is not None:
         rows = graph.node("Div", graph.node("Sub", rows, graph.array(centre)), graph.array(scale))
     if est._map is not None:
-        rows = graph.node("MatMul", rows, graph.array(est._map))
+        rows = est._map.onnx(graph, rows)
     space = est._space  # of the fit, whatever `set_params` has changed since
     gaps = space.distance.onnx(graph, rows, est.X_fit_, est.bandwidth_)
     K = space.kernel.onnx(graph, gaps, est.bandwidth_)

@@ -310,20 +310,26 @@ def blocks(page):
     return {title: unescape(code) for title, code in found}
 
 
+@pytest.mark.parametrize("heavy", [True, False])
 @pytest.mark.parametrize("standardize", [True, False])
 @pytest.mark.parametrize("bandwidth", ["auto", "jacobian"])
 def test_both_blocks_of_code_run_and_predict_the_same(
-    tmp_path, monkeypatch, table, standardize, bandwidth
+    tmp_path, monkeypatch, table, standardize, bandwidth, heavy
 ):
     """Also for a learned metric, whose map is written out with ten digits."""
     pl = pytest.importorskip("polars")
     X, y = table
+    if heavy:  # a column that the learned metric compresses
+        X = X.copy()
+        X[:, 0] = np.sinh(3 * X[:, 0])
     frame = pl.DataFrame(np.column_stack([X, y]), schema=["a", "b (in cm)", "c's", "y"])
     frame.write_csv(tmp_path / "my data.csv")
     monkeypatch.chdir(tmp_path)
     names = frame.columns[:3]
     options = {"features": names, "source": "my data.csv", "standardize": standardize}
     code = blocks(report_page(X, y, bandwidth=bandwidth, alpha=0.01, **options))
+    has_map = bandwidth == "auto" and standardize
+    assert ("arcsinh" in code["scikit-learn only"]) == (heavy and has_map)
 
     predictions = []
     for title in ("Python", "scikit-learn only"):

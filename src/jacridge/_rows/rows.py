@@ -15,6 +15,7 @@ import numpy as np
 from .._compute.arrays import Array, Indices, row_blocks
 from .._compute.progress import tell
 from .._compute.threads import one_blas_thread, processors
+from .._geometry.maps import FeatureMap
 
 T = TypeVar("T")
 
@@ -166,10 +167,10 @@ def in_order(pool: ThreadPoolExecutor, part: Callable[[int], T], count: int) -> 
 
 @dataclass(frozen=True)
 class MappedRows:
-    """Rows whose features go through a linear map, block by block."""
+    """Rows whose features go through a map, block by block."""
 
     rows: Rows
-    linear_map: Array
+    mapping: FeatureMap
 
     @property
     def n(self) -> int:
@@ -178,33 +179,33 @@ class MappedRows:
 
     def each(self, work: Work[T]) -> Iterator[T]:
         """Results for all blocks, in order."""
-        return self.rows.each(MappedWork(work, self.linear_map))
+        return self.rows.each(MappedWork(work, self.mapping))
 
     def total(self, work: Work[Any]) -> Any:
         """Sum of the results for all blocks."""
-        return self.rows.total(MappedWork(work, self.linear_map))
+        return self.rows.total(MappedWork(work, self.mapping))
 
     def take(self, indices: Indices) -> Block:
         """The rows with these indices."""
         X, y, w = self.rows.take(indices)
-        return X @ self.linear_map, y, w
+        return self.mapping(X), y, w
 
     def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]:
         """Results for all blocks, and the rows with these indices."""
-        found, (X, y, w) = self.rows.look(MappedWork(work, self.linear_map), indices)
-        return found, (X @ self.linear_map, y, w)
+        found, (X, y, w) = self.rows.look(MappedWork(work, self.mapping), indices)
+        return found, (self.mapping(X), y, w)
 
 
 class MappedWork:
-    """Work on rows after a linear map."""
+    """Work on rows after a map."""
 
-    def __init__(self, work: Any, linear_map: Array) -> None:
-        self.work, self.linear_map = work, linear_map
+    def __init__(self, work: Any, mapping: FeatureMap) -> None:
+        self.work, self.mapping = work, mapping
         self.what = getattr(work, "what", "one pass")
 
     def __call__(self, X: Array, y: Array, w: Array | None) -> Any:
-        return self.work(X @ self.linear_map, y, w)
+        return self.work(self.mapping(X), y, w)
 
     def add_to(self, total: Any, X: Array, y: Array, w: Array | None) -> Any:
         """The total plus the result for one more block."""
-        return added_to(total, self.work, (X @ self.linear_map, y, w))
+        return added_to(total, self.work, (self.mapping(X), y, w))

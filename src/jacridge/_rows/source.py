@@ -8,6 +8,7 @@ import numpy as np
 
 from .._compute.arrays import Array, Indices
 from .._geometry.distances import Distance
+from .._geometry.maps import FeatureMap
 from .merging import GivenRows, Merged, merged
 from .rows import ArrayRows, MappedRows, Rows
 from .survey import counted
@@ -63,14 +64,14 @@ def array_source(X: Array, y: Array, w: Array | None, distance: Distance) -> Sou
     return Source(rows, X.shape[1], n, found, y, w, weightless)
 
 
-def mapped(source: Source, T: Array | None) -> Source:
-    """The source after a linear map T of its features, of shape (p, q)."""
-    if T is None:
+def mapped(source: Source, mapping: FeatureMap | None) -> Source:
+    """The source with its features after a map."""
+    if mapping is None:
         return source
-    rows: Rows = MappedRows(source.rows, T)
+    rows: Rows = MappedRows(source.rows, mapping)
     if isinstance(source.rows, ArrayRows) and source.n is not None:  # not a memory map
-        rows = ArrayRows(np.asarray(source.rows.X @ T), source.rows.y, source.rows.w)
-    return replace(source, rows=rows, p=T.shape[1])
+        rows = ArrayRows(mapping(source.rows.X), source.rows.y, source.rows.w)
+    return replace(source, rows=rows, p=mapping.T.shape[1])
 
 
 def in_memory(source: Source, distance: Distance) -> Source:

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._compute.arrays import Array
 from .._compute.threads import in_threads, one_blas_thread
-from .._geometry.linear import sharpened
+from .._geometry.maps import FeatureMap, sharpened
 from .rounds import Round, Rounds, Sample
 
 # Rows in each half, and held-out predictions that are wanted: few rows are halved several times.
@@ -28,9 +28,9 @@ TRIM = 0.02
 # A simpler candidate is taken if its error is within so many standard errors of the best one's.
 STANDARD_ERRORS = 0.5
 
-# Kernels that are tried, and how many of them go on after the first round.
+# Kernels that are tried, and how many of them, each with one map, go on after the first round.
 KERNELS_TRIED = ("gaussian", "matern32", "exponential", "laplacian")
-KERNELS_KEPT = 2
+STARTS_KEPT = 3
 
 # Candidates that are compared again on other halves of the rows.
 FINALISTS = 3
@@ -70,13 +70,23 @@ class Candidate:
     deviation: float = np.nan
 
     @property
+    def warped(self) -> bool:
+        """Whether features with heavy tails are compressed first."""
+        return self.fits[0].mapping.warp is not None
+
+    @property
+    def start(self) -> tuple[str, bool]:
+        """The kernel and the map before any round."""
+        return self.kernel, self.warped
+
+    @property
     def complexity(self) -> float:
         """How much a candidate may follow the noise: its rounds, and more for a full metric."""
         return self.rounds + (1.5 if self.kind == "full" else 0.0)
 
     def row(self) -> dict[str, object]:
         """The candidate as a row of a table."""
-        names = ("kernel", "kind", "rounds", "error", "deviation", "seconds")
+        names = ("kernel", "kind", "rounds", "warped", "error", "deviation", "seconds")
         return {name: getattr(self, name) for name in names}
 
 
@@ -96,17 +106,16 @@ class CrossFitting:
         self, rows: Sample, rounds: Callable[[str], Rounds], rng: np.random.Generator, loss: Loss
     ) -> None:
         self.rounds, self.folds, self.loss = rounds, halves(rows, rng), loss
-        self.plain_map = rows.plain_map
         self.counts = np.concatenate([test.counts for _, test in self.folds])
         self.y = np.concatenate([test.y for _, test in self.folds])
 
-    def plain(self, kernel: str) -> Candidate:
+    def plain(self, kernel: str, mapping: FeatureMap) -> Candidate:
         """The metric before any round."""
-        return self._candidate(kernel, "plain", [self.plain_map] * len(self.folds), None)
+        return self._candidate(kernel, "plain", [mapping] * len(self.folds), None)
 
     def next(self, last: Candidate, kind: str) -> Candidate:
         """One more round, in each fold with the metric of that fold."""
-        maps = [sharpened(fit.T, fit.M, kind) for fit in last.fits]
+        maps = [sharpened(fit.mapping, fit.M, kind) for fit in last.fits]
         return self._candidate(last.kernel, kind, maps, last)
 
     def more(self, last: Candidate, kind: str, rounds: int) -> list[Candidate]:
@@ -117,13 +126,13 @@ class CrossFitting:
         return found[1:]
 
     def _candidate(
-        self, kernel: str, kind: str, maps: list[Array], last: Candidate | None
+        self, kernel: str, kind: str, maps: list[FeatureMap], last: Candidate | None
     ) -> Candidate:
         start, rounds = perf_counter(), self.rounds(kernel)
         near = last.fits[0] if last else None
         fits = [rounds.fit(self.folds[0][0], maps[0], near=near)]
-        for T, (train, _) in zip(maps[1:], self.folds[1:], strict=True):
-            fits.append(rounds.fit(train, T, same=fits[0]))
+        for mapping, (train, _) in zip(maps[1:], self.folds[1:], strict=True):
+            fits.append(rounds.fit(train, mapping, same=fits[0]))
         predictions = [
             rounds.predict(fit, train, test.X)
             for fit, (train, test) in zip(fits, self.folds, strict=True)
@@ -145,9 +154,11 @@ class CrossFitting:
             done.append(replace(candidate, error=error, deviation=deviation))
         return sorted(done, key=lambda candidate: candidate.error)
 
-    def ranked_again(self, table: Sequence[Candidate], other: CrossFitting) -> list[Candidate]:
+    def ranked_again(
+        self, table: Sequence[Candidate], other: CrossFitting, maps: Sequence[FeatureMap]
+    ) -> list[Candidate]:
         """The table with its best candidates judged on other halves, too, and ranked by both."""
-        again = in_threads(other.replayed, table[:FINALISTS])
+        again = in_threads(partial(other.replayed, maps), table[:FINALISTS])
         both = [
             replace(
                 candidate,
@@ -161,9 +172,10 @@ class CrossFitting:
         # The others were worse on the first halves, and keep their errors there.
         return [*self.ranked(both), *table[FINALISTS:]]
 
-    def replayed(self, candidate: Candidate) -> Candidate:
-        """The same candidate on these halves."""
-        start, plain = perf_counter(), self.plain(candidate.kernel)
+    def replayed(self, maps: Sequence[FeatureMap], candidate: Candidate) -> Candidate:
+        """The candidate on these halves."""
+        start = perf_counter()
+        plain = self.plain(candidate.kernel, maps[-1] if candidate.warped else maps[0])
         found = [plain, *self.more(plain, candidate.kind, candidate.rounds)][-1]
         return replace(found, seconds=perf_counter() - start)
 
@@ -195,6 +207,7 @@ def simplest_good(table: Sequence[Candidate]) -> Candidate:
 
 def choose(
     rows: Sample,
+    maps: Sequence[FeatureMap],
     rounds: Callable[[str], Rounds],
     rng: np.random.Generator,
     *,
@@ -204,46 +217,50 @@ def choose(
 ) -> Chosen:
     """Kernel, kind of metric and number of rounds with the least loss on held-out rows.
 
-    Every kernel gets the plain metric and one round of the first kind. The best two go on with
-    another round and with the other kind, and the best of all with a third round. `rounds` returns
-    the rounds of a kernel. A kernel that is a product over features gets no second kind.
+    Every kernel starts with each of the plain maps, and gets one round of the first kind. The best
+    two starts go on with another round and with the other kind, and the best of all with a third
+    round. `rounds` returns the rounds of a kernel. A kernel that is a product over features gets no
+    second kind.
     """
     with one_blas_thread():
         cross = CrossFitting(rows, rounds, rng, loss)
-        started = _solved(in_threads(partial(_start, cross, kinds[:1]), kernels))
+        starts = [(kernel, mapping) for mapping in maps for kernel in kernels]
+        started = _solved(in_threads(partial(_start, cross, kinds[:1]), starts))
         table = [candidate for candidates in started for candidate in candidates]
         if kinds:
-            best = list(dict.fromkeys(c.kernel for c in cross.ranked(table)))[:KERNELS_KEPT]
-            kept = [candidates for candidates in started if candidates[0].kernel in best]
-            starts = [(first, kinds[0], 1) for _, first in kept]
-            starts += [
+            best = list(dict.fromkeys(c.start for c in cross.ranked(table)))[:STARTS_KEPT]
+            kept = [candidates for candidates in started if candidates[0].start in best]
+            further = [(candidates[1], kinds[0], 1) for candidates in kept]
+            further += [
                 (plain, kind, 2)
                 for plain, _ in kept
                 for kind in kinds[1:]
                 if rounds(plain.kernel).space.kernel.power == 2
             ]
-            for more in in_threads(lambda start: cross.more(*start), starts):
+            for more in in_threads(lambda start: cross.more(*start), further):
                 table += more
             last = cross.ranked(table)[0]
             if last.rounds == 2:
                 table += cross.more(last, last.kind, 1)
         table = cross.ranked(table)
         if len(cross.folds) == 2:
-            table = cross.ranked_again(table, CrossFitting(rows, rounds, rng, loss))
+            table = cross.ranked_again(table, CrossFitting(rows, rounds, rng, loss), maps)
     return Chosen(simplest_good(table), table, cross.has_signal(table[0]))
 
 
-def _start(cross: CrossFitting, kinds: Sequence[str], kernel: str) -> list[Candidate] | ValueError:
+def _start(
+    cross: CrossFitting, kinds: Sequence[str], start: tuple[str, FeatureMap]
+) -> list[Candidate] | ValueError:
     """The plain metric and one round of each kind; an error if the bandwidth has no rule."""
     try:
-        plain = cross.plain(kernel)
+        plain = cross.plain(*start)
     except ValueError as error:
         return error
     return [plain, *(cross.next(plain, kind) for kind in kinds)]
 
 
 def _solved(started: Sequence[list[Candidate] | ValueError]) -> list[list[Candidate]]:
-    """The kernels for which the bandwidth's rule is defined, or the error if there are none."""
+    """The starts for which the bandwidth's rule is defined, or the error if there are none."""
     found = [candidates for candidates in started if isinstance(candidates, list)]
     if not found:
         raise next(error for error in started if isinstance(error, ValueError))

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from .._compute.arrays import Array
+from .._compute.arrays import Array, weighted_mean
 from .._geometry.distances import EUCLIDEAN
-from .._geometry.linear import scaling_from
+from .._geometry.maps import FeatureMap, scaling_from, warp_of
 from .._geometry.space import LEARNED, Space, space_of
 from .._rows.merging import merged_block
 from .._rows.rows import Rows
 from .._rows.survey import Surveying, sample_of, surveyed
 from .choice import HALF, KERNELS_TRIED, Chosen, Loss, choose, squared_errors
 from .registry import find
-from .rounds import Rounds, Sample, centred, standardised, wide_penalty
+from .rounds import Rounds, Sample, standardised, wide_penalty
 from .training import Penalty, TrainingData
 
 # Rows that learn the metric, once kernel, kind and number of rounds are chosen.
@@ -29,13 +29,13 @@ FEW_ROWS = 20
 
 @dataclass(frozen=True)
 class Metric:
-    """The space of a fit, the linear map of its metric (None: identity), and how it was chosen.
+    """The space of a fit, the map of its features (None: identity), and how it was chosen.
 
     `std` are the standard deviations of the features, where they are known.
     """
 
     space: Space
-    T: Array | None = None
+    mapping: FeatureMap | None = None
     std: Array | None = None
     chosen: Chosen | None = None
 
@@ -60,25 +60,29 @@ def metric_of(
     standard deviations. "diagonal" and "full" are learned in rounds, whose number is chosen by
     cross-fitting; "auto" chooses the kind, too, and kernel="auto" the kernel.
     """
-    T, std = (None, None) if metric == "euclidean" else plain_map(rows)
+    plain, std = (None, None) if metric == "euclidean" else plain_map(rows)
     kinds: Sequence[str] = LEARNED.get(metric, ())
     if not kinds and kernel != "auto":
-        return Metric(space_of(kernel, metric), T, std)
-    sample = learning_sample(rows, T, rng, alike=not penalty.shared)
+        return Metric(space_of(kernel, metric), plain, std)
+    sample = learning_sample(rows, rng, alike=not penalty.shared)
     kernels = KERNELS_TRIED if kernel == "auto" else (kernel,)
     if len(sample) < FEW_ROWS or not sample.y.any():
-        return Metric(space_of(kernels[0], metric), T, std)
+        return Metric(space_of(kernels[0], metric), plain, std)
 
     def rounds(name: str) -> Rounds:
         rule = None if isinstance(bandwidth, str) and bandwidth == "auto" else rule_of(bandwidth)
         return Rounds(space_of(name, "euclidean"), wide_penalty(penalty), rule)
 
-    chosen = choose(sample, rounds, rng, kernels=kernels, kinds=kinds, loss=loss)
+    maps = [plain or FeatureMap(np.eye(sample.X.shape[1]))]
+    if kinds:
+        maps += warped_maps(sample)
+    chosen = choose(sample, maps, rounds, rng, kernels=kernels, kinds=kinds, loss=loss)
     best = chosen.best
-    if best.rounds:
+    found = maps[-1] if best.warped else plain
+    if best.rounds and found:
         part = sample.part(rng.permutation(len(sample))[:METRIC_ROWS])
-        T = rounds(best.kernel).learned(part, best.kind, best.rounds)
-    return Metric(space_of(best.kernel, metric), T, std, chosen)
+        found = rounds(best.kernel).learned(part, found, best.kind, best.rounds)
+    return Metric(space_of(best.kernel, metric), found, std, chosen)
 
 
 def rule_of(bandwidth: Any) -> Any:
@@ -91,17 +95,25 @@ def rule_of(bandwidth: Any) -> Any:
     return rule
 
 
-def plain_map(rows: Rows) -> tuple[Array, Array]:
+def plain_map(rows: Rows) -> tuple[FeatureMap, Array]:
     """The map that divides by the standard deviations of all rows, and these."""
     whole = surveyed(rows.each(Surveying(EUCLIDEAN))).whole
     std = np.sqrt(whole.squares / whole.weight)
-    return scaling_from(whole.centre, std), std
+    return FeatureMap(scaling_from(whole.centre, std)), std
 
 
-def learning_sample(
-    rows: Rows, T: Array | None, rng: np.random.Generator, *, alike: bool
-) -> Sample:
+def warped_maps(rows: Sample) -> list[FeatureMap]:
+    """The map that compresses heavy tails first, if there are any, and then scales."""
+    warp = warp_of(rows.X)
+    if warp is None:
+        return []
+    Z = warp(rows.X)
+    centre = weighted_mean(Z, rows.w)
+    std = np.sqrt(rows.w @ np.square(Z - centre) / rows.w.sum())
+    return [FeatureMap(scaling_from(centre, std), warp)]
+
+
+def learning_sample(rows: Rows, rng: np.random.Generator, *, alike: bool) -> Sample:
     """Distinct rows to choose and learn by, at random; if `alike`, all targets count alike."""
     X, y, w = merged_block(*sample_of(rows, max(2 * HALF, METRIC_ROWS), rng))
-    y = standardised(y, w) if alike else y
-    return centred(X, y, w, np.eye(X.shape[1]) if T is None else T)
+    return Sample(X, standardised(y, w) if alike else y, w / w.mean())

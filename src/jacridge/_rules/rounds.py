@@ -1,7 +1,7 @@
 """Rounds of the learned metric: fit, average the gradients, sharpen the metric, fit again.
 
 With G(x) the gradient of the fitted function, M = mean of G G' over the training rows says in which
-directions it varies. T M^(1/2) takes the place of the map T before it.
+directions it varies. T M^(1/2) takes the place of the linear map T before it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from scipy.linalg import LinAlgError
 
 from .._compute.arrays import Array, Indices, weighted_mean
 from .._compute.threads import one_blas_thread
-from .._geometry.linear import sharpened
+from .._geometry.maps import FeatureMap, sharpened
 from .._geometry.space import Space
 from .._solvers.cholesky import factor
 from .._solvers.spectrum import spectrum
@@ -30,15 +30,11 @@ Rule = Callable[[TrainingData], tuple[float, float]]
 
 @dataclass(frozen=True)
 class Sample:
-    """Distinct rows: features X (n, p), targets y (n, k), weights w of mean one.
-
-    `plain_map` (p, q) is the metric before any round.
-    """
+    """Distinct rows: features X (n, p), targets y (n, k), weights w of mean one."""
 
     X: Array
     y: Array
     w: Array
-    plain_map: Array
 
     def __len__(self) -> int:
         return len(self.w)
@@ -51,12 +47,6 @@ class Sample:
     def counts(self) -> Array:
         """Weights of the rows in a comparison."""
         return capped_weights(self.w)
-
-
-def centred(X: Array, y: Array, w: Array, plain_map: Array) -> Sample:
-    """Rows with X centred and weights of mean one."""
-    w = w / w.mean()
-    return Sample(X - weighted_mean(X, w), y, w, plain_map)
 
 
 def standardised(y: Array, w: Array) -> Array:
@@ -77,9 +67,9 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Round:
-    """A fit in the metric T, and the average outer product M of its gradients."""
+    """A fit to rows after a map, and the average outer product M of its gradients."""
 
-    T: Array
+    mapping: FeatureMap
     sigma: float
     tuning: Tuning
     coef: Array  # (n, k)
@@ -95,13 +85,17 @@ class Rounds:
     rule: Rule | None = None
 
     def fit(
-        self, rows: Sample, T: Array, near: Round | None = None, same: Round | None = None
+        self,
+        rows: Sample,
+        mapping: FeatureMap,
+        near: Round | None = None,
+        same: Round | None = None,
     ) -> Round:
-        """Fit in the metric T.
+        """Fit to rows after a map.
 
         Bandwidth and penalty are searched, close to those of `near`, or are those of `same`.
         """
-        X = rows.X @ T
+        X = mapping(rows.X)
         gaps = self.space.distance.gaps(X, X)
         unit = self._unit(gaps)
         tuning = same.tuning if same else self._tuned(rows, X, gaps, unit, near)
@@ -111,7 +105,7 @@ class Rounds:
         J = self.space.slopes(X[at], X, coef, sigma)
         w = rows.w[at] / rows.w[at].sum()
         M = np.einsum("i,ikp,ikq->pq", w, J, J, optimize=True)
-        return Round(T, sigma, tuning, coef, M)
+        return Round(mapping, sigma, tuning, coef, M)
 
     def _unit(self, gaps: Array) -> float:
         """Median distance of the first rows."""
@@ -138,16 +132,16 @@ class Rounds:
 
     def predict(self, fit: Round, rows: Sample, X_new: Array) -> Array:
         """Predictions of a fit to these rows at new rows, of shape (n_new, k)."""
-        return self.space.product(X_new @ fit.T, rows.X @ fit.T, fit.coef, fit.sigma)
+        return self.space.product(fit.mapping(X_new), fit.mapping(rows.X), fit.coef, fit.sigma)
 
-    def learned(self, rows: Sample, kind: str, rounds: int) -> Array:
-        """Map T after some rounds."""
-        T, last = rows.plain_map, None
+    def learned(self, rows: Sample, mapping: FeatureMap, kind: str, rounds: int) -> FeatureMap:
+        """The map after some rounds."""
+        last = None
         with one_blas_thread():
             for _ in range(rounds):
-                last = self.fit(rows, T, near=last)
-                T = sharpened(T, last.M, kind)
-        return T
+                last = self.fit(rows, mapping, near=last)
+                mapping = sharpened(mapping, last.M, kind)
+        return mapping
 
 
 def solution(K: Array, y: Array, w: Array, lam: float) -> Array:

@@ -51,7 +51,7 @@ def from_version_0_1(state: dict[str, Any]) -> dict[str, Any]:
     }
     state |= {"_columns": None, "_weightless": None}
     if metric == "euclidean":
-        state["metric_"] = np.eye(state["n_features_in_"])
+        state |= {"metric_": np.eye(state["n_features_in_"]), "warp_": None}
 
     if old["_state"] is not None:
         sample = [old["_state"].pop(name) for name in "Xyw"]

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._compute.arrays import Array, row_blocks, rows_per_block
+from .._compute.arrays import Array, Indices, row_blocks, rows_per_block
 from .._compute.threads import blas_for, for_blocks, processors
+from .._geometry.maps import FeatureMap
 from .._geometry.space import Space
 from .._solvers.influence import Influence, Noise
 
@@ -23,7 +24,7 @@ def even_noise(influence: Influence) -> Noise:
 
 @dataclass(frozen=True)
 class FittedFunction:
-    """b_0 + k(xT, Z) c for k targets, with what its standard errors come from.
+    """b_0 + k(z, Z) c for k targets, z a row x after a map, with the sources of its errors.
 
     Attributes
     ----------
@@ -31,7 +32,7 @@ class FittedFunction:
     Z : rows of the model, of shape (m, q)
     dual_coef : c, of shape (m, k)
     intercept : b_0, of shape (k,)
-    T : linear map of the metric, of shape (p, q), or None for none
+    mapping : map of the features, from p to q, or None for none
     influences : how functionals follow y, for the targets of each penalty
     names : names of the p features
     """
@@ -41,49 +42,64 @@ class FittedFunction:
     Z: Array
     dual_coef: Array
     intercept: Array
-    T: Array | None
+    mapping: FeatureMap | None
     influences: Sequence[Influence]
     names: Sequence[str]
 
     def seen(self, X: Array) -> Array:
         """Rows as the kernel sees them."""
-        return X if self.T is None else X @ self.T
+        return X if self.mapping is None else self.mapping(X)
 
     def kernel(self, X: Array) -> Array:
-        """k(XT, Z), of shape (n, m)."""
+        """Kernel between rows and Z, of shape (n, m)."""
         return self.space.block(self.seen(X), self.Z, self.sigma)
 
     def slope_functionals(self, X: Array) -> Array:
         """Rows b with b'c the slope at each row along each feature, of shape (n, p, m)."""
-        X = self.seen(X)
-        S = self.space.kernel.slope(self.space.distance.gaps(X, self.Z), self.sigma)
-        along = [S * self.space.distance.slopes_along(X, self.Z, f) for f in range(X.shape[1])]
-        B = np.stack(along, axis=1)
-        return B if self.T is None else np.asarray(np.einsum("fq,iqm->ifm", self.T, B))
+        seen = self.seen(X)
+        S = self.space.kernel.slope(self.space.distance.gaps(seen, self.Z), self.sigma)
+        along = [self.space.distance.slopes_along(seen, self.Z, f) for f in range(seen.shape[1])]
+        B = np.stack([S * slopes for slopes in along], axis=1)
+        if self.mapping is None:
+            return B
+        return self.mapping.pulled_back(B.transpose(0, 2, 1), X).transpose(0, 2, 1)
 
     def slopes_and_average(self, X: Array, share: Array) -> tuple[Array, Array]:
         """Slopes at each row, (n, k, p), and the functionals of their average, (p, m).
 
         `share` of shape (n,) says how much each row counts. One pass over blocks of the kernel.
         """
-        X, distance = self.seen(X), self.space.distance
-        J = np.empty((len(X), self.dual_coef.shape[1], X.shape[1]))
+        seen, distance = self.seen(X), self.space.distance
+        J = np.empty((len(X), self.dual_coef.shape[1], seen.shape[1]))
+        bent = _bent_features(self.mapping)
+        # How much rows count for all features that are not compressed, and for each that is.
+        counts = np.column_stack([share, share[:, None] * self._bending(X)[:, bent]])
         part = -(-len(X) // processors())  # of one thread, which adds up its blocks in order
-        totals = np.zeros((-(-len(X) // part), len(self.Z), X.shape[1]))
+        totals = np.zeros((-(-len(X) // part), counts.shape[1], len(self.Z), seen.shape[1]))
 
         def work(mine: slice) -> None:
             for block in row_blocks(mine.stop - mine.start, rows_per_block(len(self.Z))):
                 rows = slice(mine.start + block.start, mine.start + block.stop)
-                S = self.space.kernel.slope(distance.gaps(X[rows], self.Z), self.sigma)
-                J[rows] = distance.slopes(S, self.dual_coef, X[rows], self.Z)
-                S *= share[rows, None]
-                totals[mine.start // part] += distance.total_slopes(S, X[rows], self.Z)
+                S = self.space.kernel.slope(distance.gaps(seen[rows], self.Z), self.sigma)
+                J[rows] = distance.slopes(S, self.dual_coef, seen[rows], self.Z)
+                for i, count in enumerate(counts[rows].T):
+                    W = S * count[:, None]
+                    totals[mine.start // part, i] += distance.total_slopes(W, seen[rows], self.Z)
 
         for_blocks(work, len(X), part)
         total = totals.sum(axis=0)
-        if self.T is None:
-            return J, total.T
-        return J @ self.T.T, self.T @ total.T
+        if self.mapping is None:
+            return J, total[0].T
+        average = self.mapping.T @ total[0].T
+        for i, f in enumerate(bent, 1):
+            average[f] = self.mapping.T[f] @ total[i].T
+        return self.mapping.pulled_back(J, X), average
+
+    def _bending(self, X: Array) -> Array:
+        """Derivatives of the compressed features with respect to X, of shape (n, p)."""
+        if self.mapping is None or self.mapping.warp is None:
+            return np.ones_like(X)
+        return self.mapping.warp.slope(X)
 
     def differences_and_average(self, X1: Array, X0: Array, share: Array) -> tuple[Array, Array]:
         """f(X1) - f(X0), of shape (n, k), and the functional of its average, (1, m)."""
@@ -130,3 +146,9 @@ class FittedFunction:
         columns = max(X.shape[1], self.Z.shape[1]) * len(self.Z)
         for rows in row_blocks(len(X), rows_per_block(columns)):
             yield rows, self.slope_functionals(X[rows])
+
+
+def _bent_features(mapping: FeatureMap | None) -> Indices:
+    """Indices of the features that a map compresses."""
+    width = np.empty(0) if mapping is None or mapping.warp is None else mapping.warp.width
+    return np.flatnonzero(np.isfinite(width))

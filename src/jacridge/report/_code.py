@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .._compute.arrays import Array
 from .._compute.files import separator_of
 from .._geometry.kernels import KERNELS
 from ._case import Case
@@ -116,26 +117,39 @@ def _kernel(case: Case) -> str:
 
 def _map(case: Case) -> tuple[str, str]:
     """Lines that write the metric's map, and the step that applies it; nothing without one."""
-    T = case.estimator.metric_
-    if np.array_equal(T, np.eye(len(T))):
+    T, warp = case.estimator.metric_, case.estimator.warp_
+    if warp is None and np.array_equal(T, np.eye(len(T))):
         return "", ""
     is_diagonal = (np.count_nonzero(T, axis=0) == 1).all() and (
         np.count_nonzero(T, axis=1) <= 1
     ).all()
-    numbers = T.sum(axis=1) if is_diagonal else T
+    what = "the metric: a factor for each column" if is_diagonal else "the metric: a linear map"
+    lines = _array("T", T.sum(axis=1) if is_diagonal else T, what)
+    features, product = "np.asarray(X)", "* T" if is_diagonal else "@ T"
+    if warp is not None:
+        some = np.flatnonzero(np.isfinite(warp[1]))
+        lines += _array("c", warp[0, some], "columns with heavy tails are compressed around c,")
+        lines += _array("s", warp[1, some], "beyond a distance of s")
+        lines += (
+            "\n\ndef compressed(X):\n"
+            f"    Z, heavy = np.array(X, dtype=float), {some.tolist()}\n"
+            "    Z[:, heavy] = c + s * np.arcsinh((Z[:, heavy] - c) / s)\n"
+            "    return Z\n\n\n"
+        )
+        features = "compressed(X)"
+    return lines, f"    FunctionTransformer(lambda X: {features} {product}),\n"
+
+
+def _array(name: str, values: Array, what: str) -> str:
+    """Lines that write an array, with a comment."""
     text = np.array2string(
-        numbers,
+        values,
         separator=", ",
-        threshold=numbers.size + 1,
+        threshold=values.size + 1,
         max_line_width=90,
         formatter={"float_kind": lambda v: f"{v:.10g}"},
     )
-    what = "the metric: a factor for each column" if is_diagonal else "the metric: a linear map"
-    product = "X * T" if is_diagonal else "X @ T"
-    return (
-        f"T = np.array(  # {what}\n    {text.replace(chr(10), chr(10) + '    ')}\n)\n",
-        f"    FunctionTransformer(lambda X: np.asarray(X) {product[2:]}),\n",
-    )
+    return f"{name} = np.array(  # {what}\n    {text.replace(chr(10), chr(10) + '    ')}\n)\n"
 
 
 def command(case: Case, source: Source) -> str:

@@ -1,0 +1,130 @@
+r"""Maps of the features that a learned metric is the distance after.
+
+A map takes rows x to z T, of shape (p, q). Features with heavy tails are compressed first,
+
+.. math:: z_j = c_j + s_j \operatorname{asinh}\frac{x_j - c_j}{s_j},
+
+which is x near the centre c and grows like a logarithm beyond the width s; an infinite width leaves
+a feature as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .._compute.arrays import TINY, Array
+from .kernels import OnnxGraph
+
+# Share of the mean eigenvalue that is added to M, so that no direction is lost for good.
+FLOOR = 1e-2
+
+# A feature has heavy tails if a value is farther from the median than so many widths.
+HEAVY = 5.0
+
+
+@dataclass(frozen=True)
+class Warp:
+    """Compression of features with heavy tails: centres c and widths s, both of shape (p,)."""
+
+    centre: Array
+    width: Array
+
+    def __call__(self, X: Array) -> Array:
+        """The features, those of finite width compressed."""
+        s, some = self._scale, np.isfinite(self.width)
+        if not some.any():
+            return X
+        return np.where(some, self.centre + s * np.arcsinh((X - self.centre) / s), X)
+
+    def slope(self, X: Array) -> Array:
+        """Derivative of each compressed feature with respect to the feature itself."""
+        return np.asarray(1.0 / np.hypot(1.0, (X - self.centre) / self.width))
+
+    def inverse(self, Z: Array) -> Array:
+        """The features before they were compressed."""
+        s, some = self._scale, np.isfinite(self.width)
+        with np.errstate(over="ignore"):  # in features that are not compressed
+            return np.where(some, self.centre + s * np.sinh((Z - self.centre) / s), Z)
+
+    @property
+    def _scale(self) -> Array:
+        """The widths, one for those that are infinite."""
+        return np.where(np.isfinite(self.width), self.width, 1.0)
+
+
+def warp_of(X: Array) -> Warp | None:
+    """Warp for the features of X that have heavy tails, None if there are none.
+
+    The width is the standard deviation of a normal distribution with the same quartiles; of a
+    feature half of whose values are equal, with the same mean deviation.
+    """
+    centre = np.median(X, axis=0)
+    away = np.abs(X - centre)
+    low, high = np.quantile(X, [0.25, 0.75], axis=0)
+    width = (high - low) / 1.349
+    width = np.where(width > 0, width, away.mean(axis=0) * np.sqrt(np.pi / 2))
+    two_values = ((X.min(axis=0) == X) | (X.max(axis=0) == X)).all(axis=0)
+    heavy = (width > 0) & (away.max(axis=0) > HEAVY * width) & ~two_values
+    return Warp(centre, np.where(heavy, width, np.inf)) if heavy.any() else None
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """Rows as a kernel sees them: z T, with T of shape (p, q) and z the features after the warp."""
+
+    T: Array
+    warp: Warp | None = None
+
+    def __call__(self, X: Array) -> Array:
+        """Rows after the map, of shape (n, q)."""
+        return np.asarray((X if self.warp is None else self.warp(X)) @ self.T)
+
+    def pulled_back(self, J: Array, X: Array) -> Array:
+        """Slopes with respect to X (n, p) from those after the map: (n, k, q) to (n, k, p)."""
+        J = J @ self.T.T
+        return np.asarray(J if self.warp is None else J * self.warp.slope(X)[:, None, :])
+
+    def inverse(self, Z: Array) -> Array:
+        """Rows before the map, where T keeps all of them."""
+        X = np.asarray(Z @ np.linalg.pinv(self.T))
+        return X if self.warp is None else self.warp.inverse(X)
+
+    def onnx(self, graph: OnnxGraph, rows: str) -> str:
+        """Add the nodes of the map; returns the name of their output."""
+        if self.warp is not None:
+            c, s = self.warp.centre, self.warp._scale
+            part = graph.node("Div", graph.node("Sub", rows, graph.array(c)), graph.array(s))
+            # asinh(t) = sign(t) log(|t| + sqrt(t^2 + 1)): few runtimes have Asinh in double.
+            size = graph.node("Abs", part)
+            root = graph.node("Add", graph.node("Mul", size, size), graph.number(1.0))
+            log = graph.node("Log", graph.node("Add", size, graph.node("Sqrt", root)))
+            bent = graph.node("Mul", graph.node("Sign", part), log)
+            bent = graph.node("Add", graph.node("Mul", bent, graph.array(s)), graph.array(c))
+            some = np.isfinite(self.warp.width).astype(np.float64)
+            kept = graph.node("Mul", rows, graph.array(1.0 - some))
+            rows = graph.node("Add", graph.node("Mul", bent, graph.array(some)), kept)
+        return graph.node("MatMul", rows, graph.array(self.T))
+
+
+def scaling_from(mean: Array, std: Array) -> Array:
+    """Map that divides each feature by its standard deviation, and drops constant ones."""
+    kept = std > 1e-9 * np.maximum(np.abs(mean), TINY)
+    if not kept.any():
+        return np.eye(len(std))
+    return np.diag(1.0 / np.where(kept, std, 1.0))[:, kept]
+
+
+def sharpened(before: FeatureMap, M: Array, kind: str) -> FeatureMap:
+    """T M^(1/2) in the place of T; M, or its diagonal, averages outer products of gradients.
+
+    M gets a floor on its eigenvalues, and its root is scaled to the trace of the identity.
+    """
+    if kind == "diagonal":
+        M = np.diag(np.diag(M))
+    s, V = np.linalg.eigh(M)
+    if not s.mean() > 0:  # a constant function has no directions
+        return before
+    root = np.sqrt(np.maximum(s, 0.0) + FLOOR * s.mean())
+    return replace(before, T=np.asarray(before.T @ ((V * (root * len(s) / root.sum())) @ V.T)))
