@@ -16,7 +16,7 @@ import numpy as np
 from .._compute.arrays import Array
 from .._compute.threads import in_threads, one_blas_thread
 from .._geometry.maps import FeatureMap, sharpened
-from .rounds import Round, Rounds, Sample
+from .rounds import Round, Rounds, Sample, Tuning
 
 # Rows in each half, and held-out predictions that are wanted: few rows are halved several times.
 HALF = 500
@@ -54,6 +54,7 @@ class Candidate:
     ----------
     kernel, kind, rounds : what is tried; no rounds are the plain metric
     fits : the last fit of each fold
+    tunings : bandwidth and penalty of each round, the plain metric first
     errors : losses of the held-out rows, such as squared errors summed over targets
     seconds : time of this candidate beyond those that it builds on
     error : mean of the errors without the hardest rows
@@ -64,6 +65,7 @@ class Candidate:
     kind: str
     rounds: int
     fits: Sequence[Round]
+    tunings: tuple[Tuning, ...]
     errors: Array
     seconds: float
     error: float = np.nan
@@ -109,14 +111,14 @@ class CrossFitting:
         self.counts = np.concatenate([test.counts for _, test in self.folds])
         self.y = np.concatenate([test.y for _, test in self.folds])
 
-    def plain(self, kernel: str, mapping: FeatureMap) -> Candidate:
+    def plain(self, kernel: str, mapping: FeatureMap, tuning: Tuning | None = None) -> Candidate:
         """The metric before any round."""
-        return self._candidate(kernel, "plain", [mapping] * len(self.folds), None)
+        return self._candidate(kernel, "plain", [mapping] * len(self.folds), None, tuning)
 
-    def next(self, last: Candidate, kind: str) -> Candidate:
+    def next(self, last: Candidate, kind: str, tuning: Tuning | None = None) -> Candidate:
         """One more round, in each fold with the metric of that fold."""
         maps = [sharpened(fit.mapping, fit.M, kind) for fit in last.fits]
-        return self._candidate(last.kernel, kind, maps, last)
+        return self._candidate(last.kernel, kind, maps, last, tuning)
 
     def more(self, last: Candidate, kind: str, rounds: int) -> list[Candidate]:
         """The candidates after some more rounds."""
@@ -126,20 +128,29 @@ class CrossFitting:
         return found[1:]
 
     def _candidate(
-        self, kernel: str, kind: str, maps: list[FeatureMap], last: Candidate | None
+        self,
+        kernel: str,
+        kind: str,
+        maps: list[FeatureMap],
+        last: Candidate | None,
+        tuning: Tuning | None,
     ) -> Candidate:
         start, rounds = perf_counter(), self.rounds(kernel)
-        near = last.fits[0] if last else None
-        fits = [rounds.fit(self.folds[0][0], maps[0], near=near)]
-        for mapping, (train, _) in zip(maps[1:], self.folds[1:], strict=True):
-            fits.append(rounds.fit(train, mapping, same=fits[0]))
+        if tuning is None:  # that of the first fold serves all
+            near = last.tunings[-1] if last else None
+            tuning = rounds.tuned(self.folds[0][0], maps[0], near)
+        fits = [
+            rounds.fit(train, mapping, tuning)
+            for mapping, (train, _) in zip(maps, self.folds, strict=True)
+        ]
         predictions = [
             rounds.predict(fit, train, test.X)
             for fit, (train, test) in zip(fits, self.folds, strict=True)
         ]
         errors = self.loss(self.y, np.concatenate(predictions), self.counts)
         count, seconds = last.rounds + 1 if last else 0, perf_counter() - start
-        return Candidate(kernel, kind, count, fits, errors, seconds)
+        tunings = (*last.tunings, tuning) if last else (tuning,)
+        return Candidate(kernel, kind, count, fits, tunings, errors, seconds)
 
     def ranked(self, table: Sequence[Candidate]) -> list[Candidate]:
         """Candidates with `error` and `deviation`, best first; rows hard for all are left out."""
@@ -173,10 +184,11 @@ class CrossFitting:
         return [*self.ranked(both), *table[FINALISTS:]]
 
     def replayed(self, maps: Sequence[FeatureMap], candidate: Candidate) -> Candidate:
-        """The candidate on these halves."""
-        start = perf_counter()
-        plain = self.plain(candidate.kernel, maps[-1] if candidate.warped else maps[0])
-        found = [plain, *self.more(plain, candidate.kind, candidate.rounds)][-1]
+        """The candidate on these halves, with the bandwidths and penalties that it has."""
+        start, (first, *others) = perf_counter(), candidate.tunings
+        found = self.plain(candidate.kernel, maps[-1] if candidate.warped else maps[0], first)
+        for tuning in others:
+            found = self.next(found, candidate.kind, tuning)
         return replace(found, seconds=perf_counter() - start)
 
     def has_signal(self, best: Candidate) -> bool:

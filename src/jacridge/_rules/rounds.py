@@ -71,7 +71,6 @@ class Round:
 
     mapping: FeatureMap
     sigma: float
-    tuning: Tuning
     coef: Array  # (n, k)
     M: Array
 
@@ -84,50 +83,43 @@ class Rounds:
     penalty: Penalty
     rule: Rule | None = None
 
-    def fit(
-        self,
-        rows: Sample,
-        mapping: FeatureMap,
-        near: Round | None = None,
-        same: Round | None = None,
-    ) -> Round:
-        """Fit to rows after a map.
-
-        Bandwidth and penalty are searched, close to those of `near`, or are those of `same`.
-        """
+    def fit(self, rows: Sample, mapping: FeatureMap, tuning: Tuning) -> Round:
+        """Fit to rows after a map."""
         X = mapping(rows.X)
         gaps = self.space.distance.gaps(X, X)
-        unit = self._unit(gaps)
-        tuning = same.tuning if same else self._tuned(rows, X, gaps, unit, near)
-        sigma = tuning.ratio * unit
+        sigma = tuning.ratio * self._unit(gaps)
         coef = solution(self.space.kernel.of(gaps, sigma), rows.y, rows.w, tuning.lam)
         at = slice(0, GRADIENT_ROWS)
         J = self.space.slopes(X[at], X, coef, sigma)
         w = rows.w[at] / rows.w[at].sum()
         M = np.einsum("i,ikp,ikq->pq", w, J, J, optimize=True)
-        return Round(mapping, sigma, tuning, coef, M)
+        return Round(mapping, sigma, coef, M)
 
     def _unit(self, gaps: Array) -> float:
         """Median distance of the first rows."""
-        some = gaps[:300, :300]
+        some = gaps[:SEARCH_ROWS, :SEARCH_ROWS]
         some = some[some > 0]
         return float(np.median(self.space.distance.lengths(some))) if some.size else 1.0
 
-    def _tuned(
-        self, rows: Sample, X: Array, gaps: Array, unit: float, near: Round | None
-    ) -> Tuning:
+    def tuned(self, rows: Sample, mapping: FeatureMap, near: Tuning | None = None) -> Tuning:
+        """Bandwidth and penalty by the rule, or by a search on a few rows close to `near`."""
         if self.rule is not None:
-            data = data_in_memory(X, rows.y, rows.w, self.space, penalty=self.penalty)
-            sigma, lam = self.rule(data)
-            return Tuning(sigma / unit, lam)
-        m = SEARCH_ROWS
-        part = rows.part(np.arange(min(m, len(rows))))
+            X = mapping(rows.X)
+            sigma, lam = self.rule(
+                data_in_memory(X, rows.y, rows.w, self.space, penalty=self.penalty)
+            )
+            few = X[:SEARCH_ROWS]
+            return Tuning(sigma / self._unit(self.space.distance.gaps(few, few)), lam)
+        part = rows.part(np.arange(min(SEARCH_ROWS, len(rows))))
+        X = mapping(part.X)
+        gaps = self.space.distance.gaps(X, X)
+        unit = self._unit(gaps)
 
         def at(ratio: float) -> Tuning:
-            K = self.space.kernel.of(gaps[:m, :m].copy(), ratio * unit)
+            K = self.space.kernel.of(gaps.copy(), ratio * unit)
             return best_penalty(K, part, self.penalty, ratio)
 
-        start = near.tuning.ratio if near else self.space.kernel.start
+        start = near.ratio if near else self.space.kernel.start
         return downhill_in(at, start, steps=(3,) if near else (4, 2))
 
     def predict(self, fit: Round, rows: Sample, X_new: Array) -> Array:
@@ -139,8 +131,8 @@ class Rounds:
         last = None
         with one_blas_thread():
             for _ in range(rounds):
-                last = self.fit(rows, mapping, near=last)
-                mapping = sharpened(mapping, last.M, kind)
+                last = self.tuned(rows, mapping, last)
+                mapping = sharpened(mapping, self.fit(rows, mapping, last).M, kind)
         return mapping
 
 
