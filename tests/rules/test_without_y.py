@@ -126,9 +126,9 @@ def test_rules_without_y_never_look_at_it(rng, rule):
 @pytest.mark.parametrize("rule", WITHOUT_Y)
 def test_of_many_rows_a_sample_is_looked_at(rng, rule, monkeypatch):
     """A bandwidth of the sample is carried to all rows; drawn anew it moves by less than half."""
-    monkeypatch.setattr("jacridge._rules.without_y.GRID_ROWS", 150)
-    monkeypatch.setattr("jacridge._rules.without_y.STEP_ROWS", 300)
-    X = rng.uniform(size=(500, 2))
+    monkeypatch.setattr("jacridge._rules.without_y.GRID_ROWS", 250)
+    monkeypatch.setattr("jacridge._rules.without_y.STEP_ROWS", 500)
+    X = rng.uniform(size=(800, 2))
     options = {"rule": rule, "alpha": 1e-3}
     sigmas = [select_bandwidth(X, random_state=seed, **options).sigma for seed in (0, 0, 1)]
     assert sigmas[0] == sigmas[1]
