@@ -49,7 +49,7 @@ def download(name: str, file: str, url: str, sha256: str) -> Path:
 
 
 def _what_to_do(url: str, cache: Path, problem: Exception, names: str) -> tuple[str, str]:
-    """What went wrong with a download, in words, and the way out."""
+    """Describe a failed download, and a way out."""
     if isinstance(problem, ValueError):
         what = f"the file at {url} has another sha256 than the one on record"
         way = "Try again; if it stays so, the file there has changed: please report it"

@@ -654,7 +654,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return Contrast(found.estimate[:, 0], found.covariance[0]) if one else found
 
     def summary(self) -> Summary:
-        """What was fitted, and the average effects of the features.
+        """Table of the fit and of the average effects of the features.
 
         Returns
         -------

@@ -103,7 +103,7 @@ class Distance(Protocol):
 
 
 class _Rows:
-    """What distances of rows with features have in common."""
+    """Shared methods of distances between rows with features."""
 
     def dimension(self, X: Array) -> int:
         return X.shape[1]

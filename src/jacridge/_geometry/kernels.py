@@ -126,7 +126,7 @@ class Kernel(ABC):
         """Add the nodes that make kernel values of gaps; returns the name of their output."""
 
     def gamma(self, sigma: float) -> float:
-        """What scikit-learn's ``rbf_kernel`` or ``laplacian_kernel`` calls gamma."""
+        """``gamma`` of scikit-learn's ``rbf_kernel`` or ``laplacian_kernel``."""
         raise self._unknown("as a kernel with a `gamma` in scikit-learn")
 
     @abstractmethod
@@ -142,11 +142,11 @@ class Kernel(ABC):
         raise self._unknown("in kernlab")
 
     def kernlab_sigma(self, sigma: float) -> float:
-        """What kernlab calls sigma, an inverse width."""
+        """``sigma`` of kernlab, an inverse width."""
         raise self._unknown("in kernlab")
 
     def krls_sigma(self, sigma: float) -> float:
-        """What KRLS calls sigma."""
+        """``sigma`` of KRLS."""
         raise self._unknown("in KRLS")
 
     def _unknown(self, where: str) -> ValueError:

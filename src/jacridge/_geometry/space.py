@@ -31,7 +31,7 @@ class Space:
 
     @property
     def remedy(self) -> str:
-        """What to do where K + lambda I is not positive definite."""
+        """Advice if K + lambda I is not positive definite."""
         if self.distance.name == "geodesic" and self.kernel.is_smooth:
             return (
                 "Give a larger `alpha` to avoid this, or use "

@@ -30,7 +30,7 @@ from .without_y import Line, loo_without_y_line, minimise_without_y, ssmm_line
 
 @dataclass(frozen=True)
 class Found:
-    """What a rule returns: one bandwidth, and one penalty or one for each target."""
+    """Result of a rule: one bandwidth, and one penalty or one for each target."""
 
     sigma: float
     lam: float | Array
@@ -225,7 +225,7 @@ ALPHAS = (*CRITERIA, "auto")
 
 
 def find(bandwidth: Any, data: TrainingData, name: str = "bandwidth") -> Found:
-    """What a number, a rule's name or a function of the data stands for."""
+    """Bandwidth and penalty from a number, a rule's name or a function of the data."""
     if isinstance(bandwidth, str):
         check_choice(name, bandwidth, RULES)
         data.check_rows()
@@ -263,7 +263,7 @@ def default_rule(data: TrainingData) -> str:
 
 
 def _find_without_y(bandwidth: Any, data: TrainingData) -> Found:
-    """The same for a constant y, which says nothing on bandwidth and penalty."""
+    """Bandwidth and penalty for a constant y, which says nothing about either."""
     solves = isinstance(bandwidth, str) and bandwidth in SEARCHES
     if solves or data.penalty.criterion:
         warn(

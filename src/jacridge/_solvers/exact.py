@@ -178,7 +178,7 @@ class ExactModel:
         return self.residuals_at(np.arange(len(self.y)), self._inverse_diagonal)
 
     def residuals_at(self, some: Indices, diagonal: Array) -> Array:
-        """The same for some distinct rows, with the diagonal of A^-1 there."""
+        """Leave-one-out residuals of some distinct rows, from the diagonal of A^-1 there."""
         y = self.y - self._free_intercept
         residuals = self._left_out(y, self.dual_coef, some, diagonal)
         if self.kind == "mean":

@@ -124,7 +124,7 @@ class Outside:
 
 
 def outside_of(K: Array, w: Array, lam: float) -> Outside:
-    """What the kernel K (d, d) of distinct rows with weights w leaves open."""
+    """Share of the variance that distinct rows with kernel K (d, d) and weights w leave open."""
     penalty = np.maximum(lam / w, LEAST_PENALTY)
     try:
         A: System = factor(K.copy(), penalty)
@@ -177,7 +177,7 @@ class Scale:
 
     @cached_property
     def _outsides(self) -> list[Outside]:
-        """What is left open, for each penalty."""
+        """Share of the variance left open, for each penalty."""
         K = self.space.kernel.of(self._gaps.copy(), self.sigma)
         with blas_for(len(K)):
             return [outside_of(K, self.jackknife.weights, lam) for lam in np.unique(self._lams)]

@@ -235,7 +235,7 @@ def _squared_norms_of_inverse(L: Array) -> Array:
 
 
 def _loss(G: Array) -> float:
-    """What rounding in G costs: eps tr(S^-1), S being G scaled to a diagonal of ones."""
+    """Error from rounding in G: eps tr(S^-1), S being G scaled to a diagonal of ones."""
     d = np.sqrt(np.diagonal(G))
     G /= d
     G /= d[:, None]

@@ -193,7 +193,7 @@ class Nystrom:
         return weighted_mean(y, v) if self.kind != "none" else np.zeros(y.shape[1])
 
     def of_rows(self, block: Block, choose: Choose) -> Nystrom:
-        """The same solver for some of the rows, centred by themselves if all are."""
+        """Solver for some of the rows, centred at their own mean if this one is centred."""
         return replace(
             self, rows=ArrayRows(*block), sample=block, choose=choose, given=None, _last=None
         )

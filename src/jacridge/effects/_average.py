@@ -40,7 +40,7 @@ class Observations:
 
 @dataclass(frozen=True)
 class ErrorKind:
-    """What standard errors take the noise of y for: its name, and the degrees of freedom of t."""
+    """Assumption on the noise of y: its name, and the degrees of freedom of t."""
 
     name: str
     of: NoiseOf

@@ -11,7 +11,7 @@ from ._table import HELD_FIXED, Effects, aligned, cell
 
 @dataclass(frozen=True)
 class Summary:
-    """What was fitted and its average effects; prints like statsmodels' summary, renders as HTML.
+    """A fit and its average effects; prints like statsmodels' summary, renders as HTML.
 
     Attributes
     ----------

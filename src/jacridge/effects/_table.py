@@ -89,7 +89,7 @@ class Effects:
 
     @property
     def title(self) -> str:
-        """What the table holds, in one line."""
+        """Title of the table."""
         return f"Average effects, {100 * self.level:g} % intervals, {self.noise} standard errors"
 
     def cells(self) -> list[list[str]]:

@@ -67,7 +67,7 @@ def mml_published(data: TrainingData) -> float:
 
 
 def jacobian_mml_published(data: TrainingData) -> float:
-    """The same, by Nelder and Mead's method from the Jacobian bandwidth."""
+    """The published likelihood, minimised by Nelder and Mead from the Jacobian bandwidth."""
     start = theory.sigma_0(data.n, data.even_spacing, data.lam)
     objective = _published_objective(data)
     with np.errstate(all="ignore"):

@@ -156,7 +156,7 @@ def as_text(rows: Sequence[Row], *, header: bool = True) -> str:
 
 
 def _parsed(row: Row) -> Row:
-    """The same row with its values as they come back from text: int, float or str."""
+    """Row with its values as they come back from text: int, float or str."""
     return {column: _value(value) for column, value in row.items()}
 
 
