@@ -26,6 +26,7 @@ def test_the_public_names_are_exactly_these():
         "RULES",
         "TrainingData",
         "__version__",
+        "last_step",
         "select_bandwidth",
         "theory",
     }

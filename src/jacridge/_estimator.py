@@ -156,8 +156,11 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     _saved: dict[str, Any] | None = None
     _scale: Scale | None = None
     _fitted: dict[str, Any]
+    # With a map, rows are seen as (X - centre) @ map.
     _map: Array | None = None
+    _centre: Array | float = 0.0
     _feature_std: Array | None = None
+    _names: list[str] | None = None
 
     def __init__(
         self,
@@ -308,6 +311,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _keep_metric(self, metric: Metric) -> None:
         """Keep the map of the metric, and the table of the choice if there was one."""
         self._map, self._feature_std = metric.T, metric.std
+        self._centre, self._names = 0.0, None
         if self.metric in LINEAR:
             self.metric_ = np.eye(self.n_features_in_) if metric.T is None else metric.T
         self.__dict__.pop("choices_", None)
@@ -519,7 +523,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         neighbours = Neighbours(rows, self._space.distance)
         if is_dask(X):
             self._check_features(X, reset=False)
-            shares = partial(_shares, self._map, neighbours)
+            shares = partial(_shares, self._map, self._centre, neighbours)
             return lazy_rows(dask_array(X), shares)
         return self._each_block(X, lambda est, rows: (neighbours.shares(est._seen(rows)),))[0]
 
@@ -680,7 +684,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Features and weights of the training rows as given; a sample of rows that streamed."""
         X, w = self._fitted_model().influences[0].training_rows(self.X_fit_)
         # The model has the rows X T, from which X follows where T keeps all of it.
-        return (X, w) if self._map is None else (X @ np.linalg.pinv(self._map), w)
+        return (X, w) if self._map is None else (X @ np.linalg.pinv(self._map) + self._centre, w)
 
     def _read(self, X: Any) -> Array:
         """Rows in memory, wherever they are, checked as for a prediction."""
@@ -698,7 +702,6 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _function(self) -> FittedFunction:
         """The fitted function of rows as given, with what its standard errors come from."""
         coef = self.dual_coef_.reshape(len(self.X_fit_), -1)
-        names = getattr(self, "feature_names_in_", None)
         return FittedFunction(
             self._space,
             self.bandwidth_,
@@ -706,9 +709,16 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             coef,
             np.atleast_1d(self.intercept_),
             self._map,
+            self._centre,
             self._fitted_model().influences,
-            [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names),
+            self._feature_names,
         )
+
+    @property
+    def _feature_names(self) -> list[str]:
+        """Names of the features, x0 and so on where they have none."""
+        names = getattr(self, "feature_names_in_", self._names)
+        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
 
     def _check_has_features(self, what: str) -> None:
         check_is_fitted(self)
@@ -865,7 +875,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _seen(self, X: Array) -> Array:
         """New rows as the model sees them: after the metric, without columns of merged rows."""
         if self._map is not None:
-            return np.asarray(X @ self._map)
+            return np.asarray((X - self._centre) @ self._map)
         return X if self._columns is None else X[:, self._columns]
 
     def _lazy(self, X: Any, work: Any, shape: tuple[int, ...], errors: bool) -> tuple[Any, ...]:
@@ -981,9 +991,9 @@ class AutoKernelRidge(JacobianKernelRidge):
         )
 
 
-def _shares(T: Array | None, neighbours: Neighbours, X: Array) -> Array:
+def _shares(T: Array | None, centre: Array | float, neighbours: Neighbours, X: Array) -> Array:
     """Shares of the training rows with a nearer neighbour, for rows before the metric."""
-    return neighbours.shares(X if T is None else X @ T)
+    return neighbours.shares(X if T is None else (X - centre) @ T)
 
 
 def _stacked(est: Any, work: Any, X: Array) -> Array:

@@ -23,7 +23,7 @@ def even_noise(influence: Influence) -> Noise:
 
 @dataclass(frozen=True)
 class FittedFunction:
-    """b_0 + k(xT, Z) c for k targets, with what its standard errors come from.
+    """b_0 + k(x T, Z) c for k targets, with what its standard errors come from.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class FittedFunction:
     Z : rows of the model, of shape (m, q)
     dual_coef : c, of shape (m, k)
     intercept : b_0, of shape (k,)
-    T : linear map of the metric, of shape (p, q), or None for none
+    T, centre : the kernel sees (x - centre) T, T of shape (p, q); x itself if T is None
     influences : how functionals follow y, for the targets of each penalty
     names : names of the p features
     """
@@ -42,12 +42,13 @@ class FittedFunction:
     dual_coef: Array
     intercept: Array
     T: Array | None
+    centre: Array | float
     influences: Sequence[Influence]
     names: Sequence[str]
 
     def seen(self, X: Array) -> Array:
         """Rows as the kernel sees them."""
-        return X if self.T is None else X @ self.T
+        return X if self.T is None else (X - self.centre) @ self.T
 
     def kernel(self, X: Array) -> Array:
         """k(XT, Z), of shape (n, m)."""

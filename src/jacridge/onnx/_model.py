@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
 from .. import JacobianKernelClassifier, JacobianKernelRidge
 from .._checks import check_choice, require
+from .._pipeline import steps_of
 from ._graph import Graph
 from ._steps import add_steps, columns_of
 
@@ -62,7 +61,7 @@ def to_onnx(model: Any, X: Any = None, *, dtype: str = "float64") -> Any:
     """
     onnx = require("onnx", extra="onnx")
     check_choice("dtype", dtype, ("float64", "float32"))
-    *steps, est = _steps(model)
+    *steps, est = steps_of(model)
     types = onnx.TensorProto
     kind = types.DOUBLE if dtype == "float64" else types.FLOAT
     graph = Graph(onnx)
@@ -80,21 +79,11 @@ def to_onnx(model: Any, X: Any = None, *, dtype: str = "float64") -> Any:
     return graph.model()
 
 
-def _steps(model: Any) -> list[Any]:
-    """The steps of a pipeline that do something, or the model alone."""
-    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    if not isinstance(steps[-1], JacobianKernelRidge | JacobianKernelClassifier):
-        raise TypeError(
-            "`model` must be a regressor or classifier of jacridge, or a Pipeline that ends in "
-            f"one, got {', '.join(type(step).__name__ for step in steps)}."
-        )
-    check_is_fitted(steps[-1])
-    return [step for step in steps if step is not None and not isinstance(step, str)]
-
-
 def _scores(graph: Graph, est: JacobianKernelRidge, rows: str) -> str:
     """Add the predictions of the regressor for rows of features."""
     if est._map is not None:
+        if np.any(est._centre):
+            rows = graph.node("Sub", rows, graph.array(np.asarray(est._centre)))
         rows = graph.node("MatMul", rows, graph.array(est._map))
     elif est._columns is not None:
         rows = graph.node("Gather", rows, graph.indices(est._columns), axis=1)
