@@ -128,17 +128,36 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     Attributes
     ----------
     bandwidth_ : float
-    alpha_ : float, or ndarray of shape (n_targets,) if it was chosen for several targets
+        The bandwidth, given or chosen, in the units of distances.
+    alpha_ : float, or ndarray of shape (n_targets,)
+        The ridge penalty, given or chosen; one for each target if it was chosen for several.
+    kernel_ : str
+        Name of the kernel that was used.
+    solver_ : {"exact", "nystrom", "pcg"}
+        Name of the solver that was used.
+    metric_ : ndarray of shape (n_features, n_directions)
+        Linear map T of the metric: distances are those of the rows of X T. Absent for the metrics
+        "geodesic" and "precomputed".
+    choices_ : list of dict
+        Every kernel and metric that was tried, best first, if one of them was chosen: kernel, kind
+        of metric, rounds, error on held-out rows (in units of the variance of y), the standard
+        error of its difference to the best one, seconds, and whether it was chosen.
+        ``pandas.DataFrame(est.choices_)`` is a table.
     dual_coef_ : ndarray of shape (n_rows,) or (n_rows, n_targets)
         Coefficients of the kernels at the rows of `X_fit_`.
     intercept_ : float or ndarray of shape (n_targets,)
-    X_fit_ : ndarray of shape (n_rows, n_features)
-        The training rows, each once, without those of weight zero; for solver "nystrom" the
-        landmarks.
-    solver_ : {"exact", "nystrom", "pcg"}
-        The solver that was used.
-    kernel_ : str
+        The constant b, which predictions far from all rows go to.
+    X_fit_ : ndarray of shape (n_rows, n_directions)
+        The training rows after the map of the metric, each once, without those of weight zero; for
+        solver "nystrom" the landmarks.
+    feature_importances_ : ndarray of shape (n_features,)
+        How much the prediction moves with each feature, as shares that sum to one.
     loo_residuals_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        Residual of each training row for the model fitted to the rows that differ from it.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if X had names.
 
     Examples
     --------
@@ -948,6 +967,10 @@ class AutoKernelRidge(JacobianKernelRidge):
     metric_ : ndarray of shape (n_features, n_directions)
         The linear map of the learned metric.
     feature_importances_ : ndarray of shape (n_features,)
+        How much the prediction moves with each feature, as shares that sum to one.
+    bandwidth_, alpha_, kernel_, solver_, dual_coef_, intercept_, X_fit_, loo_residuals_, \
+n_features_in_, feature_names_in_
+        As for :class:`JacobianKernelRidge`.
 
     Examples
     --------
