@@ -49,7 +49,7 @@ from ._solvers.intervals import Scale, upper_quantile
 from ._solvers.landmarks import LANDMARKS
 from ._solvers.model import INTERCEPTS, Model
 from ._solvers.pcg import solve_pcg
-from ._solvers.saved import from_version_0_1, restored_model
+from ._solvers.saved import check_saved, from_version_0_1, restored_model
 from .diagnostics import Diagnosis, diagnose, loo_r2
 from .effects import (
     Contrast,
@@ -940,6 +940,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "bandwidth_" in state and "_saved" not in state:
             state = from_version_0_1(dict(state))
+        if state.get("_saved"):
+            check_saved(state["_saved"], state["X_fit_"].shape[-1], np.size(state["intercept_"]))
         super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
