@@ -23,6 +23,7 @@ LAYERS = [
     ["effects"],
     ["_estimator", "_select"],
     ["_classifier", "_transformer"],
+    ["_pipeline"],
     ["__init__"],
     ["_downloads"],
     ["datasets", "onnx", "plots"],

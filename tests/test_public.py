@@ -3,6 +3,8 @@
 import inspect
 import re
 
+import pytest
+
 import jacridge
 
 
@@ -26,6 +28,7 @@ def test_the_public_names_are_exactly_these():
         "RULES",
         "TrainingData",
         "__version__",
+        "last_step",
         "select_bandwidth",
         "theory",
     }
@@ -104,6 +107,29 @@ def test_these_rules_are_known():
         "jacobian", "jacobian_median", "jacobian_lattice", "silverman", "scale", "median", "maxvar",
         "ssmm", "loo_without_y", "loo", "gcv", "mml", "jacobian_loo", "jacobian_mml",
     } <= set(jacridge.RULES)  # fmt: skip
+
+
+def attributes_of(cls):
+    """Attributes in a docstring, several to an entry or one, with the text of the entry."""
+    section = re.split(
+        r"\n[A-Z]\w+\n-+\n", inspect.getdoc(cls).split("Attributes\n----------\n")[1]
+    )
+    entries = re.findall(r"^(\S[^:\n]*?)(?: :[^\n]*)?\n((?:    .*\n?)*)", section[0], flags=re.M)
+    return {name: text.strip() for names, text in entries for name in names.split(", ")}
+
+
+@pytest.mark.parametrize("name", ["JacobianKernelRidge", "AutoKernelRidge", "JacobianNystroem"])
+def test_every_public_fitted_attribute_is_documented(name, table):
+    pd = pytest.importorskip("pandas")
+    cls = getattr(jacridge, name)
+    options = {"metric": "auto"} if name == "JacobianKernelRidge" else {}
+    est = cls(random_state=0, **options).fit(
+        pd.DataFrame(table[0], columns=["a", "b", "c"]), table[1]
+    )
+    made = {each for each in [*vars(est), *dir(cls)] if each.endswith("_") and each[0] != "_"}
+    documented = attributes_of(cls)
+    assert set(documented) == made
+    assert all(documented.values())
 
 
 def test_the_version_has_three_numbers():

@@ -1,10 +1,20 @@
-"""Models that were saved by an earlier version still load and predict the same."""
+"""Saved models load and predict the same, those of an earlier version too; damaged ones do not."""
 
 import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from jacridge import (
+    AutoKernelClassifier,
+    AutoKernelRidge,
+    JacobianKernelClassifier,
+    JacobianKernelRidge,
+    JacobianNystroem,
+)
 
 FOLDER = Path(__file__).parent / "saved"
 # The rows that the old version predicted for, and its predictions and deviations.
@@ -37,8 +47,6 @@ def test_a_pickle_of_version_0_1_predicts_as_it_did(solver):
 
 
 def test_a_pickle_of_this_version_names_no_private_module(rng):
-    from jacridge import JacobianKernelRidge, JacobianNystroem
-
     X = rng.standard_normal((30, 2))
     for est in (
         JacobianKernelRidge().fit(X, X[:, 0]),
@@ -47,3 +55,102 @@ def test_a_pickle_of_this_version_names_no_private_module(rng):
         JacobianNystroem(n_components=5).fit(X),
     ):
         assert b"jacridge._" not in pickle.dumps(est)
+
+
+TRUSTED = [
+    f"jacridge.{cls.__name__}"
+    for cls in (
+        AutoKernelClassifier,
+        AutoKernelRidge,
+        JacobianKernelClassifier,
+        JacobianKernelRidge,
+        JacobianNystroem,
+    )
+]
+
+
+def from_file(model):
+    """The model from a skops file, which trusts our public names alone."""
+    skops = pytest.importorskip("skops.io")
+    return skops.loads(skops.dumps(model), trusted=TRUSTED)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "metric"),
+    [
+        *((kernel, "scaled") for kernel in ("matern52", "matern32", "exponential", "laplacian")),
+        *(("gaussian", metric) for metric in ("euclidean", "scaled", "diagonal", "full", "auto")),
+    ],
+)
+def test_a_skops_file_holds_each_kernel_and_metric(table, kernel, metric):
+    X, y = table
+    est = JacobianKernelRidge("median", 0.1, kernel=kernel, metric=metric, random_state=0).fit(X, y)
+    back = from_file(est)
+    np.testing.assert_array_equal(back.predict(X), est.predict(X))
+    np.testing.assert_allclose(back.predict_interval(X[:3]), est.predict_interval(X[:3]), rtol=1e-9)
+    np.testing.assert_allclose(back.jacobian(X[:3]), est.jacobian(X[:3]), rtol=1e-9)
+    assert (back.kernel_, back.metric) == (kernel, metric)
+
+
+def test_a_skops_file_holds_distances_and_places(rng):
+    pytest.importorskip("pyproj")
+    X = rng.uniform(40, 50, (20, 2))
+    D = np.abs(X[:, :1] - X[:, 0])
+    for metric, rows in (("geodesic", X), ("precomputed", D)):
+        est = JacobianKernelRidge("median", 0.1, kernel="exponential", metric=metric)
+        back = from_file(est.fit(rows, X[:, 0]))
+        np.testing.assert_array_equal(back.predict(rows), est.predict(rows))
+
+
+@pytest.mark.parametrize("solver", ["exact", "nystrom", "pcg"])
+@pytest.mark.parametrize("labels", [[0, 1], ["a", "b", "c"]])
+def test_a_skops_file_holds_a_classifier(table, solver, labels):
+    X, _ = table
+    y = np.array(labels)[np.arange(60) % len(labels)]
+    est = JacobianKernelClassifier(5.0, 0.1, metric="scaled", solver=solver, n_landmarks=20)
+    back = from_file(est.set_params(random_state=0).fit(X, y))
+    np.testing.assert_array_equal(back.predict(X), est.predict(X))
+    np.testing.assert_array_equal(back.decision_function(X), est.decision_function(X))
+    np.testing.assert_array_equal(back.classes_, est.classes_)
+
+
+@pytest.mark.slow
+def test_a_skops_file_holds_what_chooses_for_itself_and_pipelines(table):
+    X, y = table
+    for est, target in (
+        (AutoKernelRidge(random_state=0), y),
+        (AutoKernelClassifier(random_state=0), y > 1),
+        (make_pipeline(StandardScaler(), AutoKernelRidge(random_state=0)), y),
+    ):
+        back = from_file(est.fit(X, target))
+        np.testing.assert_array_equal(back.predict(X), est.predict(X))
+    features = JacobianNystroem(n_components=9, random_state=0).fit(X)
+    np.testing.assert_array_equal(from_file(features).transform(X), features.transform(X))
+
+
+def saved_arrays(est):
+    """Arrays that only deviations, intervals and leave-one-out need."""
+    return {name: a for name, a in est.__getstate__()["_saved"].items() if np.ndim(a)}
+
+
+@pytest.mark.parametrize("solver", ["exact", "nystrom"])
+@pytest.mark.parametrize("damage", ["short", "flat", "wide", "nan"])
+def test_a_file_with_damaged_arrays_is_refused_when_it_is_loaded(table, solver, damage):
+    X, y = table
+    w = 1.0 + np.arange(60) % 2
+    est = JacobianKernelRidge(5.0, 0.1, solver=solver, n_landmarks=20, random_state=0)
+    est.fit(X, np.column_stack([y, y**2]), w)
+    for name, array in saved_arrays(est).items():
+        damaged = {
+            "short": array[:-1],
+            "flat": array.ravel() if array.ndim > 1 else array[:, None],
+            "wide": np.concatenate([array, array], axis=-1),
+            "nan": np.where(array == array.flat[-1], np.nan, array),
+        }[damage]
+        broken = pickle.loads(pickle.dumps(est))
+        broken._saved[name] = damaged
+        for load in (from_file, lambda model: pickle.loads(pickle.dumps(model))):
+            with pytest.raises(
+                ValueError, match=r"A saved model must hold (arrays that fit|finite)"
+            ):
+                load(broken)

@@ -3,6 +3,7 @@
 from . import theory
 from ._classifier import AutoKernelClassifier, JacobianKernelClassifier
 from ._estimator import AutoKernelRidge, JacobianKernelRidge
+from ._pipeline import last_step
 from ._rules.registry import RULES
 from ._rules.training import TrainingData
 from ._select import Choice, select_bandwidth
@@ -20,6 +21,7 @@ __all__ = [
     "JacobianNystroem",
     "TrainingData",
     "__version__",
+    "last_step",
     "select_bandwidth",
     "theory",
 ]

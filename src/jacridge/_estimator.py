@@ -50,7 +50,7 @@ from ._solvers.intervals import Scale, upper_quantile
 from ._solvers.landmarks import LANDMARKS
 from ._solvers.model import INTERCEPTS, Model
 from ._solvers.pcg import solve_pcg
-from ._solvers.saved import from_version_0_1, restored_model
+from ._solvers.saved import check_saved, from_version_0_1, restored_model
 from .diagnostics import Diagnosis, diagnose, loo_r2
 from .effects import (
     Contrast,
@@ -130,23 +130,40 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     Attributes
     ----------
     bandwidth_ : float
-    alpha_ : float, or ndarray of shape (n_targets,) if it was chosen for several targets
+        The bandwidth, given or chosen, in the units of distances.
+    alpha_ : float, or ndarray of shape (n_targets,)
+        The ridge penalty, given or chosen; one for each target if it was chosen for several.
+    kernel_ : str
+        Name of the kernel that was used.
+    solver_ : {"exact", "nystrom", "pcg"}
+        Name of the solver that was used.
+    metric_ : ndarray of shape (n_features, n_directions)
+        Linear map T of the metric: distances are those of the rows of X T, of X after `warp_` if
+        there is one. Absent for the metrics "geodesic" and "precomputed".
+    warp_ : ndarray of shape (2, n_features) or None
+        Centres c and widths s of the features with heavy tails that a learned metric compresses
+        before the linear map, to c + s asinh((x - c) / s); an infinite width leaves a feature as
+        it is. None if all are.
+    choices_ : list of dict
+        Every kernel and metric that was tried, best first, if one of them was chosen: kernel, kind
+        of metric, rounds, error on held-out rows (in units of the variance of y), the standard
+        error of its difference to the best one, seconds, and whether it was chosen.
+        ``pandas.DataFrame(est.choices_)`` is a table.
     dual_coef_ : ndarray of shape (n_rows,) or (n_rows, n_targets)
         Coefficients of the kernels at the rows of `X_fit_`.
     intercept_ : float or ndarray of shape (n_targets,)
-    X_fit_ : ndarray of shape (n_rows, n_features)
-        The training rows, each once, without those of weight zero; for solver "nystrom" the
-        landmarks.
-    solver_ : {"exact", "nystrom", "pcg"}
-        The solver that was used.
-    kernel_ : str
-    metric_ : ndarray of shape (n_features, n_directions)
-        The linear map of the metric, for a metric that is one.
-    warp_ : ndarray of shape (2, n_features) or None
-        Centres c and widths s of the features with heavy tails that a learned metric compresses
-        before the linear map, to c + s asinh((x - c) / s); an infinite width leaves a feature as it
-        is. None if all are.
+        The constant b, which predictions far from all rows go to.
+    X_fit_ : ndarray of shape (n_rows, n_directions)
+        The training rows after the map of the metric, each once, without those of weight zero; for
+        solver "nystrom" the landmarks.
+    feature_importances_ : ndarray of shape (n_features,)
+        How much the prediction moves with each feature, as shares that sum to one.
     loo_residuals_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        Residual of each training row for the model fitted to the rows that differ from it.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if X had names.
 
     Examples
     --------
@@ -164,7 +181,10 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     _saved: dict[str, Any] | None = None
     _scale: Scale | None = None
     _fitted: dict[str, Any]
+    # What is taken from the features after the warp and before the linear map.
+    _centre: Array | None = None
     _feature_std: Array | None = None
+    _names: list[str] | None = None
 
     def __init__(
         self,
@@ -314,7 +334,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _keep_metric(self, metric: Metric) -> None:
         """Keep the map of the metric, and the table of the choice if there was one."""
-        self._feature_std = metric.std
+        self._feature_std, self._centre, self._names = metric.std, None, None
         for name in ("metric_", "warp_", "choices_"):
             self.__dict__.pop(name, None)
         if self.metric in LINEAR:
@@ -708,7 +728,6 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _function(self) -> FittedFunction:
         """The fitted function of rows as given, with what its standard errors come from."""
         coef = self.dual_coef_.reshape(len(self.X_fit_), -1)
-        names = getattr(self, "feature_names_in_", None)
         return FittedFunction(
             self._space,
             self.bandwidth_,
@@ -717,8 +736,14 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             np.atleast_1d(self.intercept_),
             self._map,
             self._fitted_model().influences,
-            [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names),
+            self._feature_names,
         )
+
+    @property
+    def _feature_names(self) -> list[str]:
+        """Names of the features, x0 and so on where they have none."""
+        names = getattr(self, "feature_names_in_", self._names)
+        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
 
     def _check_has_features(self, what: str) -> None:
         check_is_fitted(self)
@@ -818,9 +843,11 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     @property
     def _map(self) -> FeatureMap | None:
         """The map that the fitted metric is the distance after; None for the identity."""
-        if self._fitted["metric"] not in LINEAR or self._fitted["metric"] == "euclidean":
+        metric = self._fitted["metric"]
+        if metric not in LINEAR or (metric == "euclidean" and self._centre is None):
             return None
-        return FeatureMap(self.metric_, None if self.warp_ is None else Warp(*self.warp_))
+        warp = None if self.warp_ is None else Warp(*self.warp_)
+        return FeatureMap(self.metric_, warp, self._centre)
 
     @property
     def _space(self) -> Space:
@@ -927,6 +954,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "bandwidth_" in state and "_saved" not in state:
             state = from_version_0_1(dict(state))
+        if state.get("_saved"):
+            check_saved(state["_saved"], state["X_fit_"].shape[-1], np.size(state["intercept_"]))
         super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
@@ -955,6 +984,10 @@ class AutoKernelRidge(JacobianKernelRidge):
     metric_ : ndarray of shape (n_features, n_directions)
         The linear map of the learned metric.
     feature_importances_ : ndarray of shape (n_features,)
+        How much the prediction moves with each feature, as shares that sum to one.
+    warp_, bandwidth_, alpha_, kernel_, solver_, dual_coef_, intercept_, X_fit_, loo_residuals_, \
+n_features_in_, feature_names_in_
+        As for :class:`JacobianKernelRidge`.
 
     Examples
     --------

@@ -42,9 +42,15 @@ class JacobianNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     Attributes
     ----------
     bandwidth_ : float
+        The bandwidth, given or chosen.
     kernel_ : str
+        Name of the kernel that was used.
     components_ : ndarray of shape (n_landmarks, n_features)
         The landmarks.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if X had names.
 
     Examples
     --------

@@ -5,6 +5,9 @@ import inspect
 import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from jacridge import AutoKernelRidge, JacobianKernelRidge, plots, select_bandwidth, theory
 
@@ -257,13 +260,98 @@ def test_importances_of_a_linear_function_are_its_slopes_times_the_deviations(rn
     np.testing.assert_allclose(display.importances, [2, 1] * X.std(axis=0), rtol=1e-2)
 
 
-@pytest.mark.parametrize("name", [name for name in plots.__all__ if name.endswith("Display")])
+DISPLAYS = [name for name in plots.__all__ if name.endswith("Display")]
+
+
+def drawn(name, est, X, y):
+    """A display, of X and y where it takes them."""
+    make = getattr(plots, name).from_estimator
+    taken = inspect.signature(make).parameters
+    return make(
+        est, *(Z for part, Z in (("X", X), ("y", y)) if part in taken), ax=plt.figure().gca()
+    )
+
+
+def numbers_of(display):
+    """All numbers that a display keeps, by name."""
+    kept = {name: value for name, value in vars(display).items() if not name.endswith("_")}
+    kept |= vars(kept.pop("curve", object)) if "curve" in kept else {}
+    kept |= kept.pop("effects").dict() if "effects" in kept else {}
+    return {
+        name: np.asarray(value, dtype=float)
+        for name, value in kept.items()
+        if np.asarray(value).dtype.kind in "fi"
+    }
+
+
+@pytest.mark.parametrize("name", [name for name in DISPLAYS if name != "ChoiceDisplay"])
+def test_a_display_of_a_pipeline_is_that_of_a_model_that_scales_by_itself(name, table):
+    X, y = table
+    pipeline = make_pipeline(StandardScaler(), JacobianKernelRidge(1.5, 0.1)).fit(X, y)
+    itself = JacobianKernelRidge(1.5, 0.1, metric="scaled").fit(X, y)
+    found, expected = (numbers_of(drawn(name, est, X, y)) for est in (pipeline, itself))
+    assert set(found) == set(expected) != set()
+    for part, value in found.items():
+        # Places around the rows are drawn in coordinates that differ in their last digits.
+        np.testing.assert_allclose(value, expected[part], rtol=1e-6, err_msg=part)
+
+
+def test_the_choice_of_a_pipeline_s_last_step_is_drawn(surface):
+    pipeline = make_pipeline(StandardScaler(), JacobianKernelRidge(metric="diagonal"))
+    display = drawn("ChoiceDisplay", pipeline.fit(*surface), *surface)
+    assert display.choices == pipeline[-1].choices_
+
+
+def test_a_pipeline_gives_the_names_of_its_columns(table):
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(table[0], columns=["age", "dose", "ratio"])
+    pipeline = make_pipeline(StandardScaler(), JacobianKernelRidge(1.5, 0.1)).fit(X, table[1])
+    display = plots.CurveDisplay.from_estimator(pipeline, X, feature="dose", coverage=0.9)
+    assert display.name == "dose"
+    assert (display.x[0], display.x[-1]) == pytest.approx((X["dose"].min(), X["dose"].max()))
+    effects = plots.EffectsDisplay.from_estimator(pipeline, ax=plt.figure().gca())
+    assert [tick.get_text() for tick in effects.ax_.get_yticklabels()] == list(X.columns)
+
+
+@pytest.mark.parametrize("name", DISPLAYS)
+def test_a_pipeline_that_ends_in_another_model_is_refused(name, surface):
+    pipeline = make_pipeline(StandardScaler(), Ridge()).fit(*surface)
+    with pytest.raises(TypeError, match="a Pipeline that ends in one, got StandardScaler, Ridge"):
+        drawn(name, pipeline, *surface)
+
+
+@pytest.mark.parametrize("name", [*CALLS, *DISPLAYS])
+def test_labels_of_axes_are_words_and_no_names_of_parameters(name, table):
+    """Names of columns are the user's own."""
+    pd = pytest.importorskip("pandas")
+    if name in CALLS:
+        named = {"plot_criteria": "loo", "plot_slopes": "age"}.get(name, "")  # by the caller
+        ax = CALLS[name]()
+    else:
+        X, named = pd.DataFrame(table[0], columns=["age", "dose", "ratio"]), "age dose ratio"
+        est = JacobianKernelRidge(1.5, 0.1, metric="diagonal").fit(X, table[1])
+        ax = drawn(name, est, X, table[1]).ax_
+    bars = [each.get_ylabel() for each in ax.figure.axes if each is not ax]
+    code = {*inspect.signature(JacobianKernelRidge).parameters, "loo", "gcv", "mml", "sigma"}
+    for label in (ax.get_xlabel(), ax.get_ylabel(), *bars):
+        assert label in named.split() or label == "" or (len(label) > 3 and label not in code)
+    assert ax.get_xlabel() or ax.get_ylabel() or name in ("plot_metric", "MetricDisplay")
+
+
+@pytest.mark.parametrize("criterion", ["loo", "gcv", "mml"])
+def test_criteria_are_written_in_words(curve, criterion):
+    est = JacobianKernelRidge().fit(*curve)
+    display = plots.CriterionDisplay.from_estimator(
+        est, *curve, criterion=criterion, bandwidths=[0.2, 0.5]
+    )
+    assert " " in display.ax_.get_ylabel() or "-" in display.ax_.get_ylabel()
+
+
+@pytest.mark.parametrize("name", DISPLAYS)
 def test_a_display_can_be_drawn_again(name, surface):
     X, y = surface
-    cls = getattr(plots, name)
     est = JacobianKernelRidge(metric="diagonal").fit(X, y)
-    taken = inspect.signature(cls.from_estimator).parameters
-    display = cls.from_estimator(est, *(Z for part, Z in (("X", X), ("y", y)) if part in taken))
+    display = drawn(name, est, X, y)
     first = display.ax_
     _, ax = plt.subplots()
     assert display.plot(ax=ax) is display

@@ -250,8 +250,8 @@ class Geodesic(_Rows):
 
     def onnx(self, graph: OnnxGraph, rows: str, Z: Array, sigma: float) -> str:
         raise ValueError(
-            "`model` must have the metric 'euclidean' or 'precomputed', got 'geodesic', for which "
-            "ONNX has no operators."
+            "`model` must have a linear metric or 'precomputed', got 'geodesic', for which ONNX "
+            "has no operators. Fit it to distances with metric='precomputed'."
         )
 
     def slopes(self, W: Array, coef: Array, X: Array, Z: Array) -> Array:

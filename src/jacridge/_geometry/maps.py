@@ -72,14 +72,16 @@ def warp_of(X: Array) -> Warp | None:
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """Rows as a kernel sees them: z T, with T of shape (p, q) and z the features after the warp."""
+    """Rows as a kernel sees them: (z - centre) T, with T of shape (p, q) and z after the warp."""
 
     T: Array
     warp: Warp | None = None
+    centre: Array | None = None
 
     def __call__(self, X: Array) -> Array:
         """Rows after the map, of shape (n, q)."""
-        return np.asarray((X if self.warp is None else self.warp(X)) @ self.T)
+        Z = X if self.warp is None else self.warp(X)
+        return np.asarray((Z if self.centre is None else Z - self.centre) @ self.T)
 
     def pulled_back(self, J: Array, X: Array) -> Array:
         """Slopes with respect to X (n, p) from those after the map: (n, k, q) to (n, k, p)."""
@@ -89,6 +91,7 @@ class FeatureMap:
     def inverse(self, Z: Array) -> Array:
         """Rows before the map, where T keeps all of them."""
         X = np.asarray(Z @ np.linalg.pinv(self.T))
+        X = X if self.centre is None else X + self.centre
         return X if self.warp is None else self.warp.inverse(X)
 
     def onnx(self, graph: OnnxGraph, rows: str) -> str:
@@ -105,6 +108,8 @@ class FeatureMap:
             some = np.isfinite(self.warp.width).astype(np.float64)
             kept = graph.node("Mul", rows, graph.array(1.0 - some))
             rows = graph.node("Add", graph.node("Mul", bent, graph.array(some)), kept)
+        if self.centre is not None:
+            rows = graph.node("Sub", rows, graph.array(self.centre))
         return graph.node("MatMul", rows, graph.array(self.T))
 
 

@@ -14,6 +14,34 @@ from .model import Model
 from .nystrom_model import nystrom_from
 from .pcg import PcgModel
 
+# Shapes of saved arrays: k targets, q columns of the model's rows; all sides with the letter m, n
+# or s have the same length.
+SHAPES = {
+    "y": "mk", "w": "m", "mean": "k", "group": "n", "within": "nk", "weights": "n",
+    "L": "mm", "G": "mm", "B": "mb", "yy": "k", "given_within": "k",
+    "sample_X": "sq", "sample_y": "sk", "sample_w": "s", "sample_within": "sk",
+}  # fmt: skip
+
+
+def check_saved(saved: dict[str, Any], q: int, k: int) -> None:
+    """Refuse saved arrays whose numbers are not finite or whose shapes do not fit."""
+    sizes = {"q": q, "k": k, "b": k + 1}
+    for name, letters in SHAPES.items():
+        values = saved.get(name)
+        if values is None:
+            continue
+        values = np.asarray(values)
+        shape = tuple(
+            sizes.setdefault(letter, length)
+            for letter, length in zip(letters, values.shape, strict=False)
+        )
+        if len(letters) != values.ndim or values.shape != shape:
+            raise ValueError(
+                f"A saved model must hold arrays that fit, got `{name}` of shape {values.shape}."
+            )
+        if not np.isfinite(values).all():
+            raise ValueError(f"A saved model must hold finite numbers, got others in `{name}`.")
+
 
 def restored_model(
     solver: str,

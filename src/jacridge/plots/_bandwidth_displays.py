@@ -12,13 +12,20 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from .. import Choice, select_bandwidth, theory
+from .. import Choice, last_step, select_bandwidth, theory
 from .._checks import check_choice, check_number, check_rows, check_targets
 from .._compute.arrays import Array
 from .._geometry.space import LINEAR, Space, space_of
 from .._rules.grids import approximate_norm, criterion_grid, places_around, sigma_grid
 from ._bandwidth import plot_criteria, plot_criterion_map, plot_norms
 from ._look import Axes, Display
+
+# Criteria in words: their values, and what a map shows, in the units of y where it can.
+CRITERIA = {
+    "loo": ("mean squared leave-one-out error", "root mean squared leave-one-out error"),
+    "gcv": ("generalised cross-validation", "root of generalised cross-validation"),
+    "mml": ("negative log marginal likelihood", "negative log marginal likelihood"),
+}
 
 # A rule that every kernel and every metric has, where the geometry alone is wanted.
 GEOMETRY = "scale"
@@ -56,7 +63,7 @@ class JacobianNormDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted JacobianKernelRidge
+        estimator : fitted JacobianKernelRidge, or Pipeline that ends in one
         X, y : training data
         bandwidths : array of shape (k,), optional
         max_samples : int
@@ -70,6 +77,7 @@ class JacobianNormDisplay(Display):
         -------
         JacobianNormDisplay
         """
+        estimator, X = last_step(estimator, X)
         check_is_fitted(estimator)
         space = _space(estimator)
         X, y = _sample(estimator, X, y, max_samples, random_state)
@@ -143,7 +151,7 @@ class CriterionDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted JacobianKernelRidge
+        estimator : fitted JacobianKernelRidge, or Pipeline that ends in one
         X, y : training data, one target
         criterion : {"loo", "gcv", "mml"}
         bandwidths : array of shape (k,), optional
@@ -160,8 +168,9 @@ class CriterionDisplay(Display):
         -------
         CriterionDisplay
         """
+        estimator, X = last_step(estimator, X)
         check_is_fitted(estimator)
-        check_choice("criterion", criterion, ("loo", "gcv", "mml"))
+        check_choice("criterion", criterion, CRITERIA)
         space = _space(estimator)
         X, y = _sample(estimator, X, y, max_samples, random_state)
         lam = _penalty(estimator)
@@ -180,20 +189,20 @@ class CriterionDisplay(Display):
 
     def plot(self, *, ax: Axes | None = None, **style: Any) -> CriterionDisplay:
         """Draw the map, or the curve if there is one penalty only."""
+        plain, rooted = CRITERIA[self.criterion]
         if len(self.alphas) > 1:
             best = np.sqrt(self.values) if self.criterion != "mml" else self.values
-            label = {"loo": "leave-one-out error", "gcv": "square root of GCV"}
             ax = plot_criterion_map(
                 self.bandwidths,
                 self.alphas,
                 best,
                 chosen=self.chosen,
-                label=label.get(self.criterion, self.criterion),
+                label=rooted,
                 ax=ax,
                 **style,
             )
         else:
-            curves = {self.criterion: self.values[0]}
+            curves = {plain: self.values[0]}
             ax = plot_criteria(self.bandwidths, curves, chosen=self.chosen[0], ax=ax, **style)
         self._drawn(ax)
         return self

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import t as student
 
+from .. import last_step
 from .._checks import check_number
 from .._compute.arrays import Array
 from ..effects import AverageCurve, Effects, average_predictions
@@ -58,7 +59,7 @@ def plot_slope_band(
     low: npt.ArrayLike,
     high: npt.ArrayLike,
     *,
-    name: str = "x",
+    name: str = "feature",
     ax: Axes | None = None,
     **style: Any,
 ) -> Axes:
@@ -106,7 +107,7 @@ class EffectsDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted JacobianKernelRidge
+        estimator : fitted JacobianKernelRidge, or Pipeline that ends in one
         X : array of shape (n, p), optional
             Rows to average over; the training rows if not given.
         ax : matplotlib axes, optional
@@ -117,6 +118,7 @@ class EffectsDisplay(Display):
         -------
         EffectsDisplay
         """
+        estimator, X = last_step(estimator, X)
         return cls(effects=estimator.effects(X, **options)).plot(ax=ax)
 
     def plot(self, *, ax: Axes | None = None, **style: Any) -> EffectsDisplay:
@@ -165,7 +167,7 @@ class SlopeBandDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted JacobianKernelRidge
+        estimator : fitted JacobianKernelRidge, or Pipeline that ends in one
         X : array of shape (n, p)
         feature : index or name
         level : float between 0 and 1
@@ -178,6 +180,7 @@ class SlopeBandDisplay(Display):
         -------
         SlopeBandDisplay
         """
+        estimator, X = last_step(estimator, X)
         _check_one_target(estimator)
         level = check_number("level", level, above=0, below=1)
         rows, names = _table(estimator, X)
@@ -227,7 +230,7 @@ class AverageCurveDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted JacobianKernelRidge
+        estimator : fitted JacobianKernelRidge, or Pipeline that ends in one
         X : array of shape (n, p), optional
             Rows to average over; the training rows if not given.
         feature : index or name
@@ -239,6 +242,7 @@ class AverageCurveDisplay(Display):
         -------
         AverageCurveDisplay
         """
+        estimator, X = last_step(estimator, X)
         _check_one_target(estimator)
         curve = average_predictions(estimator, feature, X=X, **options)
         return cls(curve=curve).plot(ax=ax)

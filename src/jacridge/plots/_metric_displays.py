@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from .. import last_step
 from .._compute.arrays import Array
 from ._look import BLUE, GREY, ORANGE, Axes, Display, axes, legend
 
@@ -97,7 +98,7 @@ class MetricDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted JacobianKernelRidge or AutoKernelRidge with a linear metric
+        estimator : fitted JacobianKernelRidge with a linear metric, or Pipeline that ends in one
         ax : matplotlib axes, optional
         **style
             Passed to the plot.
@@ -106,17 +107,18 @@ class MetricDisplay(Display):
         -------
         MetricDisplay
         """
+        estimator, _ = last_step(estimator)
         check_is_fitted(estimator)
         if not hasattr(estimator, "metric_"):
             raise ValueError(
                 "`estimator` must have a linear metric to be drawn, got "
                 f"metric={estimator.metric!r}."
             )
-        T = np.asarray(estimator.metric_)
-        std = estimator._feature_std
+        estimator = getattr(estimator, "regressor_", estimator)
+        T, std = np.asarray(estimator.metric_), estimator._feature_std
         T = T if std is None else T * std[:, None]
         M = T @ T.T
-        names = _names(estimator, len(T))
+        names = estimator._feature_names
         return cls(metric=M / np.trace(M), names=names).plot(ax=ax, **style)
 
     def plot(self, *, ax: Axes | None = None, **style: Any) -> MetricDisplay:
@@ -145,7 +147,8 @@ class ChoiceDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted AutoKernelRidge, or JacobianKernelRidge that chose a kernel or a metric
+        estimator : fitted AutoKernelRidge, or Pipeline that ends in one
+            Or any other that chose a kernel or a metric.
         ax : matplotlib axes, optional
         **style
             Passed to the plot.
@@ -154,6 +157,7 @@ class ChoiceDisplay(Display):
         -------
         ChoiceDisplay
         """
+        estimator, _ = last_step(estimator)
         check_is_fitted(estimator)
         if not hasattr(estimator, "choices_"):
             raise ValueError(
@@ -175,8 +179,3 @@ class ChoiceDisplay(Display):
         chosen = next((i for i, row in enumerate(self.choices) if row["chosen"]), None)
         self._drawn(plot_choices(labels, errors, deviations, chosen=chosen, ax=ax, **style))
         return self
-
-
-def _names(estimator: Any, p: int) -> list[str]:
-    names = getattr(estimator, "feature_names_in_", None)
-    return [f"x{j}" for j in range(p)] if names is None else list(names)

@@ -47,7 +47,7 @@ def plot_curve(
         ends = np.ravel(lower)[order], np.ravel(upper)[order]
         ax.fill_between(x[order], *ends, color=BLUE, alpha=0.2, linewidth=0, label="interval")
     ax.plot(x[order], prediction[order], **{"color": BLUE, "label": "prediction"} | style)
-    ax.set(xlabel="x", ylabel="y")
+    ax.set(xlabel="feature", ylabel="prediction")
     legend(ax)
     return ax
 
@@ -86,7 +86,7 @@ def plot_surface(
     if data is not None:
         data = np.asarray(data)
         ax.plot(data[:, 0], data[:, 1], "o", color="white", markeredgecolor="black", markersize=4)
-    ax.set(xlabel="$x_1$", ylabel="$x_2$")
+    ax.set(xlabel="first feature", ylabel="second feature")
     return ax
 
 
@@ -151,7 +151,7 @@ def plot_slopes(
     x: npt.ArrayLike,
     slopes: npt.ArrayLike,
     *,
-    name: str = "x",
+    name: str = "feature",
     ax: Axes | None = None,
     **style: Any,
 ) -> Axes:

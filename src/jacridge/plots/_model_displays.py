@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from .. import last_step
 from .._checks import check_choice, check_number, check_rows
 from .._compute.arrays import Array
 from .._rules.grids import slope_importances
@@ -60,7 +61,7 @@ class CurveDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted JacobianKernelRidge
+        estimator : fitted JacobianKernelRidge, or Pipeline that ends in one
         X : array of shape (n, p)
             Rows that give the range of the feature and the medians of the others.
         y : array of shape (n,), optional
@@ -77,6 +78,7 @@ class CurveDisplay(Display):
         -------
         CurveDisplay
         """
+        estimator, X = last_step(estimator, X)
         _check_one_target(estimator)
         X, names = _table(estimator, X)
         j = _position(names, feature)
@@ -137,7 +139,7 @@ class SurfaceDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted JacobianKernelRidge
+        estimator : fitted JacobianKernelRidge, or Pipeline that ends in one
         X : array of shape (n, p), p >= 2
         features : two indices or names
         points : int
@@ -150,6 +152,7 @@ class SurfaceDisplay(Display):
         -------
         SurfaceDisplay
         """
+        estimator, X = last_step(estimator, X)
         _check_one_target(estimator)
         X, names = _table(estimator, X)
         i, j = (_position(names, feature) for feature in features)
@@ -207,7 +210,7 @@ class SlopeDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted JacobianKernelRidge
+        estimator : fitted JacobianKernelRidge, or Pipeline that ends in one
         X : array of shape (n, p)
         feature : index or name, optional
             The feature whose slopes are drawn against its values; without it the importances.
@@ -219,6 +222,7 @@ class SlopeDisplay(Display):
         -------
         SlopeDisplay
         """
+        estimator, X = last_step(estimator, X)
         if feature is not None:
             _check_one_target(estimator)
         rows, names = _table(estimator, X)
@@ -249,11 +253,7 @@ def _check_one_target(estimator: Any) -> None:
 def _table(estimator: Any, X: Any) -> tuple[Array, list[str]]:
     """Rows as an array, and the names of the columns."""
     check_is_fitted(estimator)
-    rows = check_rows(X)
-    names = getattr(estimator, "feature_names_in_", None)
-    if names is None:
-        names = [f"x{j}" for j in range(rows.shape[1])]
-    return rows, list(names)
+    return check_rows(X), getattr(estimator, "regressor_", estimator)._feature_names
 
 
 def _position(names: list[str], feature: int | str) -> int:

@@ -1,0 +1,148 @@
+"""`last_step`: the model at the end of a pipeline, for the columns that it takes."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from ._classifier import JacobianKernelClassifier
+from ._compute.arrays import Array
+from ._estimator import JacobianKernelRidge
+from ._geometry.space import LINEAR
+
+SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler)
+
+
+def last_step(model: Any, X: Any = None) -> tuple[Any, Any]:
+    """Return the model at the end of a pipeline, and the rows of X as that model takes them.
+
+    The model takes the columns that the steps before it make, in their own units: scaling by
+    ``StandardScaler``, ``MinMaxScaler``, ``MaxAbsScaler`` or ``RobustScaler``, also within a
+    ``ColumnTransformer``, is undone in the rows and becomes part of the model's metric. So
+    derivatives, effects and curves are those of the original columns wherever these are only
+    scaled, and predictions and intervals are those of the pipeline.
+
+    Parameters
+    ----------
+    model : Pipeline that ends in a fitted regressor or classifier of jacridge
+        Anything else is returned as it is.
+    X : data frame or array of shape (n_samples, n_columns), optional
+        Rows as the pipeline takes them.
+
+    Returns
+    -------
+    model : regressor or classifier
+        A copy that shares its arrays with the one in the pipeline. Names of its features are those
+        of ``get_feature_names_out``, without the name of the transformer where they are unique.
+    X : ndarray of shape (n_samples, n_features), or None
+
+    Raises
+    ------
+    TypeError
+        If a pipeline does not end in one of our models.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from jacridge import JacobianKernelRidge, last_step
+    >>> X = np.linspace(0, 600, 50)[:, None]
+    >>> pipeline = make_pipeline(StandardScaler(), JacobianKernelRidge("auto", "auto"))
+    >>> est, rows = last_step(pipeline.fit(X, 3 * X[:, 0]), X)
+    >>> est.jacobian(rows)[25].round(2)
+    array([3.])
+    >>> lower, upper = est.predict_interval(rows)
+    """
+    if not isinstance(model, Pipeline):
+        return model, X
+    *steps, est = steps_of(model)
+    if not steps:
+        return est, X
+    before = model[:-1]
+    rows = None if X is None else np.asarray(before.transform(X), dtype=np.float64)
+    regressor = getattr(est, "regressor_", est)
+    found = _named(regressor, _names(before))
+    if regressor._fitted["metric"] in LINEAR:
+        zero = np.zeros((1, est.n_features_in_))
+        centre = _unscaled(before, zero)[0]
+        found = _moved(found, centre, _unscaled(before, zero + 1.0)[0] - centre)
+        rows = None if rows is None else _unscaled(before, rows)
+    if regressor is est:
+        return found, rows
+    classifier = copy(est)
+    classifier.regressor_ = found
+    return classifier, rows
+
+
+def steps_of(model: Any) -> list[Any]:
+    """The steps of a pipeline that do something, or the model alone; the last is one of ours."""
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    if not isinstance(steps[-1], JacobianKernelRidge | JacobianKernelClassifier):
+        raise TypeError(
+            "`model` must be a regressor or classifier of jacridge, or a Pipeline that ends in "
+            f"one, got {', '.join(type(step).__name__ for step in steps)}."
+        )
+    check_is_fitted(steps[-1])
+    return [step for step in steps if step is not None and not isinstance(step, str)]
+
+
+def _unscaled(step: Any, Z: Array) -> Array:
+    """What a step returned, without the scaling at its end."""
+    if _is_scaler(step):
+        return np.asarray(step.inverse_transform(Z))
+    if isinstance(step, Pipeline):
+        for _, part in reversed(step.steps):
+            Z = _unscaled(part, Z)
+            if not _is_scaler(part) and not isinstance(part, str):
+                break  # what comes before has other columns
+    elif isinstance(step, ColumnTransformer):
+        Z = Z.copy()
+        for name, part, _ in step.transformers_:
+            places = step.output_indices_[name]
+            if places.stop > places.start:
+                Z[:, places] = _unscaled(part, Z[:, places])
+    return Z
+
+
+def _is_scaler(step: Any) -> bool:
+    return isinstance(step, SCALERS) and not getattr(step, "clip", False)
+
+
+def _moved(est: Any, centre: Array, scale: Array) -> Any:
+    """A model of the columns x of which the given one takes (x - centre) / scale."""
+    est = copy(est)
+    std = est.X_fit_.std(axis=0) if est._feature_std is None else est._feature_std
+    est._feature_std = std * scale
+    est.metric_, est._centre = est.metric_ / scale[:, None], centre
+    if est.warp_ is not None:
+        est.warp_ = np.stack([centre + scale * est.warp_[0], scale * est.warp_[1]])
+    if est._weightless is not None:
+        places, X, y = est._weightless
+        est._weightless = places, X * scale + centre, y
+    return est
+
+
+def _named(est: Any, names: list[str] | None) -> Any:
+    """A copy of a model that knows the names of its features, but takes rows without names."""
+    est = copy(est)
+    est.__dict__.pop("feature_names_in_", None)
+    est._names = names
+    return est
+
+
+def _names(before: Pipeline) -> list[str] | None:
+    """Names of the features that steps return, if they tell."""
+    try:
+        names = [str(name) for name in before.get_feature_names_out()]
+    except (AttributeError, ValueError):  # a step that does not know
+        return None
+    short = [name.split("__", 1)[-1] for name in names]
+    is_plain = len(set(short)) == len(names) and all("__" in name for name in names)
+    return short if is_plain else names
