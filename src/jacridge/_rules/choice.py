@@ -28,6 +28,9 @@ TRIM = 0.02
 # A simpler candidate is taken if its error is within so many standard errors of the best one's.
 STANDARD_ERRORS = 0.5
 
+# Standard errors by which y must be predicted better than by its mean.
+CLEAR = 1.5
+
 # Kernels that are tried, and how many of them, each with one map, go on after the first round.
 KERNELS_TRIED = ("gaussian", "matern32", "exponential", "laplacian")
 STARTS_KEPT = 3
@@ -107,7 +110,7 @@ class CrossFitting:
     def __init__(
         self, rows: Sample, rounds: Callable[[str], Rounds], rng: np.random.Generator, loss: Loss
     ) -> None:
-        self.rounds, self.folds, self.loss = rounds, halves(rows, rng), loss
+        self.rounds, self.folds, self.loss, self.n = rounds, halves(rows, rng), loss, len(rows)
         self.counts = np.concatenate([test.counts for _, test in self.folds])
         self.y = np.concatenate([test.y for _, test in self.folds])
 
@@ -160,8 +163,7 @@ class CrossFitting:
         means = [float(w @ candidate.errors[kept]) for candidate in table]
         best, done = table[int(np.argmin(means))], []
         for candidate, error in zip(table, means, strict=True):
-            d = (candidate.errors - best.errors)[kept]
-            deviation = float(np.sqrt(w**2 @ np.square(d - w @ d)))
+            deviation = self._standard_error(w, (candidate.errors - best.errors)[kept])
             done.append(replace(candidate, error=error, deviation=deviation))
         return sorted(done, key=lambda candidate: candidate.error)
 
@@ -195,8 +197,12 @@ class CrossFitting:
         """Whether a candidate predicts held-out rows clearly better than the mean of y does."""
         zero = self.loss(self.y, np.zeros_like(self.y), self.counts)
         w, d = self.counts / self.counts.sum(), zero - best.errors
-        gain = w @ d
-        return bool(gain > np.sqrt(w**2 @ np.square(d - gain)))
+        return bool(w @ d > CLEAR * self._standard_error(w, d))
+
+    def _standard_error(self, w: Array, d: Array) -> float:
+        """Standard error of the mean w'd; rows that are predicted several times count once."""
+        repeats = max(1.0, len(self.counts) / self.n)
+        return float(np.sqrt(repeats * (w**2 @ np.square(d - w @ d))))
 
 
 def halves(rows: Sample, rng: np.random.Generator) -> Folds:
