@@ -1,5 +1,8 @@
 """The last step of a pipeline predicts as the pipeline, for columns in their own units."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.compose import make_column_transformer
@@ -16,7 +19,8 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from jacridge import JacobianKernelClassifier, JacobianKernelRidge, last_step
+import jacridge
+from jacridge import AutoKernelRidge, JacobianKernelClassifier, JacobianKernelRidge, last_step
 
 SCALERS = [StandardScaler(), MinMaxScaler((1, 3)), MaxAbsScaler(), RobustScaler()]
 ONE_HOT = OneHotEncoder(sparse_output=False)
@@ -189,3 +193,26 @@ def test_the_model_of_a_pipeline_in_its_columns_is_a_graph_too(table):
     found, _ = last_step(make_pipeline(StandardScaler(), JacobianKernelRidge()).fit(X, y))
     session = runtime.InferenceSession(to_onnx(found).SerializeToString())
     np.testing.assert_allclose(session.run(None, {"X": X})[0], found.predict(X), rtol=1e-7)
+
+
+@pytest.mark.slow
+def test_the_code_of_the_guide_runs(rng):
+    pd = pytest.importorskip("pandas")
+    text = (Path(__file__).parent.parent / "docs" / "guide.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text.split("## Pipelines")[1], flags=re.S)
+    numbers = rng.standard_normal((60, 2)) * [10, 1] + [40, 3]
+    X = pd.DataFrame(numbers, columns=["age", "dose"]).assign(kind=rng.choice(["a", "b"], 60))
+    names = {"X": X, "y": 0.5 * numbers[:, 0], "jacridge": jacridge} | {
+        each.__name__: each
+        for each in (
+            AutoKernelRidge,
+            OneHotEncoder,
+            StandardScaler,
+            make_column_transformer,
+            make_pipeline,
+        )
+    }
+    exec(code, names)
+    assert (names["lower"] <= names["upper"]).all()
+    effects = names["est"].effects(names["rows"], variables=["age"])
+    assert effects.dict()["estimate"][0] == pytest.approx(0.5, rel=0.1)  # per year; noise is none
