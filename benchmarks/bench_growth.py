@@ -27,7 +27,7 @@ def data(n, p):
 def ours(n, p, m, **options):
     from jacridge import JacobianKernelRidge
 
-    options = {"n_landmarks": m, "landmarks": "uniform", "random_state": 0, **options}
+    options = {"n_landmarks": m or None, "landmarks": "uniform", "random_state": 0, **options}
     JacobianKernelRidge(SIGMA, ALPHA, **options).fit(*data(n, p))
 
 
@@ -81,19 +81,17 @@ def nystroem_ridge(n, p, m):
 RUNS = (
     (closed_form, [(n, 10, 0) for n in (1000, 10_000, 100_000, 1_000_000)]),
     (exact, [(n, 10, 0) for n in (500, 1000, 2000, 4000, 8000)]),
-    (exact, [(2000, p, 0) for p in (2, 50, 200)]),
+    (exact, [(2000, 100, 0)]),
     (kernel_ridge, [(n, 10, 0) for n in (500, 1000, 2000, 4000, 8000)]),
-    (kernel_ridge, [(2000, p, 0) for p in (2, 50, 200)]),
+    (kernel_ridge, [(2000, 100, 0)]),
     (gaussian_process, [(n, 10, 0) for n in (500, 1000, 2000)]),
-    (pcg, [(n, 10, 0) for n in (4000, 8000, 16_000)]),
+    (pcg, [(n, 10, 0) for n in (8000, 16_000)]),
     (auto, [(n, 10, 0) for n in (500, 1000, 2000, 4000, 8000)]),
-    (auto, [(2000, p, 0) for p in (2, 50, 200)]),
+    (auto, [(2000, 100, 0)]),
     (nystrom, [(n, 10, 500) for n in (10_000, 40_000, 160_000)]),
-    (nystrom, [(40_000, 10, m) for m in (250, 1000, 2000)]),
-    (nystrom, [(40_000, p, 500) for p in (2, 50, 200)]),
+    (nystrom, [(40_000, 10, 1000), (40_000, 10, 2000), (40_000, 100, 500)]),
     (nystroem_ridge, [(n, 10, 500) for n in (10_000, 40_000, 160_000)]),
-    (nystroem_ridge, [(40_000, 10, m) for m in (250, 1000, 2000)]),
-    (nystroem_ridge, [(40_000, p, 500) for p in (2, 50, 200)]),
+    (nystroem_ridge, [(40_000, 10, 1000), (40_000, 10, 2000), (40_000, 100, 500)]),
 )
 
 
