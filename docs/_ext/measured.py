@@ -62,7 +62,10 @@ class Accuracy(Parsed):
 class Speed(Parsed):
     def run(self):
         rows = {row["what"]: row for row in csv_rows(self, "bench_solvers")}
-        lines = ["| what | seconds | baseline | its seconds | times faster |", "|---|---:|---|---:|---:|"]
+        lines = [
+            "| what | seconds | baseline | its seconds | times faster |",
+            "|---|---:|---|---:|---:|",
+        ]
         for what, (name, baseline) in SPEED.items():
             ours, theirs = float(rows[what]["ours"]), float(rows[what]["baseline"])
             cells = name, f"{ours:.3g}", baseline, f"{theirs:.3g}", f"{theirs / ours:.2g}"
@@ -78,7 +81,9 @@ class Cost(Directive):
     def run(self):
         rows = csv_rows(self, "bench_growth")
         if not rows:
-            text = "Not recorded for this version: benchmarks/bench_growth.py prints what goes here."
+            text = (
+                "Not recorded for this version: benchmarks/bench_growth.py prints what goes here."
+            )
             return [nodes.note("", nodes.paragraph(text, text))]
         name = self.arguments[0]
         folder = Path(self.state.document.settings.env.app.srcdir) / "generated"
@@ -170,7 +175,10 @@ def landmarks_figure(rows):
         ax.set_xticks([500, 1000, 2000], ["500", "1000", "2000"], minor=False)
         ax.minorticks_off()
     axes[0].legend(frameon=False, fontsize=8)
-    return figure, "Processor seconds and peak memory of Nystrom fits against the number of landmarks"
+    return (
+        figure,
+        "Processor seconds and peak memory of Nystrom fits against the number of landmarks",
+    )
 
 
 FIGURES = {"rows": rows_figure, "landmarks": landmarks_figure}
