@@ -42,16 +42,17 @@ def box(layer, y):
     height = max(HEIGHT, 16 * len(lines) + 8)
     look = "inner" if layer.startswith("_") and layer != "__init__" else "public"
     is_folder = (PACKAGE / layer).is_dir()
+    middle = y + height / 2 + 5
+    first = middle - 8 * (len(lines) - 1)
     text = "".join(
-        f'<text class="files" x="{NAME + 30}" y="{y + height / 2 + 5 + 16 * (i - (len(lines) - 1) / 2)}">'
-        f"{escape(line)}</text>"
+        f'<text class="files" x="{NAME + 30}" y="{first + 16 * i}">{escape(line)}</text>'
         for i, line in enumerate(lines)
     )
     drawn = (
         f'<g class="{look}"><rect x="16" y="{y}" width="{NAME}" height="{height}" rx="5"/>'
-        f'<text x="{16 + NAME / 2}" y="{y + height / 2 + 5}">{escape(layer)}{"/" * is_folder}</text></g>{text}'
+        f'<text x="{16 + NAME / 2}" y="{middle}">{escape(layer)}{"/" * is_folder}</text></g>'
     )
-    return drawn, height
+    return drawn + text, height
 
 
 def picture():
@@ -63,9 +64,8 @@ def picture():
             drawn, height = box(layer, y + GAP)
             parts.append(drawn)
             y += height + GAP
-        parts.append(
-            f'<rect class="band" x="8" y="{top}" width="{WIDTH - 16}" height="{y - top + GAP}" rx="7"/>'
-        )
+        size = f'width="{WIDTH - 16}" height="{y - top + GAP}"'
+        parts.append(f'<rect class="band" x="8" y="{top}" {size} rx="7"/>')
         y += 2 * GAP
     style = (
         ".layers text{font:13px system-ui,sans-serif;text-anchor:middle;fill:currentColor}"

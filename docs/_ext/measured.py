@@ -81,9 +81,7 @@ class Cost(Directive):
     def run(self):
         rows = csv_rows(self, "bench_growth")
         if not rows:
-            text = (
-                "Not recorded for this version: benchmarks/bench_growth.py prints what goes here."
-            )
+            text = "Not recorded for this version; run benchmarks/bench_growth.py."
             return [nodes.note("", nodes.paragraph(text, text))]
         name = self.arguments[0]
         folder = Path(self.state.document.settings.env.app.srcdir) / "generated"
@@ -177,7 +175,7 @@ def landmarks_figure(rows):
     axes[0].legend(frameon=False, fontsize=8)
     return (
         figure,
-        "Processor seconds and peak memory of Nystrom fits against the number of landmarks",
+        "Processor seconds and peak memory of Nystrom fits against landmarks",
     )
 
 
