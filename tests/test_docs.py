@@ -128,7 +128,17 @@ def results(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("cell", "shown"), [("6500", "6500"), ("0.123456", "0.123"), ("inf", "inf"), ("auto", "auto")]
+    ("cell", "shown"),
+    [
+        ("6500", "6500"),
+        ("0.123456", "0.123"),
+        ("500000", "500,000"),
+        ("4.519e+05", "451,900"),
+        ("4519.4", "4520"),
+        ("inf", "inf"),
+        ("auto", "auto"),
+        ("fit n=500000 m=1000", "fit n=500,000 m=1000"),
+    ],
 )
 def test_numbers_are_shown_with_three_digits(results, cell, shown):
     assert results.readable(cell) == shown
