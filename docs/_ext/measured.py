@@ -140,6 +140,12 @@ def limits(ax, x, y, label):
     ax.plot(x, y, ":", color="0.35", label=label, zorder=0)
 
 
+def legend(figure, ax):
+    """One legend for both panels, below them."""
+    look = {"frameon": False, "fontsize": 8, "ncols": 5}
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", **look)
+
+
 def rows_figure(rows):
     """Every method against n, with 10 features and 500 landmarks, and the limits."""
     import numpy as np
@@ -154,7 +160,7 @@ def rows_figure(rows):
     limits(axes[1], n, 8 * n**2 / 1e6, "limit: $8 n^2$ bytes")
     for ax in axes:
         ax.set_xlabel("rows n")
-    axes[0].legend(frameon=False, fontsize=8)
+    legend(figure, axes[0])
     return figure, "Processor seconds and peak memory of each method against the number of rows"
 
 
@@ -172,7 +178,7 @@ def landmarks_figure(rows):
         ax.set_xlabel("landmarks m")
         ax.set_xticks([500, 1000, 2000], ["500", "1000", "2000"], minor=False)
         ax.minorticks_off()
-    axes[0].legend(frameon=False, fontsize=8)
+    legend(figure, axes[0])
     return (
         figure,
         "Processor seconds and peak memory of Nystrom fits against landmarks",
