@@ -24,7 +24,7 @@ def content(layer):
     path = PACKAGE / f"{layer}.py"
     if path.exists():
         doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-        words = doc.split("\n")[0].split()
+        words = doc.split("\n")[0].replace("`", "").split()
     else:
         files = sorted(file.stem for file in (PACKAGE / layer).glob("*.py"))
         words = ", ".join(name for name in files if name != "__init__").split()
