@@ -98,7 +98,7 @@ def csv_rows(directive, name):
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
 def points(rows, method, **fixed):
