@@ -38,10 +38,11 @@ def peak_bytes(function: Callable[..., Any], *args: Any) -> int:
     """Most memory that the function takes beyond what is there before it, in a fresh process."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
-        return pool.apply(_peak, (function, args))
+        return pool.apply(peak_here, (function, *args))
 
 
-def _peak(function: Callable[..., Any], args: Any) -> int:
+def peak_here(function: Callable[..., Any], *args: Any) -> int:
+    """Most memory that the function takes beyond what this process has before it."""
     before = _status("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # sets the high-water mark back
     function(*args)

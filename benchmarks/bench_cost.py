@@ -1,4 +1,4 @@
-"""The cost model of docs/scale.md against fits by the Nystrom solver, for some n, m and workers."""
+"""The cost model of docs/cost.md against fits by the Nystrom solver, for some n, m and workers."""
 
 import sys
 from time import perf_counter

@@ -1,6 +1,8 @@
 """Write the README's table of accuracy from benchmarks/results/bench_accuracy.csv.
 
-That file has one row for each table and method: table, method, r2, seconds.
+That file has a row for each table and method: table, method, r2, seconds. Rows whose table is
+"mean" end a group of tables. Rows of several seeds are averaged. The documentation's index page
+shows the same table.
 """
 
 import csv
@@ -10,40 +12,85 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "bench_accuracy.csv"
 START, END = "<!-- accuracy -->\n", "<!-- /accuracy -->"
 
+NAMES = {
+    "auto": "`AutoKernelRidge()`",
+    "one gaussian": "one Gaussian kernel",
+    "hist gradient boosting": "boosted trees (scikit-learn)",
+    "catboost": "CatBoost",
+    "xrfm": "xRFM",
+}
+ABSENT = (
+    "`benchmarks/bench_accuracy.py` compares `AutoKernelRidge()` with CatBoost, xRFM and boosted "
+    "trees. It has not been recorded for this version.\n"
+)
+PRESENT = (
+    "Test R2 on {count} tables, all methods with their default settings: at most 1300 training and "
+    "700 test rows of each (`benchmarks/bench_accuracy.py`). The best of each row is bold.\n\n"
+)
 
-def accuracy_table(rows):
-    """Markdown: one line a table with the test R2 of each method, the means below."""
-    tables = list(dict.fromkeys(row["table"] for row in rows))
-    methods = list(dict.fromkeys(row["method"] for row in rows))
-    r2 = {(row["table"], row["method"]): float(row["r2"]) for row in rows}
-    seconds = {m: [float(r["seconds"]) for r in rows if r["method"] == m] for m in methods}
-    lines = [f"| table | {' | '.join(methods)} |", "|---|" + "---:|" * len(methods)]
-    for table in tables:
-        scores = [r2.get((table, method)) for method in methods]
-        lines.append(_line(table, ["-" if v is None else f"{v:.3f}" for v in scores]))
-    means = [_mean([v for (_, m), v in r2.items() if m == method]) for method in methods]
-    lines.append(_line("**mean**", [f"**{v:.3f}**" for v in means]))
-    lines.append(_line("seconds a fit, mean", [f"{_mean(seconds[m]):.1f}" for m in methods]))
-    return "Test R2 (`benchmarks/bench_accuracy.py`):\n\n" + "\n".join(lines) + "\n"
+
+def recorded(path=RESULTS):
+    """Rows of the benchmark's file; none if it does not exist."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+def accuracy_text(rows):
+    """Markdown: one line a table with the test R2 of each method, and means of each group."""
+    if not rows:
+        return ABSENT
+    tables = [row for row in rows if row["table"] != "mean"]
+    methods = list(dict.fromkeys(row["method"] for row in tables))
+    heads = [NAMES.get(method, method) for method in methods]
+    lines = [f"| table | {' | '.join(heads)} |", "|---|" + "---:|" * len(methods)]
+    for group in groups(rows):
+        names = list(dict.fromkeys(row["table"] for row in group))
+        for name in names:
+            lines.append(_line(name.replace("_", " "), _scores(group, methods, name)))
+        lines.append(_line(f"*mean of {len(names)}*", _scores(group, methods)))
+    seconds = [_mean(row["seconds"] for row in tables if row["method"] == m) for m in methods]
+    lines.append(_line("*seconds, mean*", [f"{value:.1f}" for value in seconds]))
+    count = len({row["table"] for row in tables})
+    return PRESENT.format(count=count) + "\n".join(lines) + "\n"
+
+
+def groups(rows):
+    """Rows of tables, split where rows with means are."""
+    found = [[]]
+    for row in rows:
+        if row["table"] != "mean":
+            found[-1].append(row)
+        elif found[-1]:
+            found.append([])
+    return [group for group in found if group]
+
+
+def _scores(rows, methods, table=None):
+    """Mean test R2 of each method, the best one bold; a dash where there is none."""
+    some = [row for row in rows if table in (None, row["table"])]
+    means = [_mean(row["r2"] for row in some if row["method"] == method) for method in methods]
+    best = max(round(value, 3) for value in means if value is not None)
+    texts = ["-" if value is None else f"{value:.3f}" for value in means]
+    return [f"**{text}**" if text == f"{best:.3f}" else text for text in texts]
 
 
 def _line(name, cells):
     return f"| {name} | {' | '.join(cells)} |"
 
 
-def _mean(values):
-    return sum(values) / len(values)
+def _mean(texts):
+    values = [float(text) for text in texts]
+    return sum(values) / len(values) if values else None
 
 
 def with_table(text, rows):
     """The README with the table between its two marks."""
     before, rest = text.split(START)
-    return before + START + accuracy_table(rows) + END + rest.split(END)[1]
+    return before + START + accuracy_text(rows) + END + rest.split(END)[1]
 
 
 if __name__ == "__main__":
     readme = ROOT / "README.md"
-    with RESULTS.open(encoding="utf-8") as file:
-        readme.write_text(
-            with_table(readme.read_text("utf-8"), list(csv.DictReader(file))), "utf-8"
-        )
+    readme.write_text(with_table(readme.read_text("utf-8"), recorded()), "utf-8")

@@ -24,6 +24,7 @@ extensions = [
     "myst_parser",
     "numpydoc",
     "layers",
+    "measured",
     "reproduced",
     "results",
     "sphinx.ext.autodoc",
@@ -62,24 +63,8 @@ html_theme_options = {
     "footer_end": [],
     "search_as_you_type": True,
 }
-html_sidebars = {
-    name: []
-    for name in (
-        "start",
-        "guide",
-        "notation",
-        "comparison",
-        "changelog",
-        "contributing",
-        "reproduce",
-        "scale",
-        "command",
-        "learned_metric",
-        "weights",
-        "migrate",
-        "deploy",
-    )
-}
+# Pages have a table of contents on the right; only the API and the gallery have pages below them.
+html_sidebars = {path.stem: [] for path in HERE.glob("*.md")}
 
 
 def write_sample_report(app, exception):
@@ -97,6 +82,9 @@ def setup(app):
 
 
 ORDER = [
+    "plot_overview.py",
+    "plot_learned_metric.py",
+    "plot_effects.py",
     "plot_one_feature.py",
     "plot_surface.py",
     "plot_norms.py",

@@ -10,6 +10,7 @@ text. Without that file the page says how to make it.
 """
 
 import csv
+import re
 from pathlib import Path
 from types import MappingProxyType
 
@@ -20,14 +21,26 @@ RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 
 
 def readable(text):
-    """Three digits for numbers, other texts as they stand."""
+    """Three digits for numbers, and commas in those from 10,000 on, also within texts."""
     try:
         value = float(text)
     except ValueError:
-        return text
-    if value.is_integer() and abs(value) < 1e7:
-        return str(int(value))
-    return f"{value:.3g}"
+        return re.sub(r"\b\d{5,}\b", lambda number: f"{int(number[0]):,}", text)
+    if not value.is_integer():
+        value = float(f"{value:.3g}")
+    if not value.is_integer() or abs(value) >= 1e15:
+        return f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.0f}"
+
+
+def tidied(row):
+    """The row with its bytes as MB, if that is its unit, and names of data in words."""
+    if "data" in row:
+        row = {**row, "data": row["data"].replace("_", " ")}
+    if row.get("unit") != "bytes":
+        return row
+    sizes = {name: str(float(row[name]) / 1e6) for name in ("ours", "theirs")}
+    return {**row, **sizes, "unit": "MB"}
 
 
 class Results(Directive):
@@ -55,7 +68,7 @@ class Results(Directive):
         if not rows:
             raise self.error(f"{path.name} has no rows with {self.options.get('where')}")
         names = [n.strip() for n in self.options.get("columns", "").split(",") if n.strip()]
-        return [table(names or list(rows[0]), rows)]
+        return [table(names or list(rows[0]), map(tidied, rows))]
 
 
 def table(names, rows, text=readable):

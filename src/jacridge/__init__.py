@@ -9,7 +9,7 @@ from ._rules.training import TrainingData
 from ._select import Choice, select_bandwidth
 from ._transformer import JacobianNystroem
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "RULES",
