@@ -19,8 +19,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-import jacridge
-from jacridge import AutoKernelRidge, JacobianKernelClassifier, JacobianKernelRidge, last_step
+from jacridge import JacobianKernelClassifier, JacobianKernelRidge, last_step
 
 SCALERS = [StandardScaler(), MinMaxScaler((1, 3)), MaxAbsScaler(), RobustScaler()]
 ONE_HOT = OneHotEncoder(sparse_output=False)
@@ -196,23 +195,12 @@ def test_the_model_of_a_pipeline_in_its_columns_is_a_graph_too(table):
 
 
 @pytest.mark.slow
-def test_the_code_of_the_guide_runs(rng):
-    pd = pytest.importorskip("pandas")
+def test_effects_in_the_guide_are_per_year():
+    """The code of the section makes y half of the age, without noise."""
     text = (Path(__file__).parent.parent / "docs" / "guide.md").read_text("utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", text.split("## Pipelines")[1], flags=re.S)
-    numbers = rng.standard_normal((60, 2)) * [10, 1] + [40, 3]
-    X = pd.DataFrame(numbers, columns=["age", "dose"]).assign(kind=rng.choice(["a", "b"], 60))
-    names = {"X": X, "y": 0.5 * numbers[:, 0], "jacridge": jacridge} | {
-        each.__name__: each
-        for each in (
-            AutoKernelRidge,
-            OneHotEncoder,
-            StandardScaler,
-            make_column_transformer,
-            make_pipeline,
-        )
-    }
+    names = {}
     exec(code, names)
     assert (names["lower"] <= names["upper"]).all()
     effects = names["est"].effects(names["rows"], variables=["age"])
-    assert effects.dict()["estimate"][0] == pytest.approx(0.5, rel=0.1)  # per year; noise is none
+    assert effects.dict()["estimate"][0] == pytest.approx(0.5, rel=0.1)  # ridge shrinks
