@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
 
 from .._compute.arrays import Array, Indices
 from .dask import beside, computed, delayed, known
@@ -65,6 +67,69 @@ def check_present(labels: Any, first: int = 0) -> None:
             f"`y` must have a label in every row, got {missing.sum()} missing or infinite, the "
             f"first in row {first + int(np.argmax(missing))}. Leave such rows out first."
         )
+
+
+def checked_labels(y: Any) -> Any:
+    """Labels as an array of one dimension, without missing ones."""
+    if y is None:
+        raise ValueError(
+            "`y` must hold labels: a fit requires y to be passed, but the target y is None."
+        )
+    labels = column_or_1d(y, warn=True)
+    check_present(labels)
+    check_classification_targets(labels)
+    return labels
+
+
+def check_classes(found: ClassTotals) -> Any:
+    """The classes; refuse a single one, one with a single row, and numbers that are no labels."""
+    classes, counts = found.classes, found.counts
+    if classes.dtype.kind == "f" and (classes != np.rint(classes)).any():
+        raise ValueError(
+            f"`y` must hold labels of classes, got {len(classes)} numbers with fractions "
+            "(continuous). Use AutoKernelRidge for these."
+        )
+    if len(classes) < 2:
+        raise ValueError(
+            "`y` must have at least two classes among the rows of positive weight, got one class, "
+            f"{_listed(classes)}."
+        )
+    if counts.min() < 2:
+        rare = classes[counts == 1]
+        raise ValueError(
+            f"`y` must have at least two rows of each class, got one row of {_listed(rare)}. "
+            "Leave such classes out, or join them to others."
+        )
+    return classes
+
+
+def _listed(labels: Any, most: int = 5) -> str:
+    shown = ", ".join(repr(label) for label in labels[:most].tolist())
+    return shown if len(labels) <= most else f"{shown} and {len(labels) - most} more"
+
+
+def class_factors(class_weight: Any, classes: Any, totals: Array) -> Array | None:
+    """Factor of the weights of each class, or None; `totals` are the weights of the classes."""
+    if class_weight is None:
+        return None
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return np.asarray(totals.sum() / (len(classes) * totals))
+    if not isinstance(class_weight, Mapping):
+        kind = ValueError if isinstance(class_weight, str) else TypeError
+        raise kind(
+            '`class_weight` must be None, "balanced" or a dict from labels to weights, got '
+            f"{class_weight!r}."
+        )
+    unknown = [label for label in class_weight if label not in classes.tolist()]
+    if unknown:
+        raise ValueError(
+            f"`class_weight` must name classes of `y`, which are {_listed(classes)}, got "
+            f"{unknown[0]!r}."
+        )
+    factors = np.array([class_weight.get(label, 1.0) for label in classes.tolist()], dtype=float)
+    if not (np.isfinite(factors) & (factors > 0)).all():
+        raise ValueError(f"`class_weight` must have finite weights > 0, got {class_weight!r}.")
+    return factors
 
 
 @dataclass(frozen=True)
@@ -167,6 +232,25 @@ def dask_labels(y: Any, w: Any) -> DaskLabels:
     if y.ndim != 1:
         raise ValueError(f"`y` must have one dimension, a label for each row, got {y.ndim}.")
     return DaskLabels(y, beside("sample_weight", w, y))
+
+
+@dataclass(frozen=True)
+class ParquetLabels:
+    """A column of labels in Parquet files, and a column of weights or None."""
+
+    files: Any
+    y: Any
+    w: str | None
+
+    def totals(self) -> ClassTotals:
+        """The classes."""
+        if self.y is None:
+            raise ValueError("`y` must name the column of labels in Parquet files, got None.")
+        return self.files.class_totals(self.y, self.w)
+
+    def coded(self, coding: Coding) -> tuple[CodedColumn, str | None]:
+        """What the regressor takes as target and weights."""
+        return CodedColumn(self.y, coding), self.w
 
 
 def _block_totals(first: int, labels: Any, w: Array | None = None) -> ClassTotals:

@@ -7,10 +7,11 @@ a score of zero stands for that share. Two classes have one column, that of the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 
 from .._compute.arrays import Array
 
@@ -20,15 +21,39 @@ LARGEST = 100.0
 
 @dataclass(frozen=True)
 class LogOdds:
-    """Log-odds slope * score + offset; one column for two classes, else one for each."""
+    """Log-odds slope * score + offset, with a number as offset for two classes, else (k,)."""
 
     slope: float
-    offset: Array  # (1,) for two classes, else (k,)
+    offset: float | Array
+
+    def __call__(self, scores: Array) -> Array:
+        """Log-odds of scores (n, 1) or (n, k): of shape (n,) for two classes, else (n, k)."""
+        odds = self.slope * scores + self.offset
+        return np.asarray(odds[:, 0] if odds.shape[1] == 1 else odds)
+
+
+def probabilities(odds: Array) -> Array:
+    """Probabilities of all classes from log-odds."""
+    if odds.ndim == 1:
+        return np.column_stack([expit(-odds), expit(odds)])
+    return np.asarray(softmax(odds, axis=1))
+
+
+def log_probabilities(odds: Array) -> Array:
+    """Logarithms of the probabilities of all classes from log-odds."""
+    if odds.ndim == 1:
+        return np.column_stack([log_expit(-odds), log_expit(odds)])
+    return np.asarray(log_softmax(odds, axis=1))
+
+
+def most_likely(classes: Any, odds: Array) -> Any:
+    """The class with the largest log-odds in each row."""
+    return classes[(odds > 0).astype(np.intp) if odds.ndim == 1 else odds.argmax(axis=1)]
 
 
 def uncalibrated(prior: Array) -> LogOdds:
     """Scores shifted so that the largest one, or the sign of the only one, is the prediction."""
-    return LogOdds(1.0, prior[1:] - 0.5 if len(prior) == 2 else prior)
+    return LogOdds(1.0, float(prior[1]) - 0.5 if len(prior) == 2 else prior)
 
 
 def calibrated(y: Array, scores: Array, w: Array, prior: Array, n: float | None = None) -> LogOdds:
@@ -57,8 +82,7 @@ def calibrated(y: Array, scores: Array, w: Array, prior: Array, n: float | None 
     start, bounds = np.array([4.0, 0.0]), [(0.0, LARGEST), (-LARGEST, LARGEST)]
     used = len(basis)
     found = minimize(loss, start[:used], jac=True, bounds=bounds[:used], method="L-BFGS-B").x
-    offset = found[1:] if used == 2 else found[0] * prior
-    return LogOdds(float(found[0]), np.asarray(offset))
+    return LogOdds(float(found[0]), float(found[1]) if used == 2 else found[0] * prior)
 
 
 def _basis(scores: Array, prior: Array) -> Array:
@@ -85,9 +109,11 @@ def smoothed(shares: Array, n: float) -> Array:
     return np.asarray(shares + (1.0 - k * shares) / ((n + 1.0) * (k - 1.0)))
 
 
-def log_losses(y: Array, scores: Array, w: Array, prior: Array) -> Array:
+def log_losses(y: Array, odds: Array, prior: Array) -> Array:
+    """Log-loss of each row with targets y, of shape (n, 1) or (n, k)."""
+    return np.asarray(-(shares_of(y, prior) * log_probabilities(odds)).sum(axis=1))
+
+
+def calibrated_log_losses(y: Array, scores: Array, w: Array, prior: Array) -> Array:
     """Log-loss of each row, after calibration of the scores by all of them."""
-    found = calibrated(y, scores, w, prior)
-    odds = found.slope * scores + found.offset
-    odds = np.hstack([np.zeros_like(odds), odds]) if len(prior) == 2 else odds
-    return np.asarray(-(shares_of(y, prior) * log_softmax(odds, axis=1)).sum(axis=1))
+    return log_losses(y, calibrated(y, scores, w, prior)(scores), prior)
