@@ -175,6 +175,12 @@ class Coding:
         return factors if w is None else np.asarray(factors * w)
 
 
+def coded_classes(labels: Any) -> Array:
+    """Targets of labels, with the shares of the classes among them."""
+    found = class_totals(labels)
+    return Coding(found.classes, found.weights / found.weights.sum()).targets(labels)
+
+
 @dataclass(frozen=True)
 class CodedColumn:
     """A column of labels in Parquet files, and its coding."""
