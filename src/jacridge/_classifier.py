@@ -321,6 +321,7 @@ verbose
             That of the regression on coded classes, with accuracy and log-loss before it.
         """
         check_is_fitted(self)
+        findings = self.regressor_.diagnose().findings
         held, prior = self.regressor_._fitted_model().held_out, self.class_prior_
         odds, w = self._log_odds(held.y - held.residuals), held.w / held.w.sum()
         loss = float(w @ log_losses(held.y, odds, prior))
@@ -330,7 +331,7 @@ verbose
             (
                 Finding("leave-one-out accuracy", right, False, "Share of rows predicted right."),
                 Finding("leave-one-out log-loss", loss, False, "Of the calibrated probabilities."),
-                *self.regressor_.diagnose().findings,
+                *findings,
             )
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -56,17 +57,25 @@ def joined_totals(parts: Sequence[ClassTotals]) -> ClassTotals:
 
 def check_present(labels: Any, first: int = 0) -> None:
     """Refuse missing labels; `first` is the number of the first row."""
-    if labels.dtype.kind == "f":
-        missing = ~np.isfinite(labels)
-    elif labels.dtype.kind == "O":
-        missing = np.array([label is None or label != label for label in labels], dtype=bool)
-    else:
+    kind = labels.dtype.kind
+    if kind not in "fOmM":
         return
+    if kind == "O":
+        missing = np.array([_is_missing(label) for label in labels], dtype=bool)
+    else:
+        missing = ~np.isfinite(labels)
     if missing.any():
         raise ValueError(
             f"`y` must have a label in every row, got {missing.sum()} missing or infinite, the "
             f"first in row {first + int(np.argmax(missing))}. Leave such rows out first."
         )
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas.NA is neither equal nor unequal
+        return True
 
 
 def checked_labels(y: Any) -> Any:
@@ -75,6 +84,8 @@ def checked_labels(y: Any) -> Any:
         raise ValueError(
             "`y` must hold labels: a fit requires y to be passed, but the target y is None."
         )
+    if isinstance(y, list | tuple):  # in an array of texts NaN would be the text "nan"
+        check_present(column_or_1d(np.asarray(y, dtype=object)))
     labels = column_or_1d(y, warn=True)
     check_present(labels)
     check_classification_targets(labels)
@@ -126,10 +137,10 @@ def class_factors(class_weight: Any, classes: Any, totals: Array) -> Array | Non
             f"`class_weight` must name classes of `y`, which are {_listed(classes)}, got "
             f"{unknown[0]!r}."
         )
-    factors = np.array([class_weight.get(label, 1.0) for label in classes.tolist()], dtype=float)
-    if not (np.isfinite(factors) & (factors > 0)).all():
+    factors = [class_weight.get(label, 1.0) for label in classes.tolist()]
+    if not all(isinstance(factor, Real) and 0 < factor < np.inf for factor in factors):
         raise ValueError(f"`class_weight` must have finite weights > 0, got {class_weight!r}.")
-    return factors
+    return np.array(factors, dtype=np.float64)
 
 
 @dataclass(frozen=True)
