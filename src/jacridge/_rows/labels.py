@@ -138,7 +138,7 @@ def class_factors(class_weight: Any, classes: Any, totals: Array) -> Array | Non
             f"{unknown[0]!r}."
         )
     factors = [class_weight.get(label, 1.0) for label in classes.tolist()]
-    if not all(isinstance(factor, Real) and 0 < factor < np.inf for factor in factors):
+    if not all(isinstance(factor, Real) and 0 < float(factor) < np.inf for factor in factors):
         raise ValueError(f"`class_weight` must have finite weights > 0, got {class_weight!r}.")
     return np.array(factors, dtype=np.float64)
 
