@@ -12,7 +12,15 @@ PAGES = (
     "README.md",
     *(
         f"docs/{name}.md"
-        for name in ("index", "start", "effects", "learned_metric", "migrate", "weights")
+        for name in (
+            "index",
+            "start",
+            "classification",
+            "effects",
+            "learned_metric",
+            "migrate",
+            "weights",
+        )
     ),
 )
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
