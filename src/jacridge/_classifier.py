@@ -87,15 +87,35 @@ verbose
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        Labels of the classes, in order.
     class_prior_ : ndarray of shape (n_classes,)
         Weighted shares of the classes among the training rows.
     regressor_ : JacobianKernelRidge
-        The fitted regression on coded classes.
-    slope_, offset_ : float, float or ndarray of shape (n_classes,)
-        The log-odds are `slope_` times the scores of `regressor_` plus `offset_`.
-    bandwidth_, alpha_, kernel_, metric_, solver_, choices_, feature_importances_, X_fit_
-        Those of `regressor_`.
+        The fitted regression on coded classes. Its predictions are the scores: one for two
+        classes, that of the second, else one for each class.
+    slope_ : float
+        Slope of the log-odds: these are `slope_` times the scores plus `offset_`.
+    offset_ : float, or ndarray of shape (n_classes,) for more than two classes
+        Log-odds where the scores are zero.
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Log-odds of each training row by the model fitted to the others.
+    bandwidth_, alpha_ : float
+        Bandwidth and penalty, common to all classes.
+    kernel_, solver_ : str
+        Kernel and solver that were used.
+    metric_ : ndarray of shape (n_features, n_directions)
+        Linear map of the metric, if it is scaled or learned.
+    choices_ : list of dict
+        Candidates for kernel and metric, best first, with their log-loss on held-out rows, if there
+        was a choice.
+    feature_importances_ : ndarray of shape (n_features,)
+        How much the scores move with each feature, as shares that sum to one.
+    X_fit_ : ndarray of shape (n_rows, n_directions)
+        Training rows or landmarks, after the map of the metric.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if X had names that are strings.
 
     Examples
     --------
