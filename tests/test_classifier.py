@@ -99,6 +99,24 @@ def test_no_other_slope_has_a_smaller_loss_of_leave_one_out(classes, rng):
     assert loss(1.0) < min(loss(0.99), loss(1.01))
 
 
+def test_no_other_offset_of_a_class_has_a_smaller_loss(rng):
+    """Offsets beyond slope times share are penalised by the sum of their squares over n."""
+    X, y = three_classes(rng, 80)
+    est = JacobianKernelClassifier(1.0, 0.1).fit(X, y)
+    odds, b = est.loo_decision_function_, est.offset_ - est.slope_ * est.class_prior_
+    Y = (y[:, None] == est.classes_).astype(float)
+    Y += (1 - 3 * Y) / 162
+
+    def loss(step):
+        Z = odds + step
+        return (
+            np.sum((b + step) ** 2) - (Y * (Z - np.logaddexp.reduce(Z, axis=1)[:, None])).sum()
+        ) / 80
+
+    assert np.abs(b).max() > 1e-3
+    assert loss(0.0) < min(loss(sign * 0.01 * row) for sign in (-1, 1) for row in np.eye(3))
+
+
 def test_probabilities_are_calibrated(rng):
     """Labels drawn with known probabilities: the log-loss is close to the least possible one."""
     X = rng.uniform(-2, 2, (1200, 2))

@@ -18,6 +18,9 @@ from .._compute.arrays import Array
 # Largest slope and offset; a score has a range of about one.
 LARGEST = 100.0
 
+# L-BFGS-B stops when it gains no more digits.
+PRECISE = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 1000}
+
 
 @dataclass(frozen=True)
 class LogOdds:
@@ -59,9 +62,9 @@ def uncalibrated(prior: Array) -> LogOdds:
 def calibrated(y: Array, scores: Array, w: Array, prior: Array, n: float | None = None) -> LogOdds:
     r"""Log-odds with the least log-loss, for scores to which their own rows did not contribute.
 
-    Two classes have a sigmoid, :math:`a s + b`. With more classes and scores :math:`s_j` the
-    log-odds are :math:`a (s_j + \pi_j)`, with the shares :math:`\pi_j` of the classes: 1 / a is the
-    temperature.
+    With scores :math:`s_j` and shares :math:`\pi_j` of the classes the log-odds of class j are
+    :math:`a (s_j + \pi_j) + b_j`: 1 / a is the temperature, and :math:`\sum_j b_j^2 / n` is added
+    to the mean loss. For two classes this is a sigmoid.
 
     Parameters
     ----------
@@ -70,27 +73,23 @@ def calibrated(y: Array, scores: Array, w: Array, prior: Array, n: float | None 
     prior : shares of the classes
     n : number of rows that stand behind the weights
     """
-    basis = _basis(scores, prior)
-    Y = smoothed(shares_of(y, prior), len(w) if n is None else n)
-    w = (w / w.sum())[:, None]
+    n, w = len(w) if n is None else n, (w / w.sum())[:, None]
+    S, Y = shares_of(scores, prior), smoothed(shares_of(y, prior), n)
 
     def loss(coef: Array) -> tuple[float, Array]:
-        L = log_softmax(np.tensordot(coef, basis, 1), axis=1)
-        gradient = np.einsum("cij,ij->c", basis, w * (np.exp(L) - Y))
-        return float(-(w * Y * L).sum()), gradient
+        a, b = coef[0], coef[1:]
+        L = log_softmax(a * S + b, axis=1)
+        R = w * (np.exp(L) - Y)
+        gradient = np.append((R * S).sum(), R.sum(axis=0) + 2 / n * b)
+        return float(b @ b / n - (w * Y * L).sum()), gradient
 
-    start, bounds = np.array([4.0, 0.0]), [(0.0, LARGEST), (-LARGEST, LARGEST)]
-    used = len(basis)
-    found = minimize(loss, start[:used], jac=True, bounds=bounds[:used], method="L-BFGS-B").x
-    return LogOdds(float(found[0]), float(found[1]) if used == 2 else found[0] * prior)
-
-
-def _basis(scores: Array, prior: Array) -> Array:
-    """What is multiplied by the slope, and by the offset of two classes: (1 or 2, n, k)."""
-    if len(prior) > 2:
-        return np.array([scores + prior])
-    zeros = np.zeros_like(scores)
-    return np.array([np.hstack([zeros, scores]), np.hstack([zeros, zeros + 1.0])])
+    k = len(prior)
+    bounds = [(0.0, LARGEST), *[(-LARGEST, LARGEST)] * k]
+    found = minimize(loss, np.append(4.0, np.zeros(k)), jac=True, bounds=bounds, options=PRECISE).x
+    a, b = float(found[0]), found[1:]
+    if k > 2:
+        return LogOdds(a, a * prior + b)
+    return LogOdds(2 * a, float(a * (prior[1] - prior[0]) + b[1] - b[0]))
 
 
 def shares_of(y: Array, prior: Array) -> Array:
