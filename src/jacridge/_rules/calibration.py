@@ -6,6 +6,7 @@ a score of zero stands for that share. Two classes have one column, that of the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +19,9 @@ from .._compute.arrays import Array
 # Largest slope and offset; a score has a range of about one.
 LARGEST = 100.0
 
-# L-BFGS-B stops when it gains no more digits.
+# When L-BFGS-B stops: at the last digits for a model, early where candidates are compared.
 PRECISE = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 1000}
+ROUGH = {"ftol": 1e-7, "gtol": 1e-4}
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,14 @@ def uncalibrated(prior: Array) -> LogOdds:
     return LogOdds(1.0, float(prior[1]) - 0.5 if len(prior) == 2 else prior)
 
 
-def calibrated(y: Array, scores: Array, w: Array, prior: Array, n: float | None = None) -> LogOdds:
+def calibrated(
+    y: Array,
+    scores: Array,
+    w: Array,
+    prior: Array,
+    n: float,
+    options: Mapping[str, float] = PRECISE,
+) -> LogOdds:
     r"""Log-odds with the least log-loss, for scores to which their own rows did not contribute.
 
     With scores :math:`s_j` and shares :math:`\pi_j` of the classes the log-odds of class j are
@@ -72,20 +81,26 @@ def calibrated(y: Array, scores: Array, w: Array, prior: Array, n: float | None 
     w : weights, of shape (n,)
     prior : shares of the classes
     n : number of rows that stand behind the weights
+    options : when L-BFGS-B stops
     """
-    n, w = len(w) if n is None else n, (w / w.sum())[:, None]
-    S, Y = shares_of(scores, prior), smoothed(shares_of(y, prior), n)
+    w = w / w.sum()
+    S, Y = shares_of(scores, prior), w[:, None] * smoothed(shares_of(y, prior), n)
 
     def loss(coef: Array) -> tuple[float, Array]:
         a, b = coef[0], coef[1:]
-        L = log_softmax(a * S + b, axis=1)
-        R = w * (np.exp(L) - Y)
-        gradient = np.append((R * S).sum(), R.sum(axis=0) + 2 / n * b)
-        return float(b @ b / n - (w * Y * L).sum()), gradient
+        Z = a * S + b
+        Z -= Z.max(axis=1, keepdims=True)
+        P = np.exp(Z)
+        totals = P.sum(axis=1)
+        R = (w / totals)[:, None] * P - Y  # weighted probabilities less targets
+        gradient = np.append(np.vdot(R, S), R.sum(axis=0) + 2 / n * b)
+        return float(b @ b / n + w @ np.log(totals) - np.vdot(Y, Z)), gradient
 
     k = len(prior)
     bounds = [(0.0, LARGEST), *[(-LARGEST, LARGEST)] * k]
-    found = minimize(loss, np.append(4.0, np.zeros(k)), jac=True, bounds=bounds, options=PRECISE).x
+    found = minimize(
+        loss, np.append(4.0, np.zeros(k)), jac=True, bounds=bounds, options=dict(options)
+    ).x
     a, b = float(found[0]), found[1:]
     if k > 2:
         return LogOdds(a, a * prior + b)
@@ -115,4 +130,4 @@ def log_losses(y: Array, odds: Array, prior: Array) -> Array:
 
 def calibrated_log_losses(y: Array, scores: Array, w: Array, prior: Array) -> Array:
     """Log-loss of each row, after calibration of the scores by all of them."""
-    return log_losses(y, calibrated(y, scores, w, prior)(scores), prior)
+    return log_losses(y, calibrated(y, scores, w, prior, len(w), ROUGH)(scores), prior)
