@@ -10,7 +10,7 @@ from sklearn.calibration import CalibrationDisplay
 from sklearn.datasets import load_iris, make_classification, make_moons
 from sklearn.inspection import DecisionBoundaryDisplay
 from sklearn.metrics import accuracy_score, log_loss
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -97,6 +97,24 @@ def test_no_other_slope_has_a_smaller_loss_of_leave_one_out(classes, rng):
         return -(Y * (Z - np.logaddexp.reduce(Z, axis=1)[:, None])).sum()
 
     assert loss(1.0) < min(loss(0.99), loss(1.01))
+
+
+def test_no_other_offset_of_a_class_has_a_smaller_loss(rng):
+    """Offsets beyond slope times share are penalised by the sum of their squares over n."""
+    X, y = three_classes(rng, 80)
+    est = JacobianKernelClassifier(1.0, 0.1).fit(X, y)
+    odds, b = est.loo_decision_function_, est.offset_ - est.slope_ * est.class_prior_
+    Y = (y[:, None] == est.classes_).astype(float)
+    Y += (1 - 3 * Y) / 162
+
+    def loss(step):
+        Z = odds + step
+        return (
+            np.sum((b + step) ** 2) - (Y * (Z - np.logaddexp.reduce(Z, axis=1)[:, None])).sum()
+        ) / 80
+
+    assert np.abs(b).max() > 1e-3
+    assert loss(0.0) < min(loss(sign * 0.01 * row) for sign in (-1, 1) for row in np.eye(3))
 
 
 def test_probabilities_are_calibrated(rng):
@@ -212,6 +230,16 @@ BAD = {
     "a negative weight": (
         np.array([0, 1] * 10), {"class_weight": {1: -1.0}}, "finite weights > 0, got {1: -1.0}",
     ),
+    "a weight that is no number": (
+        np.array([0, 1] * 10), {"class_weight": {1: "x"}}, "finite weights > 0, got {1: 'x'}",
+    ),
+    "NaN in a list of texts": (
+        [*"ab" * 9, "a", float("nan")], {}, "a label in every row, got 1 missing .* row 19",
+    ),
+    "a missing date": (
+        np.array(["2020-01-01", "NaT"] * 10, dtype="M8[D]"), {}, "got 10 missing .* row 1",
+    ),
+    "no label at all": (None, {}, "`y` must hold labels"),
 }  # fmt: skip
 
 
@@ -220,6 +248,23 @@ def test_bad_input_is_refused_in_words(what, rng):
     y, options, message = BAD[what]
     with pytest.raises(ValueError, match=message):
         JacobianKernelClassifier(**options).fit(rng.standard_normal((20, 2)), y)
+
+
+def test_missing_labels_of_pandas_are_refused(rng):
+    pd = pytest.importorskip("pandas")
+    y = pd.Series(["a", "b"] * 9 + ["a", None], dtype="string")
+    with pytest.raises(ValueError, match=r"got 1 missing .* row 19"):
+        JacobianKernelClassifier().fit(rng.standard_normal((20, 2)), y)
+
+
+def test_bad_weights_are_refused_in_words(rng):
+    X, y = three_classes(rng)
+    with pytest.raises(TypeError, match=r"`class_weight` must be None, .* got \[1, 2\]"):
+        JacobianKernelClassifier(class_weight=[1, 2]).fit(X, y)
+    with pytest.raises(ValueError, match="`sample_weight` must be >= 0"):
+        JacobianKernelClassifier().fit(X, y, -np.ones(60))
+    with pytest.raises(ValueError, match=r"one weight a row, shape \(60,\), got shape \(59,\)"):
+        JacobianKernelClassifier().fit(X, y, np.ones(59))
 
 
 def test_a_class_whose_rows_have_no_weight_is_no_class(rng):
@@ -327,13 +372,41 @@ def test_given_distances_are_those_of_the_features(kernel, rng):
     np.testing.assert_allclose(est.predict_proba(D), known.predict_proba(X), atol=1e-9)
 
 
-def test_displays_of_scikit_learn_take_it():
+@pytest.mark.parametrize("classes", MADE)
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function", "predict"])
+def test_scikit_learn_draws_the_borders_of_the_classes(classes, method, rng):
     plt = pytest.importorskip("matplotlib.pyplot")
-    X, y = make_moons(80, noise=0.2, random_state=0)
-    est = JacobianKernelClassifier("auto", "auto", random_state=0).fit(X, y)
-    DecisionBoundaryDisplay.from_estimator(est, X, response_method="predict_proba")
-    CalibrationDisplay.from_estimator(est, X, y)
+    X, y = MADE[classes](rng)
+    index = np.unique(y, return_inverse=True)[1]
+    est = JacobianKernelClassifier().fit(X, index)
+    shown = DecisionBoundaryDisplay.from_estimator(
+        est, X, response_method=method, grid_resolution=9
+    )
+    plane = np.column_stack([shown.xx0.ravel(), shown.xx1.ravel()])
+    expected = getattr(est, method)(plane)
+    if classes == "two" and method == "predict_proba":
+        expected = expected[:, 1]
+    np.testing.assert_allclose(shown.response.reshape(expected.shape), expected, rtol=1e-9)
     plt.close("all")
+
+
+def test_scikit_learn_draws_the_calibration_curve(rng):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    X, y = two_classes(rng)
+    est = JacobianKernelClassifier("auto", "auto", random_state=0).fit(X, y)
+    shown = CalibrationDisplay.from_estimator(est, X, y)
+    np.testing.assert_allclose(shown.y_prob, est.predict_proba(X)[:, 1], rtol=1e-12)
+    plt.close("all")
+
+
+def test_the_log_loss_is_a_score_of_cross_validation(rng):
+    X, y = three_classes(rng, 90)
+    est = JacobianKernelClassifier("median", 0.1)
+    found = cross_val_score(est, X, y, cv=3, scoring="neg_log_loss")
+    train, test = next(StratifiedKFold(3).split(X, y))
+    assert found[0] == pytest.approx(
+        -log_loss(y[test], est.fit(X[train], y[train]).predict_proba(X[test]))
+    )
 
 
 def streamed(rng, n=600):

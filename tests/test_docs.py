@@ -60,6 +60,22 @@ def test_the_guide_s_table_of_rules_is_that_of_the_benchmark():
             np.testing.assert_allclose(shown, np.array(cells, dtype=float), atol=0.0051)  # 2 digits
 
 
+def test_the_table_of_classifiers_is_that_of_the_benchmark():
+    text = (ROOT / "docs" / "classification.md").read_text("utf-8")
+    with (ROOT / "benchmarks" / "results" / "bench_classifier.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for name in {row["set"] for row in rows if row["accuracy"]}:
+        [line] = [
+            row for row in text.splitlines() if row.startswith(f"| {name.replace('_', ' ')} | 0.")
+        ]
+        shown = np.array(line.split("|")[2:-1], dtype=float).reshape(3, 3)
+        for column, method in zip(shown.T, ("auto", "hist gradient boosting", "svc"), strict=True):
+            found = [row for row in rows if row["set"] == name and row["method"] == method]
+            keys = ("accuracy", "log_loss", "calibration_error")
+            expected = [np.mean([float(row[key]) for row in found]) for key in keys]
+            np.testing.assert_allclose(column, expected, atol=0.00051)  # three digits
+
+
 SENTENCES = (
     "Take `AutoKernelRidge()`: it chooses kernel, metric, bandwidth and penalty.",
     "`JacobianKernelRidge()` is the estimator of the paper: a Gaussian kernel with the closed-form "

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._checks import check_weights
 from ._compute.arrays import Array
@@ -21,14 +18,25 @@ from ._estimator import JacobianKernelRidge
 from ._rows.dask import is_dask
 from ._rows.labels import (
     ArrayLabels,
-    ClassTotals,
-    CodedColumn,
     Coding,
     DaskLabels,
-    check_present,
+    ParquetLabels,
+    check_classes,
+    checked_labels,
+    class_factors,
     dask_labels,
 )
-from ._rules.calibration import LogOdds, calibrated, log_losses, shares_of, uncalibrated
+from ._rules.calibration import (
+    LogOdds,
+    calibrated,
+    calibrated_log_losses,
+    log_losses,
+    log_probabilities,
+    most_likely,
+    probabilities,
+    shares_of,
+    uncalibrated,
+)
 from ._rules.training import TrainingData
 from .diagnostics import Diagnosis, Finding
 from .parquet import ParquetFiles
@@ -79,15 +87,35 @@ verbose
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        Labels of the classes, in order.
     class_prior_ : ndarray of shape (n_classes,)
         Weighted shares of the classes among the training rows.
     regressor_ : JacobianKernelRidge
-        The fitted regression on coded classes.
-    slope_, offset_ : float, float or ndarray of shape (n_classes,)
-        The log-odds are `slope_` times the scores of `regressor_` plus `offset_`.
-    bandwidth_, alpha_, kernel_, metric_, solver_, choices_, feature_importances_, X_fit_
-        Those of `regressor_`.
+        The fitted regression on coded classes. Its predictions are the scores: one for two
+        classes, that of the second, else one for each class.
+    slope_ : float
+        Slope of the log-odds: these are `slope_` times the scores plus `offset_`.
+    offset_ : float, or ndarray of shape (n_classes,) for more than two classes
+        Log-odds where the scores are zero.
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Log-odds of each training row by the model fitted to the others.
+    bandwidth_, alpha_ : float
+        Bandwidth and penalty, common to all classes.
+    kernel_, solver_ : str
+        Kernel and solver that were used.
+    metric_ : ndarray of shape (n_features, n_directions)
+        Linear map of the metric, if it is scaled or learned.
+    choices_ : list of dict
+        Candidates for kernel and metric, best first, with their log-loss on held-out rows, if there
+        was a choice.
+    feature_importances_ : ndarray of shape (n_features,)
+        How much the scores move with each feature, as shares that sum to one.
+    X_fit_ : ndarray of shape (n_rows, n_directions)
+        Training rows or landmarks, after the map of the metric.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if X had names that are strings.
 
     Examples
     --------
@@ -157,7 +185,7 @@ verbose
         -------
         self
         """
-        labels = self._labels(X, y, sample_weight)
+        labels = labels_beside(X, y, sample_weight)
         found = labels.totals()
         self.classes_ = check_classes(found)
         factors = class_factors(self.class_weight, self.classes_, found.weights)
@@ -170,38 +198,21 @@ verbose
         self._index = coding.index(labels.y) if isinstance(labels, ArrayLabels) else None
         return self
 
-    def _labels(self, X: Any, y: Any, w: Any) -> ArrayLabels | DaskLabels | ParquetLabels:
-        """Labels and weights, wherever they are."""
-        if isinstance(X, ParquetFiles):
-            return ParquetLabels(X, y, w)
-        if is_dask(X) and is_dask(y):
-            return dask_labels(y, w)
-        labels = checked_labels(y.compute() if is_dask(y) else y)
-        if not is_dask(X):
-            check_consistent_length(X, labels)
-        w = w.compute() if is_dask(w) else w
-        return ArrayLabels(labels, None if w is None else check_weights(w, labels))
-
     def _fit_coded(self, X: Any, Y: Any, w: Any, n: float) -> None:
         """Fit the regressor to coded classes, and calibrate its scores; n rows were given."""
         names = JacobianKernelRidge().get_params()
         regressor = JacobianKernelRidge(**{name: getattr(self, name) for name in names})
-        loss = partial(log_losses, prior=self.class_prior_)
+        loss = partial(calibrated_log_losses, prior=self.class_prior_)
         self.regressor_ = regressor._fit(X, Y, w, loss=loss, shared=True)
-        found = self._calibrated(n)
-        self.slope_ = found.slope
-        self.offset_ = float(found.offset[0]) if self._is_binary else found.offset
-
-    def _calibrated(self, n: float) -> LogOdds:
-        """Log-odds that minimise the log-loss of the leave-one-out scores."""
-        if self.regressor_.solver_ == "pcg":
-            return uncalibrated(self.class_prior_)
-        held = self.regressor_._fitted_model().held_out
-        return calibrated(held.y, held.y - held.residuals, held.w, self.class_prior_, n)
+        found = uncalibrated(self.class_prior_)
+        if self.regressor_.solver_ != "pcg":
+            held = self.regressor_._fitted_model().held_out
+            found = calibrated(held.y, held.y - held.residuals, held.w, self.class_prior_, n)
+        self.slope_, self.offset_ = found.slope, found.offset
 
     @property
-    def _is_binary(self) -> bool:
-        return len(self.classes_) == 2
+    def _log_odds(self) -> LogOdds:
+        return LogOdds(self.slope_, self.offset_)
 
     def decision_function(self, X: Any) -> Any:
         """Log-odds of the classes at the rows of X; for two classes, of the second one.
@@ -229,7 +240,8 @@ verbose
         ndarray of shape (n_samples,)
             A lazy Dask array, if X is one.
         """
-        return self._each(X, partial(labels_of, self._fitted_classes))
+        check_is_fitted(self)
+        return self._each(X, partial(most_likely, self.classes_))
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Any:
@@ -260,22 +272,18 @@ verbose
         """
         return self._each(X, log_probabilities)
 
-    @property
-    def _fitted_classes(self) -> Any:
-        check_is_fitted(self)
-        return self.classes_
-
     def _each(self, X: Any, work: Callable[[Array], Any]) -> Any:
         """Results of `work` for the log-odds of all rows; lazy for Dask arrays."""
         check_is_fitted(self)
-        scores = self.regressor_.predict(X)
-        odds = partial(log_odds, self.slope_, self.offset_)
+        scores, odds = self.regressor_.predict(X), self._log_odds
         if not is_dask(scores):
             return work(odds(scores))
         empty = work(odds(np.zeros((0, scores.shape[1]))))
-        shape: dict[str, Any] = {"chunks": (scores.chunks[0], *((k,) for k in empty.shape[1:]))}
-        shape["drop_axis"] = None if empty.ndim == 2 else 1
-        return scores.map_blocks(partial(_worked, work, odds), meta=empty, **shape)
+        chunks = (scores.chunks[0], *((k,) for k in empty.shape[1:]))
+        gone = None if empty.ndim == 2 else 1
+        return scores.map_blocks(
+            partial(_worked, work, odds), meta=empty, chunks=chunks, drop_axis=gone
+        )
 
     def jacobian(self, X: Any) -> Any:
         """Derivatives of the decision function with respect to the features, at the rows of X.
@@ -290,7 +298,7 @@ verbose
         """
         check_is_fitted(self)
         J = self.slope_ * self.regressor_.jacobian(X)
-        return J[:, 0] if self._is_binary else J
+        return J[:, 0] if J.shape[1] == 1 else J
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the rows of X whose class is predicted right.
@@ -322,7 +330,7 @@ verbose
                 "Parquet files."
             )
         Y = Coding(self.classes_, self.class_prior_).coded(self._index)
-        return log_odds(self.slope_, self.offset_, Y - self.regressor_.loo_residuals_)
+        return self._log_odds(Y - self.regressor_.loo_residuals_)
 
     def diagnose(self) -> Diagnosis:
         """Reasons to trust the fit, or not, in numbers and words.
@@ -333,17 +341,17 @@ verbose
             That of the regression on coded classes, with accuracy and log-loss before it.
         """
         check_is_fitted(self)
+        findings = self.regressor_.diagnose().findings
         held, prior = self.regressor_._fitted_model().held_out, self.class_prior_
-        odds = log_odds(self.slope_, self.offset_, held.y - held.residuals)
-        shares, w = shares_of(held.y, prior), held.w / held.w.sum()
-        loss = float(-w @ (shares * log_probabilities(odds)).sum(axis=1))
-        best = labels_of(np.arange(len(prior)), odds)
-        right = float(w @ shares[np.arange(len(w)), best])
+        odds, w = self._log_odds(held.y - held.residuals), held.w / held.w.sum()
+        loss = float(w @ log_losses(held.y, odds, prior))
+        best = most_likely(np.arange(len(prior)), odds)
+        right = float(w @ shares_of(held.y, prior)[np.arange(len(w)), best])
         return Diagnosis(
             (
                 Finding("leave-one-out accuracy", right, False, "Share of rows predicted right."),
                 Finding("leave-one-out log-loss", loss, False, "Of the calibrated probabilities."),
-                *self.regressor_.diagnose().findings,
+                *findings,
             )
         )
 
@@ -404,112 +412,18 @@ class AutoKernelClassifier(JacobianKernelClassifier):
         )
 
 
-@dataclass(frozen=True)
-class ParquetLabels:
-    """A column of labels in Parquet files, and a column of weights or None."""
-
-    files: ParquetFiles
-    y: Any
-    w: str | None
-
-    def totals(self) -> ClassTotals:
-        """The classes."""
-        if self.y is None:
-            raise ValueError("`y` must name the column of labels in Parquet files, got None.")
-        return self.files.class_totals(self.y, self.w)
-
-    def coded(self, coding: Coding) -> tuple[CodedColumn, str | None]:
-        """What the regressor takes as target and weights."""
-        return CodedColumn(self.y, coding), self.w
+def labels_beside(X: Any, y: Any, w: Any) -> ArrayLabels | DaskLabels | ParquetLabels:
+    """Labels and weights of the rows X, wherever they are."""
+    if isinstance(X, ParquetFiles):
+        return ParquetLabels(X, y, w)
+    if is_dask(X) and is_dask(y):
+        return dask_labels(y, w)
+    labels = checked_labels(y.compute() if is_dask(y) else y)
+    if not is_dask(X):
+        check_consistent_length(X, labels)
+    w = w.compute() if is_dask(w) else w
+    return ArrayLabels(labels, None if w is None else check_weights(w, labels))
 
 
-def checked_labels(y: Any) -> Any:
-    """Labels as an array of one dimension, without missing ones."""
-    if y is None:
-        raise ValueError(
-            "`y` must hold labels: a fit requires y to be passed, but the target y is None."
-        )
-    labels = column_or_1d(y, warn=True)
-    check_present(labels)
-    check_classification_targets(labels)
-    return labels
-
-
-def check_classes(found: ClassTotals) -> Any:
-    """The classes; refuse a single one, one with a single row, and numbers that are no labels."""
-    classes, counts = found.classes, found.counts
-    if classes.dtype.kind == "f" and (classes != np.rint(classes)).any():
-        raise ValueError(
-            f"`y` must hold labels of classes, got {len(classes)} numbers with fractions "
-            "(continuous). Use AutoKernelRidge for these."
-        )
-    if len(classes) < 2:
-        raise ValueError(
-            "`y` must have at least two classes among the rows of positive weight, got one class, "
-            f"{_listed(classes)}."
-        )
-    if counts.min() < 2:
-        rare = classes[counts == 1]
-        raise ValueError(
-            f"`y` must have at least two rows of each class, got one row of {_listed(rare)}. "
-            "Leave such classes out, or join them to others."
-        )
-    return classes
-
-
-def _listed(labels: Any, most: int = 5) -> str:
-    shown = ", ".join(repr(label) for label in labels[:most].tolist())
-    return shown if len(labels) <= most else f"{shown} and {len(labels) - most} more"
-
-
-def class_factors(class_weight: Any, classes: Any, totals: Array) -> Array | None:
-    """Factor of the weights of each class, or None; `totals` are the weights of the classes."""
-    if class_weight is None:
-        return None
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        return np.asarray(totals.sum() / (len(classes) * totals))
-    if not isinstance(class_weight, Mapping):
-        kind = ValueError if isinstance(class_weight, str) else TypeError
-        raise kind(
-            '`class_weight` must be None, "balanced" or a dict from labels to weights, got '
-            f"{class_weight!r}."
-        )
-    unknown = [label for label in class_weight if label not in classes.tolist()]
-    if unknown:
-        raise ValueError(
-            f"`class_weight` must name classes of `y`, which are {_listed(classes)}, got "
-            f"{unknown[0]!r}."
-        )
-    factors = np.array([class_weight.get(label, 1.0) for label in classes.tolist()], dtype=float)
-    if not (np.isfinite(factors) & (factors > 0)).all():
-        raise ValueError(f"`class_weight` must have finite weights > 0, got {class_weight!r}.")
-    return factors
-
-
-def log_odds(slope: float, offset: Any, scores: Array) -> Array:
-    """Log-odds of scores (n, 1) or (n, k): of shape (n,) for two classes, else (n, k)."""
-    odds = slope * scores + offset
-    return np.asarray(odds[:, 0] if odds.shape[1] == 1 else odds)
-
-
-def _worked(work: Callable[[Array], Any], odds: Callable[[Array], Array], scores: Array) -> Any:
+def _worked(work: Callable[[Array], Any], odds: LogOdds, scores: Array) -> Any:
     return work(odds(scores))
-
-
-def labels_of(classes: Any, odds: Array) -> Any:
-    """The class with the largest log-odds in each row."""
-    return classes[(odds > 0).astype(np.intp) if odds.ndim == 1 else odds.argmax(axis=1)]
-
-
-def probabilities(odds: Array) -> Array:
-    """Probabilities of all classes from log-odds."""
-    if odds.ndim == 1:
-        return np.column_stack([expit(-odds), expit(odds)])
-    return np.asarray(softmax(odds, axis=1))
-
-
-def log_probabilities(odds: Array) -> Array:
-    """Logarithms of the probabilities of all classes from log-odds."""
-    if odds.ndim == 1:
-        return np.column_stack([log_expit(-odds), log_expit(odds)])
-    return np.asarray(log_softmax(odds, axis=1))

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ._checks import check_choice, check_number, check_range, check_whole, generator
 from ._compute.arrays import Array
 from ._geometry.space import space_of
+from ._rows.labels import checked_labels, coded_classes
 from ._rules.registry import find
 from ._rules.training import Penalty, TrainingData
 from ._select import selection_data
@@ -28,7 +29,10 @@ class JacobianNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     Parameters
     ----------
     bandwidth : float, str or function
-        As for :class:`JacobianKernelRidge`.
+        As for :class:`JacobianKernelRidge`. By default "maxvar", at which the entries of the kernel
+        differ most: a linear model with a penalty of its own needs features that differ. The
+        bandwidth of the Jacobian rule is far larger with many features, and the features are then
+        nearly constant.
     n_components : int
         Largest number of landmarks, hence of features: equal rows, and rows that depend on
         others, are left out.
@@ -69,7 +73,7 @@ class JacobianNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def __init__(
         self,
-        bandwidth: float | str | Callable[[TrainingData], float] = "jacobian",
+        bandwidth: float | str | Callable[[TrainingData], float] = "maxvar",
         n_components: int = 100,
         *,
         alpha: float = 1e-3,
@@ -91,7 +95,7 @@ class JacobianNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         ----------
         X : array of shape (n_samples, n_features)
         y : array of shape (n_samples,), optional
-            Only rules that solve look at it.
+            Only rules that solve look at it: numbers are targets, other labels are classes.
 
         Returns
         -------
@@ -101,12 +105,11 @@ class JacobianNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_range("X", X)
         most = check_whole("n_components", self.n_components)
         kind = check_choice("landmarks", self.landmarks, LANDMARKS)
-        # Labels of classes are no targets; a rule that needs targets then says so.
-        numeric = y is not None and np.asarray(y).dtype.kind in "fiu"
         rng, alpha = generator(self.random_state), check_number("alpha", self.alpha, at_least=0)
-        targets = y if numeric else None
-        space = space_of(self.kernel, "euclidean")
-        data = selection_data(X, targets, self.bandwidth, space, rng=rng, penalty=Penalty(alpha))
+        space, is_numeric = space_of(self.kernel, "euclidean"), np.asarray(y).dtype.kind in "fiu"
+        y = y if y is None or is_numeric else coded_classes(checked_labels(y))
+        penalty = Penalty(alpha, shared=not is_numeric)  # errors of classes add up
+        data = selection_data(X, y, self.bandwidth, space, rng=rng, penalty=penalty)
         sigma = find(self.bandwidth, data).sigma
         if len(X) > CANDIDATES * most:
             X = X[np.sort(rng.choice(len(X), CANDIDATES * most, replace=False))]

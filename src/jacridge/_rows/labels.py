@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
 
 from .._compute.arrays import Array, Indices
 from .dask import beside, computed, delayed, known
@@ -54,17 +57,90 @@ def joined_totals(parts: Sequence[ClassTotals]) -> ClassTotals:
 
 def check_present(labels: Any, first: int = 0) -> None:
     """Refuse missing labels; `first` is the number of the first row."""
-    if labels.dtype.kind == "f":
-        missing = ~np.isfinite(labels)
-    elif labels.dtype.kind == "O":
-        missing = np.array([label is None or label != label for label in labels], dtype=bool)
-    else:
+    kind = labels.dtype.kind
+    if kind not in "fOmM":
         return
+    if kind == "O":
+        missing = np.array([_is_missing(label) for label in labels], dtype=bool)
+    else:
+        missing = ~np.isfinite(labels)
     if missing.any():
         raise ValueError(
             f"`y` must have a label in every row, got {missing.sum()} missing or infinite, the "
             f"first in row {first + int(np.argmax(missing))}. Leave such rows out first."
         )
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas.NA is neither equal nor unequal
+        return True
+
+
+def checked_labels(y: Any) -> Any:
+    """Labels as an array of one dimension, without missing ones."""
+    if y is None:
+        raise ValueError(
+            "`y` must hold labels: a fit requires y to be passed, but the target y is None."
+        )
+    if isinstance(y, list | tuple):  # in an array of texts NaN would be the text "nan"
+        check_present(column_or_1d(np.asarray(y, dtype=object)))
+    labels = column_or_1d(y, warn=True)
+    check_present(labels)
+    check_classification_targets(labels)
+    return labels
+
+
+def check_classes(found: ClassTotals) -> Any:
+    """The classes; refuse a single one, one with a single row, and numbers that are no labels."""
+    classes, counts = found.classes, found.counts
+    if classes.dtype.kind == "f" and (classes != np.rint(classes)).any():
+        raise ValueError(
+            f"`y` must hold labels of classes, got {len(classes)} numbers with fractions "
+            "(continuous). Use AutoKernelRidge for these."
+        )
+    if len(classes) < 2:
+        raise ValueError(
+            "`y` must have at least two classes among the rows of positive weight, got one class, "
+            f"{_listed(classes)}."
+        )
+    if counts.min() < 2:
+        rare = classes[counts == 1]
+        raise ValueError(
+            f"`y` must have at least two rows of each class, got one row of {_listed(rare)}. "
+            "Leave such classes out, or join them to others."
+        )
+    return classes
+
+
+def _listed(labels: Any, most: int = 5) -> str:
+    shown = ", ".join(repr(label) for label in labels[:most].tolist())
+    return shown if len(labels) <= most else f"{shown} and {len(labels) - most} more"
+
+
+def class_factors(class_weight: Any, classes: Any, totals: Array) -> Array | None:
+    """Factor of the weights of each class, or None; `totals` are the weights of the classes."""
+    if class_weight is None:
+        return None
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return np.asarray(totals.sum() / (len(classes) * totals))
+    if not isinstance(class_weight, Mapping):
+        kind = ValueError if isinstance(class_weight, str) else TypeError
+        raise kind(
+            '`class_weight` must be None, "balanced" or a dict from labels to weights, got '
+            f"{class_weight!r}."
+        )
+    unknown = [label for label in class_weight if label not in classes.tolist()]
+    if unknown:
+        raise ValueError(
+            f"`class_weight` must name classes of `y`, which are {_listed(classes)}, got "
+            f"{unknown[0]!r}."
+        )
+    factors = [class_weight.get(label, 1.0) for label in classes.tolist()]
+    if not all(isinstance(factor, Real) and 0 < float(factor) < np.inf for factor in factors):
+        raise ValueError(f"`class_weight` must have finite weights > 0, got {class_weight!r}.")
+    return np.array(factors, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -108,6 +184,12 @@ class Coding:
         index = self.index(labels)
         factors = np.where(index >= 0, self.factors[index], 0.0)
         return factors if w is None else np.asarray(factors * w)
+
+
+def coded_classes(labels: Any) -> Array:
+    """Targets of labels, with the shares of the classes among them."""
+    found = class_totals(labels)
+    return Coding(found.classes, found.weights / found.weights.sum()).targets(labels)
 
 
 @dataclass(frozen=True)
@@ -167,6 +249,25 @@ def dask_labels(y: Any, w: Any) -> DaskLabels:
     if y.ndim != 1:
         raise ValueError(f"`y` must have one dimension, a label for each row, got {y.ndim}.")
     return DaskLabels(y, beside("sample_weight", w, y))
+
+
+@dataclass(frozen=True)
+class ParquetLabels:
+    """A column of labels in Parquet files, and a column of weights or None."""
+
+    files: Any
+    y: Any
+    w: str | None
+
+    def totals(self) -> ClassTotals:
+        """The classes."""
+        if self.y is None:
+            raise ValueError("`y` must name the column of labels in Parquet files, got None.")
+        return self.files.class_totals(self.y, self.w)
+
+    def coded(self, coding: Coding) -> tuple[CodedColumn, str | None]:
+        """What the regressor takes as target and weights."""
+        return CodedColumn(self.y, coding), self.w
 
 
 def _block_totals(first: int, labels: Any, w: Array | None = None) -> ClassTotals:

@@ -6,37 +6,74 @@ a score of zero stands for that share. Two classes have one column, that of the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 
 from .._compute.arrays import Array
 
 # Largest slope and offset; a score has a range of about one.
 LARGEST = 100.0
 
+# When L-BFGS-B stops: at the last digits for a model, early where candidates are compared.
+PRECISE = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 1000}
+ROUGH = {"ftol": 1e-7, "gtol": 1e-4}
+
 
 @dataclass(frozen=True)
 class LogOdds:
-    """Log-odds slope * score + offset; one column for two classes, else one for each."""
+    """Log-odds slope * score + offset, with a number as offset for two classes, else (k,)."""
 
     slope: float
-    offset: Array  # (1,) for two classes, else (k,)
+    offset: float | Array
+
+    def __call__(self, scores: Array) -> Array:
+        """Log-odds of scores (n, 1) or (n, k): of shape (n,) for two classes, else (n, k)."""
+        odds = self.slope * scores + self.offset
+        return np.asarray(odds[:, 0] if odds.shape[1] == 1 else odds)
+
+
+def probabilities(odds: Array) -> Array:
+    """Probabilities of all classes from log-odds."""
+    if odds.ndim == 1:
+        return np.column_stack([expit(-odds), expit(odds)])
+    return np.asarray(softmax(odds, axis=1))
+
+
+def log_probabilities(odds: Array) -> Array:
+    """Logarithms of the probabilities of all classes from log-odds."""
+    if odds.ndim == 1:
+        return np.column_stack([log_expit(-odds), log_expit(odds)])
+    return np.asarray(log_softmax(odds, axis=1))
+
+
+def most_likely(classes: Any, odds: Array) -> Any:
+    """The class with the largest log-odds in each row."""
+    return classes[(odds > 0).astype(np.intp) if odds.ndim == 1 else odds.argmax(axis=1)]
 
 
 def uncalibrated(prior: Array) -> LogOdds:
     """Scores shifted so that the largest one, or the sign of the only one, is the prediction."""
-    return LogOdds(1.0, prior[1:] - 0.5 if len(prior) == 2 else prior)
+    return LogOdds(1.0, float(prior[1]) - 0.5 if len(prior) == 2 else prior)
 
 
-def calibrated(y: Array, scores: Array, w: Array, prior: Array, n: float | None = None) -> LogOdds:
+def calibrated(
+    y: Array,
+    scores: Array,
+    w: Array,
+    prior: Array,
+    n: float,
+    options: Mapping[str, float] = PRECISE,
+) -> LogOdds:
     r"""Log-odds with the least log-loss, for scores to which their own rows did not contribute.
 
-    Two classes have a sigmoid, :math:`a s + b`. With more classes and scores :math:`s_j` the
-    log-odds are :math:`a (s_j + \pi_j)`, with the shares :math:`\pi_j` of the classes: 1 / a is the
-    temperature.
+    With scores :math:`s_j` and shares :math:`\pi_j` of the classes the log-odds of class j are
+    :math:`a (s_j + \pi_j) + b_j`: 1 / a is the temperature, and :math:`\sum_j b_j^2 / n` is added
+    to the mean loss. For two classes this is a sigmoid.
 
     Parameters
     ----------
@@ -44,29 +81,30 @@ def calibrated(y: Array, scores: Array, w: Array, prior: Array, n: float | None 
     w : weights, of shape (n,)
     prior : shares of the classes
     n : number of rows that stand behind the weights
+    options : when L-BFGS-B stops
     """
-    basis = _basis(scores, prior)
-    Y = smoothed(shares_of(y, prior), len(w) if n is None else n)
-    w = (w / w.sum())[:, None]
+    w = w / w.sum()
+    S, Y = shares_of(scores, prior), w[:, None] * smoothed(shares_of(y, prior), n)
 
     def loss(coef: Array) -> tuple[float, Array]:
-        L = log_softmax(np.tensordot(coef, basis, 1), axis=1)
-        gradient = np.einsum("cij,ij->c", basis, w * (np.exp(L) - Y))
-        return float(-(w * Y * L).sum()), gradient
+        a, b = coef[0], coef[1:]
+        Z = a * S + b
+        Z -= Z.max(axis=1, keepdims=True)
+        P = np.exp(Z)
+        totals = P.sum(axis=1)
+        R = (w / totals)[:, None] * P - Y  # weighted probabilities less targets
+        gradient = np.append(np.vdot(R, S), R.sum(axis=0) + 2 / n * b)
+        return float(b @ b / n + w @ np.log(totals) - np.vdot(Y, Z)), gradient
 
-    start, bounds = np.array([4.0, 0.0]), [(0.0, LARGEST), (-LARGEST, LARGEST)]
-    used = len(basis)
-    found = minimize(loss, start[:used], jac=True, bounds=bounds[:used], method="L-BFGS-B").x
-    offset = found[1:] if used == 2 else found[0] * prior
-    return LogOdds(float(found[0]), np.asarray(offset))
-
-
-def _basis(scores: Array, prior: Array) -> Array:
-    """What is multiplied by the slope, and by the offset of two classes: (1 or 2, n, k)."""
-    if len(prior) > 2:
-        return np.array([scores + prior])
-    zeros = np.zeros_like(scores)
-    return np.array([np.hstack([zeros, scores]), np.hstack([zeros, zeros + 1.0])])
+    k = len(prior)
+    bounds = [(0.0, LARGEST), *[(-LARGEST, LARGEST)] * k]
+    found = minimize(
+        loss, np.append(4.0, np.zeros(k)), jac=True, bounds=bounds, options=dict(options)
+    ).x
+    a, b = float(found[0]), found[1:]
+    if k > 2:
+        return LogOdds(a, a * prior + b)
+    return LogOdds(2 * a, float(a * (prior[1] - prior[0]) + b[1] - b[0]))
 
 
 def shares_of(y: Array, prior: Array) -> Array:
@@ -85,9 +123,11 @@ def smoothed(shares: Array, n: float) -> Array:
     return np.asarray(shares + (1.0 - k * shares) / ((n + 1.0) * (k - 1.0)))
 
 
-def log_losses(y: Array, scores: Array, w: Array, prior: Array) -> Array:
+def log_losses(y: Array, odds: Array, prior: Array) -> Array:
+    """Log-loss of each row with targets y, of shape (n, 1) or (n, k)."""
+    return np.asarray(-(shares_of(y, prior) * log_probabilities(odds)).sum(axis=1))
+
+
+def calibrated_log_losses(y: Array, scores: Array, w: Array, prior: Array) -> Array:
     """Log-loss of each row, after calibration of the scores by all of them."""
-    found = calibrated(y, scores, w, prior)
-    odds = found.slope * scores + found.offset
-    odds = np.hstack([np.zeros_like(odds), odds]) if len(prior) == 2 else odds
-    return np.asarray(-(shares_of(y, prior) * log_softmax(odds, axis=1)).sum(axis=1))
+    return log_losses(y, calibrated(y, scores, w, prior, len(w), ROUGH)(scores), prior)

@@ -23,6 +23,8 @@ from .training import LAMBDAS, Penalty, TrainingData, capped_weights, data_in_me
 # Rows that set bandwidth and penalty within rounds, and rows whose gradients are averaged.
 SEARCH_ROWS = 250
 GRADIENT_ROWS = 500
+# Gradients of several targets that are averaged: with many targets those of fewer rows.
+GRADIENTS = 1000
 
 # A bandwidth rule within rounds: None is the search for the best leave-one-out error.
 Rule = Callable[[TrainingData], tuple[float, float]]
@@ -89,7 +91,7 @@ class Rounds:
         gaps = self.space.distance.gaps(X, X)
         sigma = tuning.ratio * self._unit(gaps)
         coef = solution(self.space.kernel.of(gaps, sigma), rows.y, rows.w, tuning.lam)
-        at = slice(0, GRADIENT_ROWS)
+        at = slice(0, min(GRADIENT_ROWS, max(100, GRADIENTS // rows.y.shape[1])))
         J = self.space.slopes(X[at], X, coef, sigma)
         w = rows.w[at] / rows.w[at].sum()
         M = np.einsum("i,ikp,ikq->pq", w, J, J, optimize=True)
