@@ -212,6 +212,13 @@ WITHOUT_Y = ("ssmm", "loo_without_y")
 ALPHAS = (*CRITERIA, "auto")
 
 
+def searched_range(rule: str | None, data: TrainingData) -> tuple[float, float] | None:
+    """The range of bandwidths in which a rule looks; None if it has no ends."""
+    if rule in ("loo", "gcv", "mml"):
+        return _all_scales(data)
+    return _around_jacobian(data) if rule in ("jacobian_loo", "jacobian_mml") else None
+
+
 def find(bandwidth: Any, data: TrainingData, name: str = "bandwidth") -> Found:
     """What a number, a rule's name or a function of the data stands for."""
     if isinstance(bandwidth, str):
