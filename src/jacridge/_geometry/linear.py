@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import eigh
 
 from .._compute.arrays import TINY, Array
 
@@ -25,7 +26,7 @@ def sharpened(T: Array, M: Array, kind: str) -> Array:
     """
     if kind == "diagonal":
         M = np.diag(np.diag(M))
-    s, V = np.linalg.eigh(M)
+    s, V = eigh(M)
     if not s.mean() > 0:  # a constant function has no directions
         return T
     root = np.sqrt(np.maximum(s, 0.0) + FLOOR * s.mean())
