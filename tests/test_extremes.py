@@ -203,3 +203,18 @@ def test_slopes_whose_squares_overflow_have_errors_and_importances(rng, metric):
     assert np.isfinite(est.jacobian(X, return_std=True)).all()
     assert est.feature_importances_.sum() == pytest.approx(1.0)
     assert np.isfinite([row.std_error for row in est.effects()]).all()
+
+
+@pytest.mark.filterwarnings("ignore:K . lambda I is not positive definite")
+def test_kernels_that_are_all_singular_are_chosen_among_in_silence(rng):
+    D = 1e-200 * (1 - np.eye(6))
+    est = JacobianKernelRidge(1.0, 0.0, kernel="auto", metric="precomputed")
+    assert np.isfinite(est.fit(D, rng.standard_normal(6)).predict(D)).all()
+
+
+@pytest.mark.filterwarnings("ignore:K . lambda I is not positive definite")
+def test_tiny_weights_of_a_singular_kernel_have_a_condition(rows):
+    est = JacobianKernelRidge(1e7, 0.0, fit_intercept=False).fit(*rows, np.full(40, 1e-100))
+    found = est.diagnose().dict()["condition"]
+    assert found["warning"]
+    assert np.isfinite(found["value"])

@@ -327,8 +327,9 @@ def _rule_findings(data: TrainingData, fit: Fitted, gain: Gain) -> Iterator[Find
 
 def _condition_finding(data: TrainingData, fit: Fitted) -> Finding:
     part = sampled(data)
-    s, lowest = part.spectrum(fit.sigma).s, float(np.min(fit.lam))
-    condition = (s[-1] + lowest) / max(s[0] + lowest, 1e-300 * s[-1])
+    s = part.spectrum(fit.sigma).s
+    lowest = float(np.min(fit.lam)) / s[-1]
+    condition = (1.0 + lowest) / max(s[0] / s[-1] + lowest, 1e-300)
     ill = condition > ILL
     sentence = (
         "K + lambda I is close to singular, and its solution has few digits."

@@ -246,8 +246,10 @@ def least_loo(tried: Iterable[tuple[TrainingData, Found]]) -> tuple[TrainingData
 
     def error(data: TrainingData, found: Found) -> float:
         lams = np.atleast_1d(found.lam)
-        values = data.spectrum(found.sigma).loo(lams)
-        return float(np.diagonal(values).mean() if len(lams) > 1 else values.mean())
+        with np.errstate(all="ignore"):  # a penalty of zero may divide by zero
+            values = data.spectrum(found.sigma).loo(lams)
+        mean = float(np.diagonal(values).mean() if len(lams) > 1 else values.mean())
+        return mean if np.isfinite(mean) else np.inf
 
     return min(listed, key=lambda pair: error(*pair))
 
