@@ -1,6 +1,7 @@
-"""Prediction intervals: coverage and width on real tables, and their time against `predict`.
+"""Prediction intervals: coverage and width on real tables and on made data, and their time.
 
 Needs the folder JACRIDGE_DATA; .npz files with X and y in its subfolder `tables` are used, too.
+`--auto` takes AutoKernelRidge, `--no-time` leaves out the time against `predict`.
 """
 
 import os
@@ -8,49 +9,92 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from _ratio import Rows, seconds_of, tables, whole_table
+from _ratio import Rows, seconds_of, standardised
+from sklearn.datasets import load_diabetes
 
-from jacridge import JacobianKernelRidge
+from jacridge import AutoKernelRidge, JacobianKernelRidge, datasets
 
-N_TRAIN, N_SPLITS, COVERAGE = 650, 4, 0.9
-OPTIONS = {"bandwidth": "auto", "alpha": "auto", "random_state": 0}
+N_TRAIN, N_TEST, N_SPLITS, COVERAGE = 650, 1000, 4, 0.9
+NEW_ROWS = 1000  # at least so many, by more splits of a small table
+MADE = "noise 0.05 to 0.55"
 
 
 def main():
-    """One line a table; then one with the time of 6000 training and 6000 new rows."""
+    """One line a table; the tenths of a feature with growing noise; the time at 6000 rows."""
     rows = Rows()
-    for name, X, y in data():
-        found = np.mean([measured(X, y, seed) for seed in range(N_SPLITS)], axis=0)
-        plain, adaptive, width = map(float, found)
-        rows.add(table=name, plain=plain, adaptive=adaptive, width_ratio=width, times_predict="")
-    if "--no-time" not in sys.argv:
+
+    def add(table, plain="", adaptive="", width_ratio="", width_far="", times_predict=""):
         rows.add(
-            table="6000 x 5", plain="", adaptive="", width_ratio="", times_predict=time_ratio()
+            table=table,
+            plain=plain,
+            adaptive=adaptive,
+            width_ratio=width_ratio,
+            width_far=width_far,
+            times_predict=times_predict,
         )
+
+    for name, X, y in data():
+        n = min(N_TRAIN, len(y) * 2 // 3)
+        splits = max(N_SPLITS, -(-NEW_ROWS // min(N_TEST, len(y) - n)))
+        found = np.mean([measured(X, y, n, seed) for seed in range(splits)], axis=0)
+        add(name, *map(float, found))
+    for i, (plain, adaptive) in enumerate(zip(*tenths(), strict=True), start=1):
+        add(f"{MADE}: tenth {i}", float(plain), float(adaptive))
+    if "--no-time" not in sys.argv:
+        add("6000 x 5", times_predict=time_ratio())
 
 
 def data():
     """Names, features and targets of all tables."""
-    for name in tables():
-        yield name, *whole_table(name)
+    yield "diabetes", *load_diabetes(return_X_y=True)
+    for name in sorted({row["name"] for row in datasets.list_datasets()}):
+        found = datasets.load(name)
+        yield name, found.X, found.y
     for path in sorted(Path(os.environ["JACRIDGE_DATA"], "tables").glob("*.npz")):
         table = np.load(path)
-        yield path.stem, table["X"], table["y"]
+        yield path.stem, table["X"].astype(float), table["y"].astype(float)
 
 
-def measured(X, y, seed):
-    """Coverage of plain and of adaptive intervals, and the ratio of their mean widths."""
+def fitted(X, y):
+    """The model whose intervals are measured."""
+    if "--auto" in sys.argv:
+        return AutoKernelRidge(random_state=0).fit(X, y)
+    return JacobianKernelRidge("auto", "auto", random_state=0).fit(X, y)
+
+
+def measured(X, y, n, seed):
+    """Coverage of plain and adaptive intervals, ratio of their mean widths, and width far outside.
+
+    The last one is in units of the range of y.
+    """
     order = np.random.default_rng(seed).permutation(len(y))
-    n = min(N_TRAIN, len(y) * 2 // 3)
-    train, test = order[:n], order[n : n + 1000]
-    mean, std = X[train].mean(axis=0), X[train].std(axis=0)
-    X = (X - mean) / np.where(std > 0, std, 1.0)
-    est = JacobianKernelRidge(**OPTIONS).fit(X[train], y[train])
+    X = standardised(X[order[: n + N_TEST]])
+    y = y[order[: n + N_TEST]]
+    train, test = slice(0, n), slice(n, None)
+    est = fitted(X[train], y[train])
     ends = [est.predict_interval(X[test], COVERAGE, adaptive=kind) for kind in (False, True)]
-    y = y[test]
-    plain, adaptive = (float(np.mean((lower <= y) & (y <= upper))) for lower, upper in ends)
+    plain, adaptive = (float(np.mean((low <= y[test]) & (y[test] <= up))) for low, up in ends)
     widths = [float(np.mean(upper - lower)) for lower, upper in ends]
-    return plain, adaptive, widths[1] / widths[0]
+    lower, upper = est.predict_interval(np.full((1, X.shape[1]), 100.0), COVERAGE)
+    return plain, adaptive, widths[1] / widths[0], float(upper[0] - lower[0]) / np.ptp(y[train])
+
+
+def tenths(draws=6):
+    """Coverage of plain and adaptive intervals in each tenth of a feature with growing noise."""
+    rng, shares = np.random.default_rng(0), np.empty((draws, 2, 10))
+
+    def draw(n):
+        x = rng.uniform(size=(n, 1))
+        return x, np.sin(6 * x[:, 0]) + (0.05 + 0.5 * x[:, 0]) * rng.standard_normal(n)
+
+    for found in shares:
+        est = fitted(*draw(400))
+        X, y = draw(4000)
+        for adaptive in (False, True):
+            lower, upper = est.predict_interval(X, COVERAGE, adaptive=adaptive)
+            inside, tenth = (lower <= y) & (y <= upper), (10 * X[:, 0]).astype(int)
+            found[int(adaptive)] = [inside[tenth == i].mean() for i in range(10)]
+    return shares.mean(axis=0)
 
 
 def time_ratio(n=6000):

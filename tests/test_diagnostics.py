@@ -2,8 +2,14 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_diabetes
 
-from jacridge import JacobianKernelRidge, select_bandwidth
+from jacridge import (
+    AutoKernelRidge,
+    JacobianKernelClassifier,
+    JacobianKernelRidge,
+    select_bandwidth,
+)
 
 
 def smooth(rng, n=300, noise=0.05):
@@ -52,7 +58,7 @@ def test_outliers_that_make_l_max_are_found_and_others_are_not(rng):
     X = rng.standard_normal((200, 2))
     far = X.copy()
     far[0] = 100.0
-    y = X[:, 0]
+    y = np.sin(3 * X[:, 0])
 
     name = "l_max / trimmed l_max"
     assert name in warned(JacobianKernelRidge().fit(far, y))
@@ -166,3 +172,177 @@ def test_a_penalty_of_zero_with_equal_rows_is_told_to_search(rng):
     X = np.repeat(rng.uniform(size=(20, 2)), 2, axis=0)
     est = JacobianKernelRidge(0.3, 0.0).fit(X, rng.standard_normal(40))
     assert "gain of a search" in warned(est)
+
+
+AUTO = {"bandwidth": "auto", "alpha": "auto", "random_state": 0}
+GOOD = [
+    AutoKernelRidge(random_state=0),
+    JacobianKernelRidge(**AUTO),
+    JacobianKernelRidge("loo", "loo"),
+    JacobianKernelRidge(**AUTO, kernel="matern32", metric="scaled"),
+]
+
+
+@pytest.mark.parametrize("est", GOOD, ids=str)
+def test_good_fits_to_real_rows_give_no_warning(est):
+    X, y = load_diabetes(return_X_y=True)
+    assert est.fit(X[:200], y[:200]).diagnose().warnings == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["wine", "concrete", "kin8nm"])
+@pytest.mark.parametrize("est", GOOD, ids=str)
+def test_good_fits_to_tables_of_many_scales_give_no_warning(paper_data, est, name):
+    path = paper_data / "tables" / f"{name}.npz"
+    if not path.exists():
+        pytest.skip(f"JACRIDGE_DATA has no {path.name}.")
+    table = np.load(path)
+    X, y = table["X"][:400].astype(float), table["y"][:400].astype(float)
+    if est.metric == "euclidean":
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
+    assert est.fit(X, y).diagnose().warnings == ()
+
+
+def test_a_search_that_was_made_is_not_recommended_again(rng):
+    X, y = smooth(rng, n=100, noise=0.3)
+    given = JacobianKernelRidge(0.02, 1e-6).fit(X, y).diagnose().dict()["gain of a search"]
+    assert "use bandwidth='auto', alpha='auto'." in given["sentence"]
+    half = JacobianKernelRidge(0.02, "loo").fit(X, y).diagnose().dict()["gain of a search"]
+    assert "use bandwidth='auto'." in half["sentence"]
+    # Penalties far from the best one leave a gain that no search among them can have.
+    narrow = JacobianKernelRidge("auto", [100.0, 200.0], random_state=0).fit(X, y)
+    found = narrow.diagnose().dict()["gain of a search"]
+    assert found["warning"]
+    assert "use " not in found["sentence"]
+    assert "at a bandwidth of" in found["sentence"]
+
+
+@pytest.mark.parametrize("n", [60, 700])
+def test_what_is_recommended_helps(rng, n):
+    X, y = smooth(rng, n=n, noise=0.3)
+    poor = JacobianKernelRidge().fit(X, y)
+    found = poor.diagnose().dict()["gain of a search"]
+    advised = JacobianKernelRidge("auto", "auto", random_state=0).fit(X, y)
+    gained = [np.mean(est.loo_residuals_**2) / y.var() for est in (poor, advised)]
+    assert found["warning"]
+    assert gained[0] - gained[1] > 0.9 * found["value"]
+
+
+def test_noise_that_no_search_could_predict_gives_no_advice(rng):
+    """Some of three hundred points of a grid look better by chance."""
+    X = rng.uniform(size=(80, 3))
+    for _ in range(3):
+        est = JacobianKernelRidge("auto", "auto", random_state=0).fit(X, rng.standard_normal(80))
+        # The search may end at a kernel so narrow that every point is followed, which is said.
+        assert warned(est) <= {"leave-one-out R2", "degrees of freedom"}
+
+
+def test_every_row_twice_does_not_make_noise_predictable(rng):
+    X, y = rng.uniform(size=(100, 3)), rng.standard_normal(100)
+    twice = np.repeat(X, 2, axis=0), np.repeat(y, 2)
+    honest = JacobianKernelRidge(**AUTO).fit(*twice).diagnose().dict()["leave-one-out R2"]
+    assert honest["value"] < 0.1
+    near = twice[0] + 1e-6 * rng.standard_normal((200, 3))
+    est = JacobianKernelRidge(0.1, 1e-3).fit(near, twice[1])
+    found = est.diagnose()
+    assert {f.name for f in found.warnings} >= {"near duplicates"}
+    assert found.dict()["leave-one-out R2"]["value"] > 0.9
+    assert "and -0." in found.dict()["near duplicates"]["sentence"]
+    assert "best single feature" not in {f.name for f in found.warnings}
+
+
+def test_near_duplicates_of_a_smooth_function_do_not_matter(rng):
+    X, y = smooth(rng, n=100)
+    near = np.vstack([X, X + 1e-6 * rng.standard_normal(X.shape)])
+    found = JacobianKernelRidge(0.3, 0.1).fit(near, np.r_[y, y]).diagnose()
+    assert found.dict()["near duplicates"]["value"] == pytest.approx(0.5)
+    assert not found.dict()["near duplicates"]["warning"]
+
+
+def test_few_rows_and_rows_that_were_dropped_are_told_of(rng):
+    X, y = smooth(rng, n=80)
+    est = JacobianKernelRidge("loo", "loo")
+    assert warned(est.fit(X[:12], y[:12])) >= {"effective rows"}
+    kept = np.r_[np.ones(15), np.zeros(65)]
+    assert warned(est.fit(X, y, kept)) >= {"effective rows", "dropped rows"}
+    assert est.diagnose().dict()["dropped rows"]["value"] == 65 / 80
+    assert warned(est.fit(X, y, np.r_[np.ones(60), np.zeros(20)])) == set()
+
+
+def test_weights_that_leave_a_few_rows_are_told_of(rng):
+    X, y = smooth(rng, n=80)
+    heavy = np.where(np.arange(80) < 5, 1e6, 1.0)
+    found = JacobianKernelRidge("loo", "loo").fit(X, y, heavy).diagnose().dict()["effective rows"]
+    assert found["warning"]
+    assert found["value"] == pytest.approx(5, abs=0.01)  # 75 rows of a millionth of the weight
+
+
+def test_a_fit_through_noisy_points_is_told_so_also_where_nothing_is_gained(rng):
+    X, y = rng.uniform(size=(60, 8)), rng.standard_normal(60)
+    assert "degrees of freedom" in warned(JacobianKernelRidge(0.05, 1e-3).fit(X, y))
+
+
+def test_a_penalty_at_the_end_of_its_range_is_told_of_if_the_best_lies_beyond(rng):
+    X, y = smooth(rng, n=100, noise=1.0)
+    low = JacobianKernelRidge(0.3, [1e-4, 1e-3]).fit(X, y)
+    assert warned(low) >= {"penalty"}
+    assert "the largest that was tried" in low.diagnose().dict()["penalty"]["sentence"]
+    assert "penalty" not in warned(JacobianKernelRidge(0.3, "loo").fit(X, y))
+
+
+def test_a_bandwidth_at_the_end_of_its_range_is_told_of_if_the_best_lies_beyond(rng):
+    """The rule looks near the Jacobian bandwidth, which noise makes too small."""
+    X, y = smooth(rng, n=100, noise=0.3)
+    assert "bandwidth" in warned(JacobianKernelRidge("jacobian_loo", 0.1).fit(X, y))
+    assert "bandwidth" not in warned(JacobianKernelRidge("loo", 0.1).fit(X, y))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "full"])
+def test_a_feature_that_alone_predicts_y_is_named(rng, metric):
+    X, y = smooth(rng, n=120, noise=0.2)
+    leaky = np.column_stack([X, np.exp(y)])
+    found = JacobianKernelRidge(**AUTO, metric=metric).fit(leaky, y).diagnose()
+    assert "best single feature" in {f.name for f in found.warnings}
+    assert found.dict()["best single feature"]["sentence"].startswith("x2 alone")
+
+
+def test_a_feature_that_parts_one_class_from_two_others_is_no_leak(rng):
+    X = rng.standard_normal((90, 2)) + np.repeat([[0, 0], [0, 1], [9, 9]], 30, axis=0)
+    est = JacobianKernelClassifier(1.0, 0.1).fit(X, np.repeat([0, 1, 2], 30))
+    assert "best single feature" not in {f.name for f in est.diagnose().warnings}
+
+
+def test_unlike_scales_are_told_of_where_scaling_helps(rng):
+    X, y = smooth(rng, n=100)
+    unlike = X * [1, 1000]
+    assert "ratio of scales" in warned(JacobianKernelRidge("loo", "loo").fit(unlike, y))
+    scaled = JacobianKernelRidge("loo", "loo", metric="scaled").fit(unlike, y)
+    assert "ratio of scales" not in scaled.diagnose().dict()
+    only_large = JacobianKernelRidge("loo", "loo").fit(unlike, X[:, 1])
+    assert "ratio of scales" not in warned(only_large)
+
+
+def test_a_choice_is_told_with_its_gain_over_the_plain_metric_and_the_runner_up(rng):
+    X = rng.standard_normal((150, 4))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(150)
+    est = JacobianKernelRidge(**AUTO, metric="auto").fit(X, y)
+    found = est.diagnose().dict()["gain of the choice"]
+    chosen = next(row for row in est.choices_ if row["chosen"])
+    plain = min(row["error"] for row in est.choices_ if row["rounds"] == 0)
+    assert found["value"] == plain - chosen["error"] > 0
+    assert found["sentence"].startswith(f"gaussian in a {chosen['kind']} metric after")
+    assert "than gaussian in the plain metric" in found["sentence"]
+    assert found["sentence"].endswith(", the runner-up.")
+
+
+def test_rows_that_allow_no_comparison_are_still_diagnosed(rng):
+    X = np.ones((5, 2))
+    found = JacobianKernelRidge(1.0, 0.1).fit(X, rng.standard_normal(5)).diagnose()
+    assert "effective rows" in {f.name for f in found.warnings}
+
+
+def test_a_diagnosis_tells_of_the_fit_whatever_set_params_changed_since(rng):
+    X, y = smooth(rng, n=60, noise=0.3)
+    est = JacobianKernelRidge("loo", "loo").fit(X, y)
+    before = str(est.diagnose())
+    assert str(est.set_params(bandwidth=0.1, alpha=7.0, metric="scaled").diagnose()) == before

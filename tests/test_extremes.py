@@ -141,3 +141,80 @@ def test_a_fitted_model_says_the_same_after_set_params(rows, solver):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         again.diagnose()
+
+
+@pytest.mark.parametrize("p", [3, 12])
+@pytest.mark.parametrize("solver", ["exact", "nystrom", "pcg"])
+def test_a_code_for_missing_values_in_half_of_the_rows_does_no_harm(rng, solver, p):
+    """The halves do not see each other, however far apart they are."""
+    X, y = rng.uniform(size=(120, p)), rng.standard_normal(120)
+    options = {"solver": solver, "n_landmarks": 40, "landmarks": "uniform", "random_state": 0}
+    found = []
+    for code in (1e3, 999999999.0):
+        X[::2, 1] = code
+        found.append(JacobianKernelRidge(1.0, 1e-2, **options).fit(X, y).predict(X))
+    # Landmarks make sums of squares, in which a rounding of 1e-16 is one of 1e-8.
+    np.testing.assert_allclose(found[1], found[0], atol=1e-5 if solver == "nystrom" else 1e-7)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "full", "precomputed"])
+def test_eigenvalues_that_do_not_converge_are_found_by_another_driver(rows, metric, monkeypatch):
+    X, y = rows
+    X = np.linalg.norm(X[:, None] - X, axis=2) if metric == "precomputed" else X
+    est = JacobianKernelRidge("loo", "loo", metric=metric, random_state=0)
+    expected = est.fit(X, y).predict(X)
+
+    def fails(*args, **options):
+        raise LinAlgError("Eigenvalues did not converge")
+
+    monkeypatch.setattr(np.linalg, "eigh", fails)
+    monkeypatch.setattr(np.linalg, "eigvalsh", fails)
+    # To 1e-6: another driver rounds in another way, and the search follows.
+    np.testing.assert_allclose(est.fit(X, y).predict(X), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("criterion", ["gcv", "mml", "loo"])
+def test_huge_weights_of_huge_targets_give_numbers_with_landmarks(rng, criterion):
+    """Sums of w y k have squares beyond the range of doubles."""
+    X, y = rng.uniform(size=(40, 2)), 1e95 * rng.standard_normal(40)
+    est = JacobianKernelRidge(0.3, criterion, solver="nystrom", n_landmarks=10, random_state=0)
+    assert np.isfinite(est.fit(X, y, np.full(40, 1e100)).predict(X)).all()
+
+
+def test_a_single_row_of_huge_weight_is_predicted(rng):
+    est = JacobianKernelRidge(1.0, "gcv", solver="pcg", n_landmarks=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # y is constant
+        assert est.fit([[1.0]], [3.7], [1e100]).predict([[1.0]]) == pytest.approx([3.7])
+
+
+@pytest.mark.filterwarnings("ignore:K . lambda I is not positive definite", "ignore:`y` is const")
+def test_rows_of_which_a_singular_kernel_keeps_nothing_have_intervals(rng):
+    X = np.concatenate([rng.uniform(size=40), np.full(20, 1e9)])[:, None]
+    est = JacobianKernelRidge(1e7, 1.0, fit_intercept="free")
+    est.fit(X, np.full(60, 3.7), 10.0 ** rng.uniform(-20, 20, 60))
+    assert np.isfinite(est.predict_interval(X)).all()
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "diagonal"])
+def test_slopes_whose_squares_overflow_have_errors_and_importances(rng, metric):
+    X, y = 1e-100 * rng.uniform(size=(40, 2)), 1e95 * rng.standard_normal(40)
+    est = JacobianKernelRidge("median", 1.0, metric=metric, random_state=0).fit(X, y)
+    assert np.isfinite(est.jacobian(X, return_std=True)).all()
+    assert est.feature_importances_.sum() == pytest.approx(1.0)
+    assert np.isfinite([row.std_error for row in est.effects()]).all()
+
+
+@pytest.mark.filterwarnings("ignore:K . lambda I is not positive definite")
+def test_kernels_that_are_all_singular_are_chosen_among_in_silence(rng):
+    D = 1e-200 * (1 - np.eye(6))
+    est = JacobianKernelRidge(1.0, 0.0, kernel="auto", metric="precomputed")
+    assert np.isfinite(est.fit(D, rng.standard_normal(6)).predict(D)).all()
+
+
+@pytest.mark.filterwarnings("ignore:K . lambda I is not positive definite")
+def test_tiny_weights_of_a_singular_kernel_have_a_condition(rows):
+    est = JacobianKernelRidge(1e7, 0.0, fit_intercept=False).fit(*rows, np.full(40, 1e-100))
+    found = est.diagnose().dict()["condition"]
+    assert found["warning"]
+    assert np.isfinite(found["value"])

@@ -16,9 +16,10 @@ import pytest
 from scipy.linalg import LinAlgError
 
 import jacridge
-from jacridge import RULES, JacobianKernelRidge
+from jacridge import RULES, JacobianKernelClassifier, JacobianKernelRidge
 
 KERNELS = ["gaussian", "matern52", "matern32", "exponential", "laplacian"]
+METRICS = ["euclidean"] * 6 + ["scaled", "diagonal", "full", "auto", "precomputed"]
 HAS_GEODESICS = importlib.util.find_spec("pyproj") is not None
 PACKAGE = str(Path(jacridge.__file__).parent)
 REFUSALS = (ValueError, TypeError, LinAlgError, MemoryError)
@@ -94,8 +95,8 @@ def drawn_weights(rng, n):
 def configuration(seed):
     """Parameters and data, both drawn with this seed."""
     rng = np.random.default_rng([16, seed])
-    n = int(rng.choice([1, 2, 3, 4, 8, 15, 30, 60]))
-    metric = str(rng.choice(["euclidean"] * 6 + ["precomputed"] + ["geodesic"] * HAS_GEODESICS))
+    n = int(rng.choice([1, 2, 3, 4, 8, 15, 25, 40]))
+    metric = str(rng.choice(METRICS + ["geodesic"] * HAS_GEODESICS))
     p = 2 if metric == "geodesic" else int(rng.choice([1, 2, 3, 12]))
     data = str(rng.choice(DATA))
     X = drawn_rows(rng, data, n, p)
@@ -105,14 +106,16 @@ def configuration(seed):
     elif metric == "precomputed":
         with np.errstate(over="ignore"):
             X = np.sqrt(np.square(X[:, None] - X).sum(axis=2))
-    spread = float(X.std()) or 1.0
+    # Bandwidths are in the units of the metric, which are standard deviations but for these.
+    has_units = metric in ("euclidean", "precomputed", "geodesic")
+    spread = float(X.std()) if has_units and X.std() > 0 else 1.0
     numbers = [spread * 10.0 ** rng.uniform(-3, 3), spread * 1e7, 1.0, 1e-9]
     rules = list(rng.choice(RULES, 4))
     alphas = [0.0, 1e-300, 1e-16, 1e-8, 1e-3, 1.0, 1e6, "loo", "gcv", "mml", "auto", [1e-3, 1.0]]
     parameters = {
         "bandwidth": pick(rng, numbers + rules),
         "alpha": pick(rng, alphas),
-        "kernel": pick(rng, KERNELS),
+        "kernel": pick(rng, KERNELS * 2 + ["auto"]),
         "metric": metric,
         "solver": pick(rng, ["auto", "exact", "nystrom", "pcg"]),
         "n_landmarks": pick(rng, [None, None, 1, 5]),
@@ -127,23 +130,50 @@ def pick(rng, values):
     return values[int(rng.integers(len(values)))]
 
 
-def answers(est, X):
-    """Everything that a fitted model says about the rows of X; lower and upper ends last."""
+def regression_answers(est, X):
+    """Everything that a fitted regression says about the rows of X."""
     yield "prediction", est.predict(X)
+    yield "distance to the data", est.is_outside(X)
+    if est.metric != "precomputed":
+        yield "slopes", est.jacobian(X)
+        yield "importances", est.feature_importances_
     if est.solver_ == "pcg":
         return
-    yield "std", est.predict(X, return_std=True)[1]
+    yield "standard deviation", est.predict(X, return_std=True)[1]
     for adaptive in (True, False):
         lower, upper = est.predict_interval(X, 0.6, adaptive=adaptive)
-        assert not np.isnan(lower).any(), "NaN in a lower end"
+        assert not np.isnan([lower, upper]).any(), "NaN in an interval"
         assert (lower <= upper).all(), "a crossed interval"
     yield "leave-one-out residuals", est.loo_residuals_
+    yield "degrees of freedom", est.diagnose().dict()["degrees of freedom"]["value"]
+    if est.metric != "precomputed":
+        try:
+            yield "errors of slopes", est.jacobian(X, return_std=True)
+            yield "effects", [(row.estimate, row.std_error) for row in est.effects()]
+        except ValueError as error:  # no residuals, or a feature that does not vary
+            refusal(error)
+
+
+def class_answers(est, X):
+    """Everything that a fitted classifier says about the rows of X."""
+    yield "class", est.predict(X)
+    yield "log-odds", est.decision_function(X)
+    if est.solver_ == "pcg":
+        return
+    P = est.predict_proba(X)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    yield "probabilities", P
+    yield "leave-one-out log-odds", est.loo_decision_function_
+    yield "log-loss", est.diagnose().dict()["leave-one-out log-loss"]["value"]
 
 
 def outcome(seed):
     """What a configuration ends in: "fitted", or the kind of the error; else an AssertionError."""
     parameters, X, y, w = configuration(seed)
-    est = JacobianKernelRidge(**parameters)
+    est, answers = JacobianKernelRidge(**parameters), regression_answers
+    if seed % 6 == 5:
+        est, answers = JacobianKernelClassifier(**parameters), class_answers
+        y = np.digitize(y.reshape(len(y), -1)[:, 0], np.quantile(y, [0.3, 0.6][: 1 + seed % 2]))
     X_new = X if parameters["metric"] == "precomputed" else np.vstack([X, -X[:1], X[:1] / 2])
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
@@ -195,4 +225,6 @@ if __name__ == "__main__":
             counts[f"FAULT {type(error).__name__}"] += 1
             place = traceback.extract_tb(error.__traceback__)[-1]
             print(seed, repr(error)[:300], place.filename[-40:], place.lineno, flush=True)
+        if seed % 500 == 499:
+            print(seed + 1 - first, dict(counts), flush=True)
     print(dict(counts), flush=True)

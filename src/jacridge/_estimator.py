@@ -51,7 +51,7 @@ from ._solvers.landmarks import LANDMARKS
 from ._solvers.model import INTERCEPTS, Model
 from ._solvers.pcg import solve_pcg
 from ._solvers.saved import check_saved, from_version_0_1, restored_model
-from .diagnostics import Diagnosis, diagnose, loo_r2
+from .diagnostics import Diagnosis, Fitted, diagnose, loo_r2
 from .effects import (
     Contrast,
     Effects,
@@ -321,16 +321,31 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         data, found = least_loo(self._tried(solver, source, space, options) for space in spaces)
         lam = found.lam
         if penalty.criterion and not metric.has_signal:  # nothing to follow but noise
-            lam = np.maximum(lam, NO_SIGNAL)
+            lam = np.maximum(lam, min(NO_SIGNAL, penalty.ends[1]))
         model = self._solve(solver, source, data, found.sigma, np.atleast_1d(lam))
         self._keep(model, one_target)
         self.bandwidth_ = found.sigma
         self.alpha_ = lam if np.size(lam) > 1 else float(np.ravel(lam)[0])
         self.solver_, self.kernel_ = solver, data.space.kernel.name
         self._fitted = {"metric": self.metric, "intercept": kind, "n": data.n}
+        self._fitted |= self._asked(penalty, source)
         self._columns = source.first if self.metric == "precomputed" else None
         self._weightless = source.weightless
         self._keep_metric(metric)
+
+    def _asked(self, penalty: Penalty, source: Source) -> dict[str, Any]:
+        """What a diagnosis has to know of how the fit came about."""
+        dropped = 0.0
+        if source.weightless is not None and source.merged is not None:
+            dropped = len(source.weightless[0]) / len(source.merged.group)
+        return {
+            "rule": self.bandwidth if isinstance(self.bandwidth, str) else None,
+            "lams": [float(penalty.lams[0]), float(penalty.lams[-1])]
+            if penalty.criterion
+            else None,
+            "shared": penalty.shared,
+            "dropped": dropped,
+        }
 
     def _keep_metric(self, metric: Metric) -> None:
         """Keep the map of the metric, and the table of the choice if there was one."""
@@ -774,7 +789,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X = X if self._map is None else self._map.inverse(X)
         J = self._slopes(X).reshape(-1, self.n_features_in_)
         std = self.X_fit_.std(axis=0) if self._feature_std is None else self._feature_std
-        moved = np.sqrt(np.square(J).mean(axis=0)) * std
+        J /= np.abs(J).max() or 1.0  # squares could overflow
+        moved = np.sqrt(np.square(J).mean(axis=0)) * (std / (std.max() or 1.0))
         return np.asarray(moved / moved.sum() if moved.any() else moved)
 
     @property
@@ -825,10 +841,29 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         ()
         """
         model = self._fitted_model()
-        residuals, degrees = model.sample_residuals, model.degrees_of_freedom
-        data = self._training_sample(model)
-        lam = np.broadcast_to(self.alpha_, data.targets.shape[1])
-        return diagnose(data, self.bandwidth_, lam, residuals, degrees)
+        data, asked = self._training_sample(model), self._fitted
+        lams, exact = asked.get("lams"), self.solver_ == "exact"
+        fit = Fitted(
+            self.bandwidth_,
+            np.broadcast_to(self.alpha_, data.targets.shape[1]),
+            model.sample_residuals,
+            model.degrees_of_freedom,
+            rows=len(data.w) if exact else data.n,
+            rule=asked.get("rule"),
+            lams=(lams[0], lams[1]) if lams else None,
+            dropped=asked.get("dropped", 0.0),
+            choices=getattr(self, "choices_", ()),
+            features=self._features_of(data.X),
+            scales_matter=asked["metric"] == "euclidean",
+        )
+        return diagnose(data, fit)
+
+    def _features_of(self, X: Array) -> dict[str, Array]:
+        """Columns of training rows as given, by name; X holds the rows after the metric."""
+        if self._fitted["metric"] not in LINEAR:
+            return {}
+        X = X if self._map is None else self._map.inverse(X)
+        return dict(zip(self._feature_names, X.T, strict=True))
 
     def _training_sample(self, model: Model) -> TrainingData:
         """The training rows, or the sample of them that a Nystrom model keeps."""
@@ -837,8 +872,11 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             X, y, w = self.X_fit_, state["y"], state["w"]
         else:
             X, y, w = state["sample_X"], state["sample_y"] - state["mean"], state["sample_w"]
-        n = self._fitted["n"]
-        return data_in_memory(X, y, w, self._space, n=n, has_intercept=kind != "none")
+        given = self._fitted.get("lams") is None and np.size(self.alpha_) == 1
+        penalty = Penalty(shared=self._fitted.get("shared", False))
+        penalty = replace(penalty, lam=float(self.alpha_)) if given else penalty
+        options: dict[str, Any] = {"penalty": penalty, "has_intercept": kind != "none"}
+        return data_in_memory(X, y, w, self._space, n=self._fitted["n"], **options)
 
     @property
     def _map(self) -> FeatureMap | None:

@@ -39,6 +39,12 @@ def test_auto_keeps_a_penalty_that_is_given(rng):
     assert choice.alpha == 0.37
 
 
+@pytest.mark.parametrize("lams", [[1e-9, 1e-8], [50.0, 100.0]])
+def test_auto_stays_within_penalties_that_are_given(rng, lams):
+    choice = select_bandwidth(*noisy(rng, 100), "auto", alpha=lams, random_state=0)
+    assert lams[0] <= choice.alpha <= lams[1]
+
+
 def test_auto_is_the_same_for_the_same_random_state(rng):
     X, y = noisy(rng, 600)
     first, second = (

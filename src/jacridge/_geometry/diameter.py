@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from scipy.linalg import eigvalsh
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
@@ -138,5 +139,5 @@ def embedding_dimension(D: Array, largest: int = 500) -> int:
     G = np.square(D[::step, ::step])
     G = G - G.mean(axis=0)
     G = -0.5 * (G - G.mean(axis=1)[:, None])
-    values = np.linalg.eigvalsh(G)
+    values = eigvalsh(G)
     return max(int((values > 0.01 * values[-1]).sum()), 1)

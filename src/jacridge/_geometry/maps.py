@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import eigh
 
 from .._compute.arrays import TINY, Array
 from .kernels import OnnxGraph
@@ -128,7 +129,7 @@ def sharpened(before: FeatureMap, M: Array, kind: str) -> FeatureMap:
     """
     if kind == "diagonal":
         M = np.diag(np.diag(M))
-    s, V = np.linalg.eigh(M)
+    s, V = eigh(M)
     if not s.mean() > 0:  # a constant function has no directions
         return before
     root = np.sqrt(np.maximum(s, 0.0) + FLOOR * s.mean())

@@ -29,7 +29,6 @@ LEFT_OUT = 1000
 STARTS = 4
 # Steps of a walk, in the logarithm.
 SIGMA_STEP, LAM_STEP = np.log(2) / 2, np.log(10) / 2
-SMALLEST_LAM = 1e-10
 # Step of the search over bandwidths for landmarks.
 LANDMARK_STEP = np.log(2.5)
 
@@ -131,7 +130,7 @@ def _walk(
 
     def at(i: int, j: int) -> float:
         if (i, j) not in seen:
-            here = _point(sigma, lam, i * step, j * step)
+            here = _point(part, sigma, lam, i * step, j * step)
             seen[i, j] = _value(part, criterion, *here) if len(seen) <= most else np.inf
         return seen[i, j]
 
@@ -149,13 +148,13 @@ def _walk(
         else:
             failed += 1
     along, across = (step * _vertex(seen, place, move) for move in ((1, 0), (0, 1)))
-    return _point(sigma, lam, along, across)
+    return _point(part, sigma, lam, along, across)
 
 
-def _point(sigma: float, lam: float, i: float, j: float) -> tuple[float, float]:
+def _point(part: TrainingData, sigma: float, lam: float, i: float, j: float) -> tuple[float, float]:
     """The point i steps of the bandwidth and j steps of the penalty away."""
-    moved = lam * np.exp(j * LAM_STEP)
-    return float(sigma * np.exp(i * SIGMA_STEP)), float(max(moved, SMALLEST_LAM) if j else lam)
+    moved = np.clip(lam * np.exp(j * LAM_STEP), *part.penalty.ends)
+    return float(sigma * np.exp(i * SIGMA_STEP)), float(moved if j else lam)
 
 
 def _value(part: TrainingData, criterion: str, sigma: float, lam: float) -> float:

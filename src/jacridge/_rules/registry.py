@@ -224,6 +224,13 @@ WITHOUT_Y = ("ssmm", "loo_without_y")
 ALPHAS = (*CRITERIA, "auto")
 
 
+def searched_range(rule: str | None, data: TrainingData) -> tuple[float, float] | None:
+    """The range of bandwidths in which a rule looks; None if it has no ends."""
+    if rule in ("loo", "gcv", "mml"):
+        return _all_scales(data)
+    return _around_jacobian(data) if rule in ("jacobian_loo", "jacobian_mml") else None
+
+
 def find(bandwidth: Any, data: TrainingData, name: str = "bandwidth") -> Found:
     """Bandwidth and penalty from a number, a rule's name or a function of the data."""
     if isinstance(bandwidth, str):
@@ -251,8 +258,10 @@ def least_loo(tried: Iterable[tuple[TrainingData, Found]]) -> tuple[TrainingData
 
     def error(data: TrainingData, found: Found) -> float:
         lams = np.atleast_1d(found.lam)
-        values = data.spectrum(found.sigma).loo(lams)
-        return float(np.diagonal(values).mean() if len(lams) > 1 else values.mean())
+        with np.errstate(all="ignore"):  # a penalty of zero may divide by zero
+            values = data.spectrum(found.sigma).loo(lams)
+        mean = float(np.diagonal(values).mean() if len(lams) > 1 else values.mean())
+        return mean if np.isfinite(mean) else np.inf
 
     return min(listed, key=lambda pair: error(*pair))
 

@@ -93,6 +93,7 @@ class Rounds:
         coef = solution(self.space.kernel.of(gaps, sigma), rows.y, rows.w, tuning.lam)
         at = slice(0, min(GRADIENT_ROWS, max(100, GRADIENTS // rows.y.shape[1])))
         J = self.space.slopes(X[at], X, coef, sigma)
+        J /= np.abs(J).max() or 1.0  # only their ratios matter, and squares could overflow
         w = rows.w[at] / rows.w[at].sum()
         M = np.einsum("i,ikp,ikq->pq", w, J, J, optimize=True)
         return Round(mapping, sigma, coef, M)

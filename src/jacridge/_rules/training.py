@@ -37,6 +37,8 @@ LARGEST_WEIGHT = 5.0
 
 # Penalties among and between which lambda is chosen, if it is not given.
 LAMBDAS = np.logspace(-6, 2, 17)
+# The least penalty that a search may go on to from there.
+SMALLEST_LAM = 1e-10
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,13 @@ class Penalty:
     criterion: str | None = None
     lams: Array = field(default_factory=LAMBDAS.copy)
     shared: bool = False
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest penalty that a search may end at: of a list, its own ends."""
+        if np.array_equal(self.lams, LAMBDAS):
+            return SMALLEST_LAM, np.inf
+        return float(self.lams[0]), float(self.lams[-1])
 
     def tried(self) -> Array:
         """The penalties to look at: those to choose among, or the one given."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._compute.arrays import EPS, Array, Indices, evenly_spaced, weighted_mean
+from .._compute.arrays import EPS, TINY, Array, Indices, evenly_spaced, weighted_mean
 from .._geometry.distances import Distance
 from .._rows.merging import GivenRows
 from .._rows.rows import ArrayRows
@@ -190,7 +190,8 @@ class ExactModel:
     def _left_out(self, y: Array, dual_coef: Array, some: Indices, diagonal: Array) -> Array:
         """Residual / (1 - leverage) for targets y; c_i / P_ii unless A is singular."""
         P = diagonal - (self._u * self._pull)[some] if self._is_free else diagonal
-        residuals = dual_coef[some] / np.maximum(P, EPS * diagonal)[:, None]  # zero for one row
+        # P is zero for one row, its diagonal where a singular A keeps nothing of a row.
+        residuals = dual_coef[some] / np.maximum(P, EPS * diagonal + TINY)[:, None]
         missing = self._missing[some] > 1e-8  # else it is rounding alone
         if missing.any():
             held = self._held_at(some, diagonal)

@@ -66,7 +66,8 @@ class NystromSpectrum:
         s, V = self.eigen
         # Below this an eigenvalue is rounding, and so is the part of y along its vector.
         some = s > len(s) * EPS * s.max(initial=0.0)
-        c2 = np.square(V.T @ self.sums.B[:, :-1]) / np.where(some, s, np.inf)[:, None]
+        # Divided before squares are taken, which could overflow.
+        c2 = np.square((V.T @ self.sums.B[:, :-1]) / np.sqrt(np.where(some, s, np.inf))[:, None])
         return c2, np.maximum(self.sums.yy - c2.sum(axis=0), 0.0)
 
     def gcv(self, lams: Array) -> Array:
@@ -76,8 +77,8 @@ class NystromSpectrum:
                 return self._gcv_at(float(lams[0]))[None]
         n, lam, (s, _), (c2, rest) = self.sums.n, lams[:, None], self.eigen, self._energies
         R = 1.0 / (s + lam)
-        left = (R * lam).sum(axis=1) + n - len(s)
-        return np.asarray(n * ((R * lam) ** 2 @ c2 + rest) / left[:, None] ** 2)
+        left = ((R * lam).sum(axis=1) + (n - len(s)))[:, None]
+        return np.asarray(n * ((R * lam / left) ** 2 @ c2 + rest / left / left))
 
     def _gcv_at(self, lam: float) -> Array:
         """GCV for one lambda by a Cholesky factor, which is cheaper than eigenvectors."""
@@ -85,7 +86,7 @@ class NystromSpectrum:
         A = factor(self.sums.G.copy(), lam)
         beta = A.solve(b)
         left = self.sums.yy - np.einsum("ij,ij->j", beta, b + lam * beta)
-        trace = lam * A.inverse_diagonal().sum() + n - len(b)
+        trace = lam * A.inverse_diagonal().sum() + (n - len(b))
         return np.asarray(n * np.maximum(left, 0.0) / trace**2)
 
     def mml(self, lams: Array) -> Array:

@@ -263,6 +263,8 @@ def symmetric_product(kernel: KernelRows, V: Array) -> Array:
             total[rows.stop :] += K[:, len(K) :].T @ U[rows]
         return total
 
+    if len(blocks) == 1:  # starting threads would take longer than the work
+        return part(blocks)
     # Every processor takes each so many-th block, as the first ones are the longest.
     shares = [blocks[i :: processors()] for i in range(processors())]
     with one_blas_thread(), ThreadPoolExecutor(len(shares)) as pool:

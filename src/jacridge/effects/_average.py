@@ -111,7 +111,7 @@ def average_effects(
     names = [(group.label, term) for group in groups for term in terms]
     shares = [group.share for group in groups for _ in terms]
     g = np.zeros(len(B))
-    estimates, V = function.estimates(B, g), function.variances(B, g, errors.of)
+    estimates, deviations = function.estimates(B, g), function.deviations(B, g, errors.of)
     degrees = degrees_of_targets(function, errors)
     k = estimates.shape[1]
     found = []
@@ -119,7 +119,7 @@ def average_effects(
         target = "y" if k == 1 else f"y{t}"
         for i, (label, term) in enumerate(names):
             quartiles = weighted_quantiles(values[i][:, t], shares[i], QUARTILES)
-            estimate, error = float(estimates[i, t]), float(np.sqrt(V[i, t]))
+            estimate, error = float(estimates[i, t]), float(deviations[i, t])
             numbers = (*inference(estimate, error, degrees[t], level), *quartiles)
             found.append(Effect(target, label, term.name, term.label, term.kind, *numbers))
     return Effects(tuple(found), level, errors.name)

@@ -129,10 +129,10 @@ def average_predictions(
         moved[:, column] = value
         B.append(function.average_kernel(moved, share))
     found, g = np.vstack(B), np.ones(len(x))
-    estimate, V = function.estimates(found, g), function.variances(found, g, errors.of)
+    estimate, error = function.estimates(found, g), function.deviations(found, g, errors.of)
     degrees = np.array(degrees_of_targets(function, errors))
-    reach = np.array([inference(0.0, 1.0, d, level)[-1] for d in degrees]) * np.sqrt(V)
-    parts = estimate, np.sqrt(V), estimate - reach, estimate + reach
+    reach = np.array([inference(0.0, 1.0, d, level)[-1] for d in degrees]) * error
+    parts = estimate, error, estimate - reach, estimate + reach
     if np.ndim(estimator.dual_coef_) == 1:
         parts = tuple(part[:, 0] for part in parts)  # type: ignore[assignment]
     return AverageCurve(str(function.names[column]), x, *parts)

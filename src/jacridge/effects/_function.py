@@ -121,11 +121,14 @@ class FittedFunction:
         """Values b'c + g b_0 of functionals, of shape (r, k)."""
         return np.asarray(B @ self.dual_coef + np.outer(g, self.intercept))
 
-    def variances(self, B: Array, g: Array, noise: NoiseOf = even_noise) -> Array:
-        """Variances of functionals b'c + g b_0, of shape (r, k)."""
+    def deviations(self, B: Array, g: Array, noise: NoiseOf = even_noise) -> Array:
+        """Standard errors of functionals b'c + g b_0, of shape (r, k)."""
+        size = np.maximum(np.abs(B).max(axis=1), np.abs(g))  # squares of large ones could overflow
+        unit = np.where(size > 0, size, 1.0)
+        B, g = B / unit[:, None], g / unit
         with blas_for(len(self.Z)):
             parts = [noise(part).variances(part.readout(B, g)) for part in self.influences]
-        return np.hstack(parts)
+        return np.asarray(unit[:, None] * np.sqrt(np.hstack(parts)))
 
     def covariances(self, B: Array, g: Array, noise: NoiseOf = even_noise) -> Array:
         """Covariances of functionals b'c + g b_0, of shape (k, r, r)."""
@@ -137,8 +140,8 @@ class FittedFunction:
         """Standard errors of the slopes at the rows of X, of shape (n, k, p)."""
         found = np.empty((len(X), len(self.intercept), X.shape[1]))
         for rows, B in self._functional_blocks(X):
-            V = self.variances(B.reshape(-1, len(self.Z)), np.zeros(B.shape[0] * B.shape[1]))
-            found[rows] = np.sqrt(V).reshape(B.shape[0], B.shape[1], -1).transpose(0, 2, 1)
+            errors = self.deviations(B.reshape(-1, len(self.Z)), np.zeros(B.shape[0] * B.shape[1]))
+            found[rows] = errors.reshape(B.shape[0], B.shape[1], -1).transpose(0, 2, 1)
         return found
 
     def _functional_blocks(self, X: Array) -> Iterator[tuple[slice, Array]]:

@@ -1,0 +1,147 @@
+"""What another bandwidth, penalty or metric would gain, measured by leave-one-out on a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._compute.arrays import TINY, Array
+from .criteria import criterion_at
+from .training import TrainingData
+
+# Gains are measured on at most this many rows.
+SAMPLE = 500
+# A gain on a sample is measured again on so many rows, of which so many are left out.
+MORE_ROWS, LEFT_OUT = 3000, 1000
+
+# A gain in leave-one-out R2 that is worth a word, if it exceeds two standard errors.
+GAIN = 0.02
+
+SIGMAS = 10
+LAMBDAS = np.logspace(-10, 4, 29)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A bandwidth, a penalty for each target, and squared leave-one-out errors of the rows.
+
+    The errors are in units of the variance of y: one less their mean is an R2.
+    """
+
+    sigma: float
+    lam: Array
+    errors: Array
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Leave-one-out R2 that another fit has more, its standard error, and where that fit is."""
+
+    value: float = 0.0
+    error: float = 0.0
+    sigma: float = np.nan
+    lam: float = np.nan
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the gain is worth a word."""
+        return self.value > max(GAIN, 2 * self.error)
+
+
+def sampled(data: TrainingData) -> TrainingData:
+    """A sample of the rows in which none decides alone."""
+    rows = np.random.default_rng(0).permutation(len(data.w))[:SAMPLE]
+    return data.part(np.sort(rows), capped=True)
+
+
+def fit_at(part: TrainingData, sigma: float, lam: Array) -> Fit:
+    """The fit with these penalties, one for each target."""
+    lams, places = np.unique(lam, return_inverse=True)
+    errors = _errors(part, sigma, lams)[:, places.ravel(), np.arange(len(lam))]
+    return Fit(sigma, lam, errors.sum(axis=1))
+
+
+def r2_of(part: TrainingData, fit: Fit) -> float:
+    """Leave-one-out R2 of a fit."""
+    return 1.0 - float(np.average(fit.errors, weights=part.counts))
+
+
+def best_fit(part: TrainingData, sigmas: Iterable[float], lams: Array) -> Fit:
+    """The fit with the least mean error among some bandwidths and penalties."""
+    fits, w = [], part.counts / part.counts.sum()
+    for sigma in sigmas:
+        errors = _errors(part, sigma, lams)
+        means = np.einsum("i,ilt->lt", w, errors)
+        if part.penalty.shared:
+            means = np.broadcast_to(means.sum(axis=1, keepdims=True), means.shape)
+        best = means.argmin(axis=0)
+        chosen = errors[:, best, np.arange(len(best))].sum(axis=1)
+        fits.append(Fit(sigma, lams[best], chosen))
+    return min(fits, key=lambda fit: w @ fit.errors)
+
+
+def _errors(part: TrainingData, sigma: float, lams: Array) -> Array:
+    """Squared leave-one-out errors (rows, lambdas, targets); infinite where nothing is solved."""
+    with np.errstate(all="ignore"):  # a penalty of zero may divide by zero
+        E2 = np.square(part.spectrum(sigma).loo_residuals(lams)) / _units(part)
+    return np.where(np.isfinite(E2), E2, np.inf)
+
+
+def _units(part: TrainingData) -> Array:
+    """Units of each target in which errors are added up; infinite for a target of zeros."""
+    scale = (part.targets**2).mean(axis=0)
+    units = np.full_like(scale, scale.sum()) if part.penalty.shared else scale * (scale > 0).sum()
+    return np.where(scale > 0, units, np.inf)
+
+
+def gain_of(part: TrainingData, other: Fit, fit: Fit) -> Gain:
+    """How much less the errors of another fit are."""
+    lam = float(np.exp(np.log(np.maximum(other.lam, TINY)).mean()))
+    if not np.isfinite(other.errors).all():
+        return Gain()
+    if not np.isfinite(fit.errors).all():
+        return Gain(np.inf, 0.0, other.sigma, lam)
+    w, d = part.counts / part.counts.sum(), fit.errors - other.errors
+    value = float(w @ d)
+    error = float(np.sqrt(w**2 @ np.square(d - value)))
+    return Gain(max(value, 0.0), error, other.sigma, lam)
+
+
+def search_gain(data: TrainingData, sigma: float, lam: Array) -> Gain:
+    """What the best of a grid of bandwidths and penalties would gain over a fit.
+
+    Where there are more rows than those of the sample, a gain is measured again on more of them.
+    """
+    part = sampled(data)
+    carried = data.carried_from(part)
+    fit = fit_at(part, sigma / carried, lam)
+    best = best_fit(part, sigma_range(part, fit.sigma), LAMBDAS)
+    found = gain_of(part, best, fit)
+    found = replace(found, sigma=found.sigma * carried)
+    if not found.is_clear or len(part.w) == len(data.w):
+        return found
+    best, fit = replace(best, sigma=best.sigma * carried), replace(fit, sigma=sigma)
+    return replace(found, value=min(found.value, _gain_on_more(data, best, fit)))
+
+
+def sigma_range(part: TrainingData, sigma: float) -> Array:
+    """Bandwidths from half the neighbour distance to beyond l_max, with sigma among them."""
+    low, high = min(part.search_spacing / 2, sigma), 2 * max(part.l_max, sigma)
+    return np.geomspace(low, high, SIGMAS)
+
+
+def _gain_on_more(data: TrainingData, other: Fit, fit: Fit) -> float:
+    """The gain on more rows than those of a sample."""
+    part = data.part(np.random.default_rng(1).permutation(len(data.w))[:MORE_ROWS], capped=True)
+    carried, units = data.carried_from(part), _units(part)
+    options: dict[str, Any] = {"centred": part.has_intercept, "counts": part.counts}
+    options["last"] = LEFT_OUT
+
+    def error(at: Fit, t: int) -> float:
+        y, place = part.targets[:, [t]], (at.sigma / carried, at.lam[t])
+        return criterion_at("loo", part.pairs, *place, y, part.w, **options) / float(units[t])
+
+    return max(sum(error(fit, t) - error(other, t) for t in range(len(units))), 0.0)
