@@ -15,7 +15,7 @@ import numpy as np
 
 from .._compute.arrays import Array
 from .._compute.threads import in_threads, one_blas_thread
-from .._geometry.maps import FeatureMap, sharpened
+from .._geometry.maps import FeatureMap
 from .rounds import Round, Rounds, Sample, Tuning
 
 # Rows in each half, and held-out predictions that are wanted: few rows are halved several times.
@@ -120,7 +120,11 @@ class CrossFitting:
 
     def next(self, last: Candidate, kind: str, tuning: Tuning | None = None) -> Candidate:
         """One more round, in each fold with the metric of that fold."""
-        maps = [sharpened(fit.mapping, fit.M, kind) for fit in last.fits]
+        rounds = self.rounds(last.kernel)
+        maps = [
+            rounds.next_map(fit, train, kind)
+            for fit, (train, _) in zip(last.fits, self.folds, strict=True)
+        ]
         return self._candidate(last.kernel, kind, maps, last, tuning)
 
     def more(self, last: Candidate, kind: str, rounds: int) -> list[Candidate]:

@@ -69,12 +69,11 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Round:
-    """A fit to rows after a map, and the average outer product M of its gradients."""
+    """A fit to rows after a map."""
 
     mapping: FeatureMap
     sigma: float
     coef: Array  # (n, k)
-    M: Array
 
 
 @dataclass(frozen=True)
@@ -91,12 +90,17 @@ class Rounds:
         gaps = self.space.distance.gaps(X, X)
         sigma = tuning.ratio * self._unit(gaps)
         coef = solution(self.space.kernel.of(gaps, sigma), rows.y, rows.w, tuning.lam)
+        return Round(mapping, sigma, coef)
+
+    def next_map(self, last: Round, rows: Sample, kind: str) -> FeatureMap:
+        """The map after a fit to these rows, from the average outer product of its gradients."""
+        X = last.mapping(rows.X)
         at = slice(0, min(GRADIENT_ROWS, max(100, GRADIENTS // rows.y.shape[1])))
-        J = self.space.slopes(X[at], X, coef, sigma)
+        J = self.space.slopes(X[at], X, last.coef, last.sigma)
         J /= np.abs(J).max() or 1.0  # only their ratios matter, and squares could overflow
         w = rows.w[at] / rows.w[at].sum()
         M = np.einsum("i,ikp,ikq->pq", w, J, J, optimize=True)
-        return Round(mapping, sigma, coef, M)
+        return sharpened(last.mapping, M, kind)
 
     def _unit(self, gaps: Array) -> float:
         """Median distance of the first rows."""
@@ -135,7 +139,7 @@ class Rounds:
         with one_blas_thread():
             for _ in range(rounds):
                 last = self.tuned(rows, mapping, last)
-                mapping = sharpened(mapping, self.fit(rows, mapping, last).M, kind)
+                mapping = self.next_map(self.fit(rows, mapping, last), rows, kind)
         return mapping
 
 
