@@ -196,10 +196,13 @@ def test_rows_of_which_a_singular_kernel_keeps_nothing_have_intervals(rng):
     assert np.isfinite(est.predict_interval(X)).all()
 
 
-@pytest.mark.parametrize("metric", ["euclidean", "diagonal"])
-def test_slopes_whose_squares_overflow_have_errors_and_importances(rng, metric):
+@pytest.mark.parametrize(
+    ("metric", "weight"), [("euclidean", 1.0), ("diagonal", 1.0), ("euclidean", 1e98)]
+)
+def test_slopes_whose_squares_overflow_have_errors_and_importances(rng, metric, weight):
     X, y = 1e-100 * rng.uniform(size=(40, 2)), 1e95 * rng.standard_normal(40)
-    est = JacobianKernelRidge("median", 1.0, metric=metric, random_state=0).fit(X, y)
+    est = JacobianKernelRidge("median", weight, metric=metric, random_state=0)
+    est.fit(X, y, np.full(40, weight))
     assert np.isfinite(est.jacobian(X, return_std=True)).all()
     assert est.feature_importances_.sum() == pytest.approx(1.0)
     assert np.isfinite([row.std_error for row in est.effects()]).all()

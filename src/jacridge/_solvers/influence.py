@@ -49,17 +49,19 @@ class Noise(Protocol):
 
 @dataclass(frozen=True)
 class DiagonalNoise:
-    """M = diag(d_t); d of shape (k, q)."""
+    """M = diag(root_t^2); roots of shape (k, q), as their squares could overflow."""
 
-    d: Array
+    roots: Array
 
     def variances(self, C: Array) -> Array:
         """Diagonals of C M C', of shape (r, k)."""
-        return np.asarray(np.square(C) @ self.d.T)
+        halves = (C * root for root in self.roots)
+        return np.column_stack([np.einsum("ij,ij->i", half, half) for half in halves])
 
     def covariances(self, C: Array) -> Array:
         """C M C', of shape (k, r, r)."""
-        return np.stack([(C * d) @ C.T for d in self.d])
+        halves = (C * root for root in self.roots)
+        return np.stack([half @ half.T for half in halves])
 
 
 @dataclass(frozen=True)
@@ -245,11 +247,11 @@ class ExactInfluence:
     @cached_property
     def even(self) -> Noise:
         """Noise of variance s2 / w_i."""
-        return DiagonalNoise(np.outer(self.s2, self.w))
+        return DiagonalNoise(np.outer(np.sqrt(self.s2), np.sqrt(self.w)))
 
     def robust(self) -> Noise:
         """Noise of a variance of its own in each row."""
-        return DiagonalNoise(self._scores.squares())
+        return DiagonalNoise(np.sqrt(self._scores.squares()))
 
     def clustered(self, labels: Indices) -> Noise:
         """Noise that is correlated within clusters."""
