@@ -142,7 +142,7 @@ def test_the_intervals_are_counted_on_rows_kept_aside(chosen):
 
 
 def test_importances_are_of_columns_as_they_were_read(chosen):
-    section = chosen[chosen.index('id="matters"') : chosen.index('id="quality"')]
+    section = chosen[chosen.index('id="matters"') : chosen.index('id="effects"')]
     names = re.findall(r'<td class="name">(.*?)</td>', section)
     assert sorted(names) == ["always", "kind", "row", "size", "tax"]
     assert re.search(r'>always</td>.*?<td class="number">0</td>', section)
