@@ -153,7 +153,8 @@ def test_effect_curves_show_numbers_as_lines_and_texts_as_levels(rng):
     a, kind = rng.uniform(-1, 1, 80), rng.choice(["x", "y"], 80)
     page = report_page(pl.DataFrame({"a": a, "kind": kind}), 2 * a + (kind == "y"))
     charts = charts_of(page)
-    line = charts["effect-0"]["layers"][1]
+    spread, sure, line = charts["effect-0"]["layers"]
+    assert np.all(np.array(spread["low"]) <= sure["high"])
     assert charts["effect-0"]["x"]["label"] == "a"
     # A linear effect of slope 2, up to the shrinkage of the fit at the ends.
     slope = (line["y"][-1] - line["y"][0]) / (line["x"][-1] - line["x"][0])

@@ -88,6 +88,41 @@ def target(column: pl.Series, decimal: str = ".") -> pl.Series:
     return found
 
 
+def outcome(column: pl.Series, decimal: str = ".") -> pl.Series:
+    """A column to predict: numbers, or texts that are classes."""
+    found = _typed(column, decimal)
+    if found.dtype != pl.String or found.null_count() == len(found):
+        return target(column, decimal)
+    _check_categories(found)
+    return found
+
+
+def groups(column: pl.Series, decimal: str = ".") -> pl.Series:
+    """A column whose values name groups of rows."""
+    return categories(column)
+
+
+def labels(column: pl.Series) -> pl.Series:
+    """Labels of classes: texts as they are, numbers as whole numbers or as texts."""
+    if column.n_unique() > MOST_CATEGORIES:
+        raise TargetError(
+            f"The target `{column.name}` must hold at most {MOST_CATEGORIES} classes, got "
+            f"{column.n_unique()}.",
+            "Use --task regression for numbers.",
+        )
+    counts = column.value_counts(sort=True)
+    rare = counts.filter(pl.col("count") == 1)[column.name].to_list()
+    if rare:
+        shown = ", ".join(map(short, rare[:FAULTS_SHOWN]))
+        raise TargetError(
+            f"The target `{column.name}` must have at least two rows of each class, got one of "
+            f"{shown}{', ...' if len(rare) > FAULTS_SHOWN else ''}.",
+            "Leave such rows out, or use --task regression for numbers.",
+        )
+    texts = column.dtype == pl.String or (column != column.floor()).any()
+    return column.cast(pl.String if texts else pl.Int64)
+
+
 def numbers(column: pl.Series, decimal: str = ".") -> pl.Series:
     """A column that must hold numbers."""
     if column.dtype.is_numeric() or column.dtype == pl.Boolean or column.dtype == pl.Null:

@@ -11,7 +11,7 @@ from scipy.linalg import LinAlgError
 
 from .. import Choice, select_bandwidth
 from .._compute.arrays import Array, Indices
-from ._columns import Column, Table
+from ._columns import Column, Table, deviations
 from ._tasks import REGRESSION, Task
 
 # What is solved many times (curves, sliders, rules) is solved on at most this many rows.
@@ -54,9 +54,7 @@ class Case:
     @cached_property
     def deviation(self) -> Array:
         """Standard deviations of the columns of numbers; one for the rest and for constants."""
-        is_number = np.arange(self.X.shape[1]) < len(self.table.numbers)
-        deviation = self.X.std(axis=0)
-        return np.where(is_number & (deviation > 0), deviation, 1.0)
+        return deviations(self.table)
 
     @cached_property
     def centre(self) -> Array:
@@ -175,10 +173,14 @@ class Case:
     @cached_property
     def metric(self) -> str:
         """The metric of the model in a word."""
-        chosen = [row["kind"] for row in getattr(self.estimator, "choices_", []) if row["chosen"]]
-        if self.is_auto and self.standardize:
-            return {"plain": "scaled"}.get(chosen[0], chosen[0]) if chosen else "scaled"
-        return "scaled" if self.standardize else "euclidean"
+        return "scaled" if self._scales else metric_word(self.estimator)
+
+
+def metric_word(estimator: Any) -> str:
+    """The metric of a fitted model; of one that was chosen, its kind."""
+    chosen = [row["kind"] for row in getattr(estimator, "choices_", []) if row["chosen"]]
+    word = chosen[0] if chosen else estimator.metric
+    return {"plain": "scaled", "auto": "scaled"}.get(word, word)
 
 
 def answer(work: Any, *data: Any, **options: Any) -> Any:

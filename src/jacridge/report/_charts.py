@@ -20,10 +20,10 @@ LOOKS = ("c1", "c2 dashed", "c3 dotted", "c4")
 
 
 def numbers(values: Array) -> Any:
-    """Nested lists of numbers with five digits; null where a number is not finite."""
+    """Nested lists of numbers with six digits; null where a number is not finite."""
     if np.ndim(values) > 1:
         return [numbers(row) for row in values]
-    return [float(f"{v:.5g}") if np.isfinite(v) else None for v in np.asarray(values)]
+    return [float(f"{v:.6g}") if np.isfinite(v) else None for v in np.asarray(values)]
 
 
 def _axis(label: str, *values: Array, room: float = 0.04) -> Chart:

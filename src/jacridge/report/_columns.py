@@ -68,6 +68,13 @@ class Table:
     columns: list[Column]
 
 
+def deviations(table: Table) -> Array:
+    """Standard deviations of the columns of numbers; one for categories and for constants."""
+    is_number = np.arange(len(table.names)) < len(table.numbers)
+    deviation = table.X.std(axis=0)
+    return np.where(is_number & (deviation > 0), deviation, 1.0)
+
+
 def table_of(X: Any, features: Sequence[str] | None, parts: Mapping[str, str]) -> Table:
     """A table from an array, or from a data frame whose columns hold numbers or texts.
 
