@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 import polars as pl
 
+from ..report._quality import looks_like_id
 from ._dates import as_dates, format_of, is_date, parsed
 from ._text import ColumnError, TableError
 
@@ -168,17 +169,13 @@ def dates(column: pl.Series, form: str | None) -> pl.Series:
     return found
 
 
-def looks_like_id(column: pl.Series) -> bool:
+def is_id(column: pl.Series) -> bool:
     """Whether a column numbers or names the rows: whole numbers or texts that are all different."""
-    if len(column) < 10 or column.null_count() or column.n_unique() < len(column):
+    if column.null_count() or column.dtype not in (pl.String, pl.Float64):
         return False
-    if column.dtype == pl.String:
-        return True
-    if column.dtype != pl.Float64 or (column != column.floor()).any():
-        return False
-    words = column.name.lower().replace("-", "_").replace(" ", "_").split("_")
-    named = not {"id", "key", "nr", "no", "index", "uuid"}.isdisjoint(words)
-    return named or bool((column.diff().drop_nulls() == 1).all())
+    if column.dtype == pl.Float64:
+        return looks_like_id(column.name, column.to_numpy())
+    return len(column) >= 10 and column.n_unique() == len(column)
 
 
 def _typed(column: pl.Series, decimal: str) -> pl.Series:

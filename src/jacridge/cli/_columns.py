@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -12,9 +12,9 @@ import polars as pl
 
 from ..report._tasks import CLASSIFICATION, REGRESSION, Task, task_named
 from . import _cells
-from ._cells import each_column, looks_like_id
+from ._cells import each_column, is_id
 from ._dates import Dates, format_of, is_date, part_name, varying_parts, with_parts
-from ._missing import POLICIES, Losses, complete_rows, losses
+from ._missing import POLICIES, Losses, complete_rows, filled, losses
 from ._tables import listed, read_frame
 from ._terminal import WrongUse
 from ._text import TableError
@@ -74,6 +74,10 @@ class Rows:
         again = {name for names in parts for name in names[1:]}
         return [name for name in self.numbers if name not in again]
 
+    def filled(self) -> "Rows":
+        """The same rows with the gaps of features filled and marked."""
+        return replace(self, X=filled(self.X, self.marked))
+
     @property
     def texts(self) -> list[str]:
         """Names of the columns that hold categories."""
@@ -115,7 +119,7 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
         losses(frame.select(needed) if policy.fills else frame, kept),
         dates,
         kept[weights[0]].to_numpy() if weights else None,
-        [name for name in chosen if looks_like_id(frame[name])],
+        [name for name in chosen if is_id(frame[name])],
         kept[clusters[0]].to_numpy() if clusters else None,
         task,
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from joblib import Parallel, cpu_count, delayed
 from sklearn.base import TransformerMixin, clone
 from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
@@ -16,13 +17,14 @@ from threadpoolctl import threadpool_limits
 from jacridge import RULES, JacobianKernelRidge, select_bandwidth
 
 from .._checks import require
+from .._compute.arrays import Indices
 from .._compute.files import replaced
 from ..plots import plot_rules
-from ..report._tasks import REGRESSION, Task
+from ..report._tasks import REGRESSION, TASKS, Task
 from ._terminal import WrongUse
 
 TEST_SHARE = 0.35  # as in the paper
-FEW_ROWS = 2000
+MANY_ROWS = 600  # from which a process for each core pays
 
 # What makes models that stand beside the rules, given the task; `auto` is ours.
 MODELS: dict[str, Callable[[Task], Any]] = {
@@ -52,17 +54,19 @@ def compare_rules(
         raise ValueError(f"A comparison needs at least 6 rows, got {len(y)}.")
     outcomes: dict[str, list[dict[str, Any]]] = {rule: [] for rule in rules}
     folds = task.draws(splits, test_size=TEST_SHARE, random_state=random_state)
-    # Many small systems: threads gain little on free cores and lose much on busy ones.
-    with threadpool_limits(1 if len(y) <= FEW_ROWS else None):
-        for train, test in folds.split(y, y):
-            X_train, X_test = X[train], X[test]
-            if prepare is not None:
-                scaler = clone(prepare).fit(X_train)  # never sees the test rows
-                X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
-            for rule in rules:
-                progress(sum(map(len, outcomes.values())), splits * len(rules), rule)
-                data = X_train, y[train], X_test, y[test]
-                outcomes[rule].append(_outcome(rule, alpha, kernel, task, *data))
+    jobs = [
+        delayed(_outcome)(rule, alpha, kernel, task.name, *data)
+        for data in (_split(X, y, prepare, *pair) for pair in folds.split(y, y))
+        for rule in rules
+    ]
+    # Many small systems: one on each core is faster than threads inside of each.
+    workers = Parallel(cpu_count() if len(y) >= MANY_ROWS else 1, return_as="generator")
+    with threadpool_limits(1):
+        found = workers(jobs)
+        for i in range(len(jobs)):
+            rule = rules[i % len(rules)]
+            progress(i, len(jobs), rule)
+            outcomes[rule].append(next(found))
     return [_summary(rule, outcomes[rule], score_key(task)) for rule in rules]
 
 
@@ -71,10 +75,22 @@ def score_key(task: Task) -> str:
     return {"R²": "r2"}.get(task.score_name, task.score_name)
 
 
+def _split(
+    X: Any, y: Any, prepare: TransformerMixin | None, train: Indices, test: Indices
+) -> tuple[Any, Any, Any, Any]:
+    """Training and test rows; their preparation never sees the test rows."""
+    X_train, X_test = X[train], X[test]
+    if prepare is not None:
+        scaler = clone(prepare).fit(X_train)
+        X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
+    return X_train, y[train], X_test, y[test]
+
+
 def _outcome(
-    rule: str, alpha: float | str, kernel: str, task: Task, X: Any, y: Any, X_test: Any, y_test: Any
+    rule: str, alpha: float | str, kernel: str, name: str, X: Any, y: Any, X_test: Any, y_test: Any
 ) -> dict[str, Any]:
     """What one rule or model gives on one split, or why it gives nothing."""
+    task = TASKS[name]
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
         try:

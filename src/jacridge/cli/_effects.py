@@ -10,7 +10,6 @@ from .._compute.files import check_place
 from ..report._columns import deviations, table_of
 from ..report._effects import effects_in_units
 from ._columns import columns_named
-from ._missing import POLICIES
 from ._options import (
     Alpha,
     AsJson,
@@ -86,13 +85,11 @@ def effects(
         check_place(output, file)
         check_table_name(output)
     reading = reading_of(features, drop, missing, decimal, no_header, weights, cluster=cluster)
-    if POLICIES[missing].fills:
-        raise typer.BadParameter("must be drop or error for effects.", param_hint="--missing")
     fitted = {"solver": solver_of(solver), "n_landmarks": n_landmarks}
     make = estimator_of(
         rule, alpha, kernel_of(kernel, automatic=True), standardize=standardize, **fitted
     )
-    rows = rows_of(file, [target], reading)
+    rows = rows_of(file, [target], reading).filled()
     estimator = make(rows.task)
     shown = columns_named(rows.X.columns, variables) if variables else rows.X.columns
     noise = {"robust": robust, "cluster": rows.clusters}

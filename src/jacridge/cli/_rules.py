@@ -194,11 +194,12 @@ def report(
     check_place(output, file)
     bandwidth, penalty = number_or(rule, RULES, "--rule"), penalty_of(alpha, rule)
     reading = reading_of(features, drop, missing, decimal, no_header, task=task)
-    if POLICIES[missing].fills:
-        raise typer.BadParameter("must be drop or error for a report.", param_hint="--missing")
-    rows = rows_of(file, [target], reading)
-    if rows.dates or decimal != ".":
-        note("The Python code on the page does not repeat how dates and decimal commas were read.")
+    rows = rows_of(file, [target], reading).filled()
+    if rows.dates or decimal != "." or POLICIES[missing].fills:
+        note(
+            "The Python code on the page does not repeat how dates and decimal commas were read "
+            "and gaps filled."
+        )
     start = perf_counter()
     with progress("fitting the model") as move:
         write_report(
@@ -261,7 +262,15 @@ def _reading_options(reading: Reading) -> list[str]:
     dropped = [word for text in reading.drop for word in ("--drop", text)]
     decimal = [] if reading.decimal == "." else ["--decimal", reading.decimal]
     task = [] if reading.task == "auto" else ["--task", reading.task]
-    return [*chosen, *dropped, *decimal, *task, *([] if reading.header else ["--no-header"])]
+    missing = [] if reading.missing == "drop" else ["--missing", reading.missing]
+    return [
+        *chosen,
+        *dropped,
+        *decimal,
+        *missing,
+        *task,
+        *([] if reading.header else ["--no-header"]),
+    ]
 
 
 def _rows_or_diabetes(file: str | None, target: str | None, reading: Reading) -> Rows:

@@ -15,6 +15,7 @@ from ._folds import OURS, Folds
 Chart = dict[str, Any]
 MOST_POINTS = 1200
 MOST_CLASSES = 4
+FEWEST = 12  # rows in a bin of the calibration curve
 # Classes of lines in the page's style, for models and for classes.
 LOOKS = ("c1", "c2 dashed", "c3 dotted", "c4")
 
@@ -30,7 +31,7 @@ def _axis(label: str, *values: Array, room: float = 0.04) -> Chart:
     """An axis that shows all values, with some room on either side."""
     each = np.concatenate([np.ravel(v)[np.isfinite(np.ravel(v))] for v in values])
     low, high = float(each.min()), float(each.max())
-    space = (high - low) * room or abs(high) * room or 1.0
+    space = (high - low) * room if high > low else abs(high) * 0.04 or 1.0
     return {"low": low - space, "high": high + space, "label": label}
 
 
@@ -156,7 +157,7 @@ def effects_axis(case: Case, curves: list[Curve]) -> Chart:
     ends = [
         end[drawn] for c in curves for end in ((c.low, c.high) if len(drawn) == 1 else (c.mean,))
     ]
-    label = "probability" if len(drawn) > 1 else case.predicted
+    label = "probability" if case.classes else case.predicted
     return _axis(label, *ends)
 
 
@@ -211,14 +212,22 @@ def series_chart(case: Case, place: int, name: str) -> Chart:
     x, seen, predicted = case.X[order, place], case.outcomes[order], case.loo_predictions[order]
     return {
         "id": "series",
-        "x": {**_axis(f"{name}, year", x, room=0.01), "whole": True},
+        "x": {**_axis(name, x, room=0.01), "years": True},
         "y": _axis(case.shown, seen, predicted),
         "layers": [
             {"kind": "dots", "look": "data", "x": numbers(x), "y": numbers(seen)},
-            {"kind": "line", "look": "c1 thin", "x": numbers(x), "y": numbers(predicted)},
+            {**_over_time(predicted), "x": numbers(x), "y": numbers(predicted)},
         ],
         "alt": f"Observed and predicted {case.shown} of {len(x)} rows over time.",
     }
+
+
+def _over_time(predicted: Array) -> Chart:
+    """A line, or dots where rows that follow each other in time have little in common."""
+    steps = np.abs(np.diff(predicted))
+    if np.median(steps) > 0.3 * predicted.std():
+        return {"kind": "dots", "look": "dot"}
+    return {"kind": "line", "look": "c1 thin"}
 
 
 def calibration_chart(observed: Array, predicted: dict[str, Array]) -> Chart:
@@ -236,11 +245,18 @@ def calibration_chart(observed: Array, predicted: dict[str, Array]) -> Chart:
 
 
 def calibration(observed: Array, outputs: Array, bins: int = 10) -> Array:
-    """Mean probability and observed share in each bin with rows, of shape (2, bins)."""
+    """Mean probability and observed share in each bin, of shape (2, bins).
+
+    Bins of fewer rows than `FEWEST`, whose shares say little, are joined to the next.
+    """
     p, seen = outputs.ravel(), observed.ravel()
-    bin_of = np.minimum((p * bins).astype(int), bins - 1)
-    parts = [bin_of == i for i in np.unique(bin_of)]
-    return np.array([[p[part].mean(), seen[part].mean()] for part in parts]).T
+    found, part = [], np.zeros(len(p), dtype=bool)
+    for i in range(bins):
+        part |= np.minimum((p * bins).astype(int), bins - 1) == i
+        if part.sum() >= FEWEST or (i == bins - 1 and part.any()):
+            found.append([p[part].mean(), seen[part].mean()])
+            part = np.zeros(len(p), dtype=bool)
+    return np.array(found).T
 
 
 def roc_chart(observed: Array, predicted: dict[str, Array]) -> Chart:
@@ -263,7 +279,7 @@ def roc(observed: Array, outputs: Array) -> Array:
 
 
 def _unit(label: str) -> Chart:
-    return {"low": 0, "high": 1, "label": label}
+    return {"low": -0.03, "high": 1.03, "label": label}
 
 
 DIAGONAL = {"kind": "line", "look": "rule", "x": [0, 1], "y": [0, 1]}

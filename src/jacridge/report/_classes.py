@@ -38,7 +38,7 @@ def verdict(case: Case, folds: Folds | None) -> str:
     )
     return (
         f"On rows that it has not seen, the model names the right class of {target} in "
-        f"<b>{right}</b> of the cases (log-loss {number(log_loss(observed, predicted[OURS]))}); on "
+        f"<b>{right}</b> of the cases (log‑loss {number(log_loss(observed, predicted[OURS]))}); on "
         f"the same rows boosted trees reach {trees}, logistic regression {linear}, and naming the "
         f"most frequent class {most}."
     )

@@ -66,7 +66,8 @@ def curve_of(case: Case, column: Column) -> Curve:
     rows[:, column.places[: settings.shape[1]]] = np.tile(settings, (len(background), 1))
     each = case.outputs(rows).reshape(len(background), len(settings), -1).transpose(2, 0, 1)
     mean = each.mean(axis=1)
-    own = each - each.mean(axis=2, keepdims=True) + mean.mean(axis=1)[:, None, None]
+    level = mean.mean(axis=1)[:, None, None] - each.mean(axis=2, keepdims=True)
+    own = each if case.classes else each + level
     low, high = np.quantile(own, [0.1, 0.9], axis=1)
     error = None if column.levels else _error(case, column, x, background)
     return Curve(column, x, levels, mean, np.minimum(low, mean), np.maximum(high, mean), error)

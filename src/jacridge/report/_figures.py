@@ -61,6 +61,6 @@ def series_figures(case: Case) -> Iterator[Figure]:
     for column in case.columns:
         for i in column.places:
             if case.names[i] == f"{column.name} (year)":
-                words = "over time: dots are observed, the line is predicted without the row itself"
+                words = "over time: grey is observed, blue is predicted without the row itself"
                 yield Figure(series_chart(case, i, column.name), f"{escape(case.shown)} {words}")
                 return

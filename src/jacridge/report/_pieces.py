@@ -12,6 +12,8 @@ def number(value: float | None) -> str:
     """A number as people write it: three digits, commas from 10,000 on, a dash for none."""
     if value is None or not np.isfinite(value):
         return "–"
+    if value < 0:
+        return f"−{number(-value)}"
     size = abs(value)
     if size >= 1e15 or 0 < size < 1e-3:
         digits, power = f"{value:.1e}".split("e")

@@ -143,7 +143,7 @@ def effects(case: Case) -> str:
         f"<h3>Average effects</h3><p>How far the prediction of <b>{escape(case.target)}</b> "
         "moves, on average over all rows, per unit of a column, or from one category to another. "
         "These are associations, not causes; the standard errors take kernel, metric, bandwidth "
-        f"and penalty as given.{rest}</p>{scroll(table(head, rows))}"
+        f"and penalty as given.{rest}</p><div class=effects>{scroll(table(head, rows))}</div>"
     )
 
 
@@ -293,8 +293,8 @@ def sample(case: Case) -> str:
     """Which rows the sliders are for."""
     n, m = len(case.X), len(case.rows)
     rows = f"all {n:,} rows" if m == n else f"a random sample of {m:,} of the {n:,} rows"
-    what = "" if case.main is None else f"indicator of <b>{escape(case.shown)}</b> in "
-    return f"The sliders fit the {what}{rows} with the kernel and the metric of the model."
+    what = "" if case.main is None else f"the indicator of <b>{escape(case.shown)}</b> in "
+    return f"The sliders fit {what}{rows} with the kernel and the metric of the model."
 
 
 def norm_caption(case: Case) -> str:

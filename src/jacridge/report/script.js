@@ -74,6 +74,17 @@
     return ticks;
   }
 
+  /** Ticks at the beginning of years or, over a short time, of months. */
+  function yearTicks(low, high, count) {
+    const months = [1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200].find((m) => ((high - low) * 12) / m <= count) || 6000;
+    const ticks = [];
+    for (let i = Math.ceil((low * 12) / months) * months; i <= high * 12; i += months) {
+      const month = String((i % 12) + 1).padStart(2, "0");
+      ticks.push([i / 12, months < 12 ? `${Math.floor(i / 12)}-${month}` : String(i / 12)]);
+    }
+    return ticks;
+  }
+
   const letters = (text) => 6.6 * text.length;
 
   /** A label that fits into so many pixels. */
@@ -85,6 +96,7 @@
   /** Ticks of an axis with their labels: those of numbers, or the levels of a column of texts. */
   function ticksOf(axis, count) {
     if (axis.levels) return axis.levels.map((text, i) => [i, text]);
+    if (axis.years) return yearTicks(axis.low, axis.high, count);
     const values = axis.log ? logTicks(axis.low, axis.high, count) : linearTicks(axis.low, axis.high, count);
     return values.map((v) => [v, shown(v)]);
   }
