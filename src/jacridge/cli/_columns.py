@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from sklearn.compose import ColumnTransformer
 
-from ..report._tasks import CLASSIFICATION, REGRESSION, Task, task_named
+from ..report._columns import columns_prepared, task_name
 from . import _cells
 from ._cells import each_column, is_id
 from ._dates import Dates, format_of, is_date, part_name, varying_parts, with_parts
@@ -50,7 +51,7 @@ class Rows:
     weights: Any = None
     ids: list[str] = field(default_factory=list)
     clusters: Any = None
-    task: Task = REGRESSION
+    task: str = "regression"
 
     @property
     def target(self) -> str | None:
@@ -73,6 +74,11 @@ class Rows:
         parts = [[part_name(name, part) for part in d.parts] for name, d in self.dates.items()]
         again = {name for names in parts for name in names[1:]}
         return [name for name in self.numbers if name not in again]
+
+    def prepared(self, reading: Reading, *, standardize: bool) -> ColumnTransformer:
+        """The preparation of the columns, not fitted yet."""
+        marked = self.marked if POLICIES[reading.missing].fills else None
+        return columns_prepared(self.numbers, self.texts, standardize=standardize, marked=marked)
 
     def filled(self) -> "Rows":
         """The same rows with the gaps of features filled and marked."""
@@ -109,8 +115,8 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
         name: _dates_of(raw[name], kept[name]) for name in chosen if is_date(frame[name].dtype)
     }
     y = (kept[names[0]] if len(names) == 1 else kept.select(names)).to_numpy()
-    task = task_named(how.task, y) if one else REGRESSION
-    if task is CLASSIFICATION:
+    task = task_name(how.task, y) if one else "regression"
+    if task == "classification":
         y = np.array(_cells.labels(kept[names[0]]).to_list())
     return Rows(
         with_parts(kept.select(chosen), dates),

@@ -19,7 +19,6 @@ from jacridge import RULES, JacobianKernelRidge, select_bandwidth
 from .._checks import require
 from .._compute.arrays import Indices
 from .._compute.files import replaced
-from ..plots import plot_rules
 from ..report._tasks import REGRESSION, TASKS, Task
 from ._terminal import WrongUse
 
@@ -164,6 +163,7 @@ def _picture_form(path: str) -> str:
 def save_picture(table: list[dict[str, Any]], path: str, task: Task = REGRESSION) -> None:
     """Draw the mean score against seconds, with the spread over the splits, into a file."""
     figure = require("matplotlib.figure", extra="plots").Figure(figsize=(8, 5))
+    plot_rules = require("jacridge.plots", extra="plots").plot_rules
     figure.subplots_adjust(left=0.1, right=0.97, bottom=0.12, top=0.96)
     rows = [row for row in table if "error" not in row]
     key = score_key(task)

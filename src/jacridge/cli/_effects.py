@@ -9,6 +9,7 @@ import typer
 from .._compute.files import check_place
 from ..report._columns import deviations, table_of
 from ..report._effects import effects_in_units
+from ..report._tasks import REGRESSION
 from ._columns import columns_named
 from ._options import (
     Alpha,
@@ -90,7 +91,7 @@ def effects(
         rule, alpha, kernel_of(kernel, automatic=True), standardize=standardize, **fitted
     )
     rows = rows_of(file, [target], reading).filled()
-    estimator = make(rows.task)
+    estimator = make(REGRESSION)
     shown = columns_named(rows.X.columns, variables) if variables else rows.X.columns
     noise = {"robust": robust, "cluster": rows.clusters}
     groups = None if by is None else rows.X[columns_named(rows.X.columns, [by])[0]].to_numpy()

@@ -6,14 +6,12 @@ from typing import Annotated, Any
 import numpy as np
 import polars as pl
 import typer
-from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
 from .._compute.files import check_place
 from .._compute.progress import listening
 from ..report._case import metric_word
-from ..report._columns import columns_prepared
-from ..report._tasks import REGRESSION
+from ..report._tasks import TASKS
 from ._columns import Reading, Rows, columns_named, in_place
 from ._missing import POLICIES, complete_rows, costs, gaps
 from ._model_file import SavedModel, check_model_name, load_model, save_model
@@ -92,7 +90,7 @@ def fit(
     start = perf_counter()
     if engine_of(engine, scheduler) == "dask":
         _check_dask(solver, reading)
-        estimator = make(REGRESSION)
+        estimator = make(TASKS["regression"])
         with scheduler_at(scheduler), progress("fitting") as move, listening(move):
             model, counts = fit_parts(
                 file,
@@ -106,7 +104,7 @@ def fit(
             diagnosis = _diagnosis(estimator)
     else:
         rows = rows_of(file, [target], reading)
-        estimator = make(rows.task)
+        estimator = make(TASKS[rows.task])
         with progress("fitting") as move, listening(move):
             model, counts = _fitted(rows, reading, estimator, standardize=scaled)
             diagnosis = _diagnosis(estimator)
@@ -114,7 +112,7 @@ def fit(
     save_model(output, model)
     result = {
         "model": output,
-        "task": model.task.name,
+        "task": model.task,
         "rule": rule,
         "kernel": estimator.kernel_,
         "metric": metric_word(estimator),
@@ -125,7 +123,7 @@ def fit(
         "n_features": estimator.n_features_in_,
         **{
             key: diagnosis.get(name, {}).get("value", np.nan)
-            for key, name in model.task.in_diagnosis.items()
+            for key, name in TASKS[model.task].in_diagnosis.items()
         },
         "seconds": seconds,
         "target": model.target,
@@ -155,17 +153,11 @@ def _check_dask(solver: str, reading: Reading) -> None:
             )
 
 
-def prepared(rows: Rows, reading: Reading, *, standardize: bool) -> ColumnTransformer:
-    """The preparation of the columns of a table, not fitted yet."""
-    marked = rows.marked if POLICIES[reading.missing].fills else None
-    return columns_prepared(rows.numbers, rows.texts, standardize=standardize, marked=marked)
-
-
 def _fitted(
     rows: Rows, reading: Reading, estimator: Any, *, standardize: bool
 ) -> tuple[SavedModel, Counts]:
     """The model of a table in memory."""
-    prepare = prepared(rows, reading, standardize=standardize)
+    prepare = rows.prepared(reading, standardize=standardize)
     pipeline = Pipeline([("columns", prepare), ("model", estimator)])
     weights = {} if rows.weights is None else {"model__sample_weight": rows.weights}
     pipeline.fit(rows.X.select(rows.numbers + rows.texts), rows.y, **weights)
@@ -262,7 +254,7 @@ def predict(
     if twice:
         raise WrongUse(f"{listed(twice)} must not be kept, results have that name.")
     out = pl.DataFrame([*kept.get_columns(), *results.get_columns()])
-    summary: dict[str, Any] = {"target": saved.target, "task": saved.task.name}
+    summary: dict[str, Any] = {"target": saved.target, "task": saved.task}
     summary |= {"rows": len(frame), "predicted": len(X), "outside": far}
     if output is None:
         columns = {"predictions": out.to_dict(as_series=False)}

@@ -15,13 +15,13 @@ import jacridge
 
 from .._checks import require
 from .._compute.files import replaced
-from ..report._tasks import TASKS, Task
 from ._columns import typed_columns
 from ._dates import PARTS, Dates, part_name, with_parts
 from ._tables import listed
 from ._terminal import WrongUse
 
 # Files of format 1 have one target, no dates and no filled gaps.
+MODELS = (jacridge.JacobianKernelRidge, jacridge.JacobianKernelClassifier)
 FORMATS = ("jacridge model 1", "jacridge model 2")
 TRUSTED = frozenset(
     {
@@ -57,9 +57,9 @@ class SavedModel:
         return ", ".join(self.targets)
 
     @property
-    def task(self) -> Task:
-        """What the model does."""
-        return next(task for task in TASKS.values() if isinstance(self.pipeline[-1], task.plain))
+    def task(self) -> str:
+        """What the model does: regression or classification."""
+        return "classification" if self.classes else "regression"
 
     @property
     def classes(self) -> list[Any]:
@@ -233,7 +233,7 @@ def _model_of(content: Any) -> SavedModel | None:
         and all(isinstance(name, str) for name in [*targets, *numbers, *texts, *dates])
         and set(parts) <= set(PARTS)
         and isinstance(pipeline[0], ColumnTransformer)
-        and isinstance(pipeline[-1], tuple(task.plain for task in TASKS.values()))
+        and isinstance(pipeline[-1], MODELS)
         and list(pipeline[0].feature_names_in_) == numbers + texts
     )
     fills = bool(content.get("fills", False))

@@ -12,7 +12,7 @@ from jacridge import RULES
 from .._estimator import SOLVERS
 from .._geometry.kernels import KERNELS
 from .._rules.registry import ALPHAS, SEARCHES, WITH_MINIMUM, WITHOUT_Y
-from ..report._tasks import TASKS, Task
+from ..report._columns import TASKS
 from ._cells import drop_option
 from ._columns import Reading, Rows, read_rows
 from ._missing import POLICIES, fillings
@@ -189,7 +189,7 @@ def penalty_of(text: str | None, rule: str = "") -> float | str:
 
 def estimator_of(
     rule: str, alpha: str | None, kernel: str, *, standardize: bool, **options: Any
-) -> Callable[[Task], Any]:
+) -> Callable[[Any], Any]:
     """What makes the model asked for; the rule `auto` chooses everything for itself."""
     options |= {"alpha": penalty_of(alpha, rule), "random_state": 0}
     if rule != "auto":
@@ -297,7 +297,7 @@ def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
         note(f"`{name}` holds dates and becomes {parts}. Leave it out with {drop_option(name)}.")
     for name in rows.texts:
         note(f"`{name}` holds {rows.X[name].n_unique()} categories and is one-hot encoded.")
-    if reading.task == "auto" and rows.task.name == "classification":
+    if reading.task == "auto" and rows.task == "classification":
         note(_on_classes(rows))
     for name in rows.ids:
         note(

@@ -10,16 +10,14 @@ import typer
 from sklearn.datasets import load_diabetes
 
 from jacridge import RULES, Choice, select_bandwidth
-from jacridge.report import write_report
 
 from .._compute.files import check_place
 from .._rules.registry import SEARCHES
-from ..report._tasks import Task
+from ..report._tasks import TASKS, Task
 from ._columns import Reading, Rows
 from ._compare import NAMES, check_picture_name, compare_rules, save_picture, score_key
 from ._dates import part_name
 from ._missing import POLICIES
-from ._model import prepared
 from ._options import (
     FILE,
     Alpha,
@@ -73,7 +71,7 @@ def select(
     wanted = target_of(target, name, penalty)
     reading = reading_of(features, drop, missing, decimal, no_header)
     rows = rows_of(file, wanted, reading)
-    X = prepared(rows, reading, standardize=standardize).fit_transform(rows.X)
+    X = rows.prepared(reading, standardize=standardize).fit_transform(rows.X)
     with busy(f"looking for the bandwidth by {name}"):
         choice = select_bandwidth(X, rows.y, name, alpha=penalty, kernel=kernel, random_state=0)
     result = {
@@ -151,10 +149,10 @@ def compare(
         check_picture_name(plot)
     reading = reading_of(features, drop, missing, decimal, no_header, task=task)
     rows = _sampled(_rows_or_diabetes(file, target, reading), max_rows)
-    prepare = prepared(rows, reading, standardize=standardize)
+    prepare = rows.prepared(reading, standardize=standardize)
     with progress() as move:
         options: dict[str, Any] = {"alpha": penalty, "kernel": kernel, "splits": splits}
-        options["task"] = rows.task
+        options["task"] = task_of = TASKS[rows.task]
         table = compare_rules(rows.X, rows.y, names, prepare=prepare, progress=move, **options)
     if all("error" in row for row in table):
         raise ValueError(table[0]["error"])
@@ -162,11 +160,11 @@ def compare(
         for text in [row["error"]] if "error" in row else row["notes"]:
             note(as_options(f"{row['rule']}: {text}"))
     if plot:
-        save_picture(table, plot, rows.task)
+        save_picture(table, plot, task_of)
         note(f"the picture is in {plot}.")
-    summary = {"data": file or "diabetes", "task": rows.task.name, "n_samples": len(rows.y)}
+    summary = {"data": file or "diabetes", "task": rows.task, "n_samples": len(rows.y)}
     summary |= {"splits": splits, "kernel": kernel, "rules": table}
-    show(summary, as_json=as_json, text=_rules_text(table, rows.task))
+    show(summary, as_json=as_json, text=_rules_text(table, task_of))
 
 
 def report(
@@ -201,13 +199,15 @@ def report(
             "and gaps filled."
         )
     start = perf_counter()
+    from jacridge.report import write_report  # not needed by other commands
+
     with progress("fitting the model") as move:
         write_report(
             output,
             rows.X,
             rows.y,
             target=str(rows.target),
-            task=rows.task.name,
+            task=rows.task,
             bandwidth=bandwidth,
             alpha=penalty,
             standardize=standardize,
@@ -221,7 +221,7 @@ def report(
     result = {
         "report": output,
         "target": rows.target,
-        "task": rows.task.name,
+        "task": rows.task,
         "n_samples": len(rows.y),
         "rows_left_out": rows.n_dropped,
         "seconds": perf_counter() - start,

@@ -22,13 +22,13 @@ from .._compute.files import replaced
 from . import _classes, _numbers, _words
 from ._case import Case
 from ._code import Source, code_blocks
-from ._columns import table_of
+from ._columns import table_of, task_name
 from ._data import page_data, slider_data
 from ._effects import importances
 from ._figures import Figure, effect_figures, place_figures, series_figures
 from ._folds import folds_of
 from ._quality import remarks
-from ._tasks import task_named
+from ._tasks import TASKS
 
 __all__ = ["report_page", "write_report"]
 
@@ -96,7 +96,7 @@ def report_page(
     """
     start = perf_counter()
     table = table_of(X, features, parts or {})
-    kind = task_named(task, y)
+    kind = TASKS[task_name(task, y)]
     labels = kind.checked(y, table.X)
     if len(labels) < 3:
         raise ValueError(f"A report needs at least 3 rows, got {len(labels)}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,33 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from .._checks import check_rows
+from .._checks import check_choice, check_rows
 from .._compute.arrays import Array
+
+TASKS = ("regression", "classification")
+# Words in the names of columns.
+IDS = {"id", "key", "nr", "no", "index", "uuid"}
+TIMES = {"year", "month", "week", "day", "hour", "minute", "second", "time", "t", "step"}
+
+
+def task_name(asked: str, y: Any) -> str:
+    """The task that is asked for; by "auto" texts, truth values and two values are classes."""
+    if check_choice("task", asked, ("auto", *TASKS)) != "auto":
+        return asked
+    values = np.asarray(y)
+    words = values.dtype.kind in "USOb"
+    return TASKS[values.ndim == 1 and (words or len(np.unique(values)) == 2)]
+
+
+def looks_like_id(name: str, x: Array) -> bool:
+    """Whether whole numbers, all different, number the rows: by their name, or one after another.
+
+    Years, days and hours that follow each other do not.
+    """
+    if len(x) < 10 or (x != np.floor(x)).any() or len(np.unique(x)) < len(x):
+        return False
+    words = set(re.split(r"[^a-z]+", name.lower()))
+    return bool(words & IDS or ((np.diff(x) == 1).all() and not words & TIMES))
 
 
 def columns_prepared(

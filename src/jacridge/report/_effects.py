@@ -67,7 +67,7 @@ def curve_of(case: Case, column: Column) -> Curve:
     each = case.outputs(rows).reshape(len(background), len(settings), -1).transpose(2, 0, 1)
     mean = each.mean(axis=1)
     level = mean.mean(axis=1)[:, None, None] - each.mean(axis=2, keepdims=True)
-    own = each if case.classes else each + level
+    own = np.clip(each + level, 0, 1) if case.classes else each + level
     low, high = np.quantile(own, [0.1, 0.9], axis=1)
     error = None if column.levels else _error(case, column, x, background)
     return Curve(column, x, levels, mean, np.minimum(low, mean), np.maximum(high, mean), error)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -10,12 +9,10 @@ import numpy as np
 
 from .._compute.arrays import Array
 from ._case import Case
+from ._columns import looks_like_id
 
 # A value so many robust standard deviations from the median is named.
 FAR = 8.0
-# Words in the names of columns.
-IDS = {"id", "key", "nr", "no", "index", "uuid"}
-TIMES = {"year", "month", "week", "day", "hour", "minute", "second", "time", "t", "step"}
 
 
 @dataclass(frozen=True)
@@ -63,17 +60,6 @@ def _ids(case: Case) -> Iterator[Remark]:
         if whole or len(column.levels) == n > 10:
             sentence = f"`{column.name}` looks like an id: it numbers or names the rows."
             yield Remark("id", f"{sentence} Leave it out, unless it matters.", True)
-
-
-def looks_like_id(name: str, x: Array) -> bool:
-    """Whether whole numbers, all different, number the rows: by their name, or one after another.
-
-    Years, days and hours that follow each other do not.
-    """
-    if len(x) < 10 or (x != np.floor(x)).any() or len(np.unique(x)) < len(x):
-        return False
-    words = set(re.split(r"[^a-z]+", name.lower()))
-    return bool(words & IDS or ((np.diff(x) == 1).all() and not words & TIMES))
 
 
 def _outliers(case: Case) -> Iterator[Remark]:

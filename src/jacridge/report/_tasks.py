@@ -15,9 +15,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from .. import AutoKernelClassifier, AutoKernelRidge, JacobianKernelClassifier, JacobianKernelRidge
-from .._checks import check_choice, check_targets
+from .._checks import check_targets
+from .._classifier import AutoKernelClassifier, JacobianKernelClassifier
 from .._compute.arrays import Array
+from .._estimator import AutoKernelRidge, JacobianKernelRidge
 
 
 @dataclass(frozen=True)
@@ -51,16 +52,6 @@ class Task:
     def score(self, y: Any, model: Any, X: Any) -> float:
         """The score that decides, of a fitted model."""
         return self.scores[self.score_name](self.observed(y), self.outputs(model, X))
-
-
-def task_named(name: str, y: Any) -> Task:
-    """The task of that name; by "auto" texts, truth values and two values are classes."""
-    check_choice("task", name, ("auto", *TASKS))
-    if name != "auto":
-        return TASKS[name]
-    values = np.asarray(y)
-    few = values.ndim == 1 and (values.dtype.kind in "USOb" or len(np.unique(values)) == 2)
-    return CLASSIFICATION if few else REGRESSION
 
 
 def r2(observed: Array, predicted: Array) -> float:

@@ -97,7 +97,9 @@
   function ticksOf(axis, count) {
     if (axis.levels) return axis.levels.map((text, i) => [i, text]);
     if (axis.years) return yearTicks(axis.low, axis.high, count);
-    const values = axis.log ? logTicks(axis.low, axis.high, count) : linearTicks(axis.low, axis.high, count);
+    const ticks = axis.log ? logTicks : linearTicks;
+    const few = ticks(axis.low, axis.high, count);
+    const values = few.length > 1 ? few : ticks(axis.low, axis.high, 2 * count);
     return values.map((v) => [v, shown(v)]);
   }
 
