@@ -18,7 +18,7 @@ from ._rules.training import TrainingData
 __all__ = ["Diagnosis", "Finding", "diagnose"]
 
 # What is looked for by solving is looked for on at most this many rows.
-SAMPLE = 1000
+SAMPLE = 500
 
 # A gain in leave-one-out R2 that is worth a search.
 GAIN = 0.02
