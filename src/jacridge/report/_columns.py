@@ -23,12 +23,17 @@ TIMES = {"year", "month", "week", "day", "hour", "minute", "second", "time", "t"
 
 
 def task_name(asked: str, y: Any) -> str:
-    """The task that is asked for; by "auto" texts, truth values and two values are classes."""
+    """The task that is asked for; by "auto" texts, truth values and two values are classes.
+
+    Each of the two values must occur more than once.
+    """
     if check_choice("task", asked, ("auto", *TASKS)) != "auto":
         return asked
     values = np.asarray(y)
-    words = values.dtype.kind in "USOb"
-    return TASKS[values.ndim == 1 and (words or len(np.unique(values)) == 2)]
+    if values.ndim == 1 and values.dtype.kind in "USOb":
+        return "classification"
+    counts = np.unique(values, return_counts=True)[1]
+    return "classification" if len(counts) == 2 and counts.min() > 1 else "regression"
 
 
 def looks_like_id(name: str, x: Array) -> bool:
