@@ -111,10 +111,10 @@ def test_a_report_and_effects_of_filled_gaps_have_a_column_that_marks_them(run, 
     assert json.loads(out)["n_samples"] == 60
     assert "does not repeat how dates and decimal commas were read and gaps filled" in err
     page = (tmp_path / "r.html").read_text()
-    assert ">lot_m2 (missing)</td>" in page
+    assert ">lot (missing)</td>" in page
     assert "--missing impute" in page
     code, out, _ = run("effects", table, *args)
-    assert "lot_m2 (missing)" in json.loads(out)["effects"]["term"]
+    assert "lot (missing)" in json.loads(out)["effects"]["term"]
 
 
 def test_a_column_that_looks_like_an_id_is_named(run, table):
