@@ -199,7 +199,8 @@ def test_a_date_is_drawn_as_a_series(rng):
     X = np.column_stack([np.linspace(2000, 2010, 60), rng.uniform(-1, 1, (60, 2))])
     parts = dict.fromkeys(names[:2], "day")
     page = report_page(X, X[:, 0], features=names, parts=parts, bandwidth="jacobian")
-    assert charts_of(page)["series"]["x"]["label"] == "day, year"
+    axis = charts_of(page)["series"]["x"]
+    assert (axis["label"], axis["years"]) == ("day", True)
     shown = [cell["text"] for cell in Page(page).all("td")]
     assert shown.count("day") == 1
 
@@ -213,7 +214,7 @@ def test_a_date_is_drawn_as_a_series(rng):
         (12.0, "12"),
         (1.5e-5, "1.5&nbsp;×&nbsp;10<sup>-5</sup>"),
         (np.nan, "–"),
-        (-23_456, "-23,500"),
+        (-23_456, "−23,500"),
     ],
 )
 def test_numbers_are_written_as_people_write_them(value, text):
