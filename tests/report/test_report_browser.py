@@ -107,7 +107,7 @@ def test_classes_have_calibration_roc_and_a_line_each(visit):
 
 
 def test_ticks_of_time_are_years_or_months_and_differ(visit):
-    labels = visit("classes.html").locator("#series text").all_inner_texts()
+    labels = visit("classes.html").locator("#series text").all_text_contents()
     ticks = [label for label in labels if label.startswith("202")]
     assert len(ticks) == len(set(ticks)) >= 3
 
