@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from jacridge import JacobianKernelRidge
 from jacridge.cli import main
 
 
@@ -73,13 +74,31 @@ def test_effects_are_printed_as_a_table_or_written_to_a_file(run, houses, tmp_pa
     assert table["by"].unique().sort().to_list() == ["Bath", "Hull", "York"]
 
 
+def test_clustered_errors_are_those_of_the_estimator(run, houses):
+    """A column of groups is no feature, and errors are those of the same groups in memory."""
+    frame = pl.read_csv(houses)
+    groups = np.arange(len(frame)) % 10
+    frame = frame.select("area", "age", "price").with_columns(pl.Series("street", groups))
+    frame.write_csv(houses)
+    options = ("--rule", "90", "--alpha", "0.01", "--no-standardize", "--json")
+    _, out, _ = run("effects", houses, "-t", "price", "--cluster", "street", *options)
+    found = json.loads(out)
+    X, y = frame.select("area", "age").to_numpy(), frame["price"].to_numpy()
+    est = JacobianKernelRidge(90.0, 0.01).fit(X, y)
+    wanted = [row.std_error for row in est.effects(cluster=groups)]
+    assert found["errors"] == "clustered"
+    assert found["effects"]["term"] == ["area", "age"]
+    np.testing.assert_allclose(found["effects"]["std_error"], wanted, rtol=1e-7)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (["--cluster", "town", "--features", "area,town"], "must not be a feature, it is the clus"),
+        (["--cluster", "towns"], "Did you mean `town`?"),
         (["--variables", "height"], "`height` must be a column's name or position"),
         (["--by", "area"], "Groups of `by` must have at least two rows, got 1"),
         (["--level", "2"], "must lie between 0 and 1, got 2"),
-        (["--missing", "impute"], "must be drop or error for effects"),
         (["--solver", "pcg"], "solver='pcg' does not make"),
     ],
 )

@@ -104,11 +104,17 @@ def test_gaps_are_filled_by_other_commands_too(run, table, command):
     assert json.loads(out)["n_samples"] == 60
 
 
-def test_a_report_leaves_rows_out(run, table, tmp_path):
-    args = ("-t", "price", "--missing", "impute", "-o", tmp_path / "r.html")
-    code, _, err = run("report", table, *args)
-    assert code == 2
-    assert "must be drop or error for a report" in err
+def test_a_report_and_effects_of_filled_gaps_have_a_column_that_marks_them(run, table, tmp_path):
+    args = ("-t", "price", "--drop", "key", "--missing", "impute", "--rule", "scale", "--json")
+    code, out, err = run("report", table, *args, "-o", tmp_path / "r.html")
+    assert code == 0, err
+    assert json.loads(out)["n_samples"] == 60
+    assert "does not repeat how dates and decimal commas were read and gaps filled" in err
+    page = (tmp_path / "r.html").read_text()
+    assert ">lot (missing)</td>" in page
+    assert "--missing impute" in page
+    code, out, _ = run("effects", table, *args)
+    assert "lot (missing)" in json.loads(out)["effects"]["term"]
 
 
 def test_a_column_that_looks_like_an_id_is_named(run, table):

@@ -142,7 +142,7 @@ def test_the_intervals_are_counted_on_rows_kept_aside(chosen):
 
 
 def test_importances_are_of_columns_as_they_were_read(chosen):
-    section = chosen[chosen.index('id="matters"') : chosen.index('id="quality"')]
+    section = chosen[chosen.index('id="matters"') : chosen.index('id="effects"')]
     names = re.findall(r'<td class="name">(.*?)</td>', section)
     assert sorted(names) == ["always", "kind", "row", "size", "tax"]
     assert re.search(r'>always</td>.*?<td class="number">0</td>', section)
@@ -153,7 +153,8 @@ def test_effect_curves_show_numbers_as_lines_and_texts_as_levels(rng):
     a, kind = rng.uniform(-1, 1, 80), rng.choice(["x", "y"], 80)
     page = report_page(pl.DataFrame({"a": a, "kind": kind}), 2 * a + (kind == "y"))
     charts = charts_of(page)
-    line = charts["effect-0"]["layers"][1]
+    spread, sure, line = charts["effect-0"]["layers"]
+    assert np.all(np.array(spread["low"]) <= sure["high"])
     assert charts["effect-0"]["x"]["label"] == "a"
     # A linear effect of slope 2, up to the shrinkage of the fit at the ends.
     slope = (line["y"][-1] - line["y"][0]) / (line["x"][-1] - line["x"][0])
@@ -198,7 +199,8 @@ def test_a_date_is_drawn_as_a_series(rng):
     X = np.column_stack([np.linspace(2000, 2010, 60), rng.uniform(-1, 1, (60, 2))])
     parts = dict.fromkeys(names[:2], "day")
     page = report_page(X, X[:, 0], features=names, parts=parts, bandwidth="jacobian")
-    assert charts_of(page)["series"]["x"]["label"] == "day, year"
+    axis = charts_of(page)["series"]["x"]
+    assert (axis["label"], axis["years"]) == ("day", True)
     shown = [cell["text"] for cell in Page(page).all("td")]
     assert shown.count("day") == 1
 
@@ -212,7 +214,7 @@ def test_a_date_is_drawn_as_a_series(rng):
         (12.0, "12"),
         (1.5e-5, "1.5&nbsp;×&nbsp;10<sup>-5</sup>"),
         (np.nan, "–"),
-        (-23_456, "-23,500"),
+        (-23_456, "−23,500"),
     ],
 )
 def test_numbers_are_written_as_people_write_them(value, text):

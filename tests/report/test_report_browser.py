@@ -22,7 +22,7 @@ def browser(chromium):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Three reports: one feature, two features, and five with names that try to run."""
+    """Reports of one feature, two features, five with names that try to run, and of classes."""
     folder = tmp_path_factory.mktemp("reports")
     rng = np.random.default_rng(7)
     X = np.sort(rng.uniform(0, 6, (80, 1)), axis=0)
@@ -34,6 +34,10 @@ def folder(tmp_path_factory):
     X = rng.standard_normal((80, 5))
     names = [HOSTILE, "b" * 200, "c", "d", "e"]
     write_report(folder / "table.html", X, X[:, 0] ** 2, features=names, target=HOSTILE)
+    X = np.column_stack([X[:, :2], 2020 + 3 * rng.uniform(size=80)])
+    labels = np.array(["a", "b" * 60, HOSTILE])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    dates = {"features": ["u", "v", "sold (year)"], "parts": {"sold (year)": "sold"}}
+    write_report(folder / "classes.html", X, labels, bandwidth="scale", **dates)
     return folder
 
 
@@ -87,11 +91,25 @@ def test_a_report_opens_without_an_error_or_a_request(visit, name):
     assert page.locator("#intervals line.interval").count() == 80
 
 
-@pytest.mark.parametrize("name", ["curve.html", "surface.html", "table.html"])
+@pytest.mark.parametrize("name", ["curve.html", "surface.html", "table.html", "classes.html"])
 def test_every_chart_is_drawn_and_described(visit, name):
     page = visit(name)
     for chart in page.locator(".chart").all():
         assert len(chart.locator("svg[role=img]").get_attribute("aria-label")) > 20
+
+
+def test_classes_have_calibration_roc_and_a_line_each(visit):
+    page = visit("classes.html")
+    assert page.locator("#calibration path.curve").count() == 4
+    assert page.locator("#roc path.curve").count() == 4
+    assert page.locator("#effect-0 path.curve").count() == 3
+    assert page.locator(".confusion td[style]").count() == 9
+
+
+def test_ticks_of_time_are_years_or_months_and_differ(visit):
+    labels = visit("classes.html").locator("#series text").all_text_contents()
+    ticks = [label for label in labels if label.startswith("202")]
+    assert len(ticks) == len(set(ticks)) >= 3
 
 
 def test_a_map_has_a_scale_of_colours_and_the_stations(visit):
@@ -181,7 +199,7 @@ def test_a_column_named_like_a_script_shows_as_text(visit):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 390, 1400])
-@pytest.mark.parametrize("name", ["curve.html", "surface.html", "table.html"])
+@pytest.mark.parametrize("name", ["curve.html", "surface.html", "table.html", "classes.html"])
 def test_nothing_sticks_out_at_the_side(visit, name, width, scheme):
     page = visit(name, width, scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 import polars as pl
 
+from ..report._columns import looks_like_id
 from ._dates import as_dates, format_of, is_date, parsed
 from ._text import ColumnError, TableError
 
@@ -88,6 +89,41 @@ def target(column: pl.Series, decimal: str = ".") -> pl.Series:
     return found
 
 
+def outcome(column: pl.Series, decimal: str = ".") -> pl.Series:
+    """A column to predict: numbers, or texts that are classes."""
+    found = _typed(column, decimal)
+    if found.dtype != pl.String or found.null_count() == len(found):
+        return target(column, decimal)
+    _check_categories(found)
+    return found
+
+
+def groups(column: pl.Series, decimal: str = ".") -> pl.Series:
+    """A column whose values name groups of rows."""
+    return categories(column)
+
+
+def labels(column: pl.Series) -> pl.Series:
+    """Labels of classes: texts as they are, numbers as whole numbers or as texts."""
+    if column.n_unique() > MOST_CATEGORIES:
+        raise TargetError(
+            f"The target `{column.name}` must hold at most {MOST_CATEGORIES} classes, got "
+            f"{column.n_unique()}.",
+            "Use --task regression for numbers.",
+        )
+    counts = column.value_counts(sort=True)
+    rare = counts.filter(pl.col("count") == 1)[column.name].to_list()
+    if rare:
+        shown = ", ".join(map(short, rare[:FAULTS_SHOWN]))
+        raise TargetError(
+            f"The target `{column.name}` must have at least two rows of each class, got one of "
+            f"{shown}{', ...' if len(rare) > FAULTS_SHOWN else ''}.",
+            "Leave such rows out, or use --task regression for numbers.",
+        )
+    texts = column.dtype == pl.String or (column != column.floor()).any()
+    return column.cast(pl.String if texts else pl.Int64)
+
+
 def numbers(column: pl.Series, decimal: str = ".") -> pl.Series:
     """A column that must hold numbers."""
     if column.dtype.is_numeric() or column.dtype == pl.Boolean or column.dtype == pl.Null:
@@ -133,17 +169,13 @@ def dates(column: pl.Series, form: str | None) -> pl.Series:
     return found
 
 
-def looks_like_id(column: pl.Series) -> bool:
+def is_id(column: pl.Series) -> bool:
     """Whether a column numbers or names the rows: whole numbers or texts that are all different."""
-    if len(column) < 10 or column.null_count() or column.n_unique() < len(column):
+    if column.null_count() or column.dtype not in (pl.String, pl.Float64):
         return False
-    if column.dtype == pl.String:
-        return True
-    if column.dtype != pl.Float64 or (column != column.floor()).any():
-        return False
-    words = column.name.lower().replace("-", "_").replace(" ", "_").split("_")
-    named = not {"id", "key", "nr", "no", "index", "uuid"}.isdisjoint(words)
-    return named or bool((column.diff().drop_nulls() == 1).all())
+    if column.dtype == pl.Float64:
+        return looks_like_id(column.name, column.to_numpy())
+    return len(column) >= 10 and column.n_unique() == len(column)
 
 
 def _typed(column: pl.Series, decimal: str) -> pl.Series:

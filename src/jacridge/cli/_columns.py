@@ -3,16 +3,19 @@
 import difflib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import polars as pl
+from sklearn.compose import ColumnTransformer
 
+from ..report._columns import columns_prepared, task_name
 from . import _cells
-from ._cells import each_column, looks_like_id
+from ._cells import each_column, is_id
 from ._dates import Dates, format_of, is_date, part_name, varying_parts, with_parts
-from ._missing import POLICIES, Losses, complete_rows, losses
+from ._missing import POLICIES, Losses, complete_rows, filled, losses
 from ._tables import listed, read_frame
 from ._terminal import WrongUse
 from ._text import TableError
@@ -32,6 +35,8 @@ class Reading:
     decimal: str = "."
     header: bool = True
     weights: str | None = None
+    task: str = "regression"
+    cluster: str | None = None
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,8 @@ class Rows:
     dates: dict[str, Dates] = field(default_factory=dict)
     weights: Any = None
     ids: list[str] = field(default_factory=list)
+    clusters: Any = None
+    task: str = "regression"
 
     @property
     def target(self) -> str | None:
@@ -68,6 +75,15 @@ class Rows:
         again = {name for names in parts for name in names[1:]}
         return [name for name in self.numbers if name not in again]
 
+    def prepared(self, reading: Reading, *, standardize: bool) -> ColumnTransformer:
+        """The preparation of the columns, not fitted yet."""
+        marked = self.marked if POLICIES[reading.missing].fills else None
+        return columns_prepared(self.numbers, self.texts, standardize=standardize, marked=marked)
+
+    def filled(self) -> "Rows":
+        """The same rows with the gaps of features filled and marked."""
+        return replace(self, X=filled(self.X, self.marked))
+
     @property
     def texts(self) -> list[str]:
         """Names of the columns that hold categories."""
@@ -80,28 +96,38 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
     raw = read_frame(source, header=how.header)
     names = columns_named(raw.columns, targets)
     weights = [] if how.weights is None else [column_named(raw.columns, how.weights)]
+    clusters = [] if how.cluster is None else [column_named(raw.columns, how.cluster)]
     roles = dict.fromkeys(weights, "the weights") | dict.fromkeys(names, "the target")
+    roles = dict.fromkeys(clusters, "the cluster") | roles
     chosen = feature_columns(raw.columns, roles, how.features, how.drop)
-    kinds = dict.fromkeys(chosen, _cells.feature) | dict.fromkeys(roles, _cells.target)
+    one = len(names) == 1 and how.task != "regression"
+    kinds: dict[str, Any] = dict.fromkeys(chosen, _cells.feature)
+    kinds |= dict.fromkeys(clusters, _cells.groups) | dict.fromkeys(weights, _cells.target)
+    kinds |= dict.fromkeys(names, _cells.outcome if one else _cells.target)
     columns = each_column(lambda c: kinds[c.name](c, how.decimal), (raw[name] for name in kinds))
     frame = pl.DataFrame(columns)
     policy = POLICIES[how.missing]
-    needed = names + weights if policy.fills else frame.columns
+    needed = names + weights + clusters if policy.fills else frame.columns
     kept = frame.drop_nulls(needed) if policy.fills else complete_rows(frame, policy)
     if kept.is_empty():
         raise TableError(f"`{source}` must hold a row without missing values, got none.")
     dates = {
         name: _dates_of(raw[name], kept[name]) for name in chosen if is_date(frame[name].dtype)
     }
-    y = kept[names[0]] if len(names) == 1 else kept.select(names)
+    y = (kept[names[0]] if len(names) == 1 else kept.select(names)).to_numpy()
+    task = task_name(how.task, y) if one else "regression"
+    if task == "classification":
+        y = np.array(_cells.labels(kept[names[0]]).to_list())
     return Rows(
         with_parts(kept.select(chosen), dates),
-        y.to_numpy() if names else None,
+        y if names else None,
         names,
         losses(frame.select(needed) if policy.fills else frame, kept),
         dates,
         kept[weights[0]].to_numpy() if weights else None,
-        [name for name in chosen if looks_like_id(frame[name])],
+        [name for name in chosen if is_id(frame[name])],
+        kept[clusters[0]].to_numpy() if clusters else None,
+        task,
     )
 
 

@@ -2,36 +2,37 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from joblib import Parallel, cpu_count, delayed
 from sklearn.base import TransformerMixin, clone
-from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.linear_model import RidgeCV
-from sklearn.metrics import r2_score
-from sklearn.model_selection import ShuffleSplit
+from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
-from jacridge import RULES, AutoKernelRidge, JacobianKernelRidge, select_bandwidth
+from jacridge import RULES, JacobianKernelRidge, select_bandwidth
 
 from .._checks import require
+from .._compute.arrays import Indices
 from .._compute.files import replaced
-from ..plots import plot_rules
+from ..report._tasks import REGRESSION, TASKS, Task
 from ._terminal import WrongUse
 
 TEST_SHARE = 0.35  # as in the paper
-FEW_ROWS = 2000
+MANY_ROWS = 600  # from which a process for each core pays
 
-# Models of scikit-learn that stand beside the rules: boosted trees, and ridge regression.
-OTHERS: dict[str, Callable[[], Any]] = {
-    "trees": lambda: HistGradientBoostingRegressor(random_state=0),
-    "linear": lambda: RidgeCV(np.logspace(-3, 5, 17)),
+# What makes models that stand beside the rules, given the task; `auto` is ours.
+MODELS: dict[str, Callable[[Task], Any]] = {
+    "auto": lambda task: task.automatic(random_state=0),
+    "trees": lambda task: task.trees(),
+    "linear": lambda task: task.linear(),
 }
 # `auto` chooses kernel, metric, bandwidth and penalty; the other rules choose a bandwidth.
-NAMES = (*(rule for rule in RULES if rule != "auto"), "auto", *OTHERS)
+NAMES = (*(rule for rule in RULES if rule not in MODELS), *MODELS)
 
 
 def compare_rules(
@@ -42,6 +43,7 @@ def compare_rules(
     alpha: float | str = 1e-3,
     kernel: str = "gaussian",
     splits: int = 5,
+    task: Task = REGRESSION,
     prepare: TransformerMixin | None = None,
     random_state: int = 0,
     progress: Callable[[int, int, str], object] = lambda done, total, what: None,
@@ -50,34 +52,57 @@ def compare_rules(
     if len(y) < 6:
         raise ValueError(f"A comparison needs at least 6 rows, got {len(y)}.")
     outcomes: dict[str, list[dict[str, Any]]] = {rule: [] for rule in rules}
-    folds = ShuffleSplit(splits, test_size=TEST_SHARE, random_state=random_state)
-    # Many small systems: threads gain little on free cores and lose much on busy ones.
-    with threadpool_limits(1 if len(y) <= FEW_ROWS else None):
-        for train, test in folds.split(y):
-            X_train, X_test = X[train], X[test]
-            if prepare is not None:
-                scaler = clone(prepare).fit(X_train)  # never sees the test rows
-                X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
-            for rule in rules:
-                progress(sum(map(len, outcomes.values())), splits * len(rules), rule)
-                data = X_train, y[train], X_test, y[test]
-                outcomes[rule].append(_outcome(rule, alpha, kernel, *data))
-    return [_summary(rule, outcomes[rule]) for rule in rules]
+    folds = task.draws(splits, test_size=TEST_SHARE, random_state=random_state)
+    jobs = [
+        delayed(_outcome)(rule, alpha, kernel, task.name, *data)
+        for data in (_split(X, y, prepare, *pair) for pair in folds.split(y, y))
+        for rule in rules
+    ]
+    # Many small systems: one on each core is faster than threads inside of each.
+    workers = Parallel(cpu_count() if len(y) >= MANY_ROWS else 1, return_as="generator")
+    with threadpool_limits(1):
+        found = workers(jobs)
+        for i in range(len(jobs)):
+            rule = rules[i % len(rules)]
+            progress(i, len(jobs), rule)
+            outcomes[rule].append(next(found))
+    return [_summary(rule, outcomes[rule], score_key(task)) for rule in rules]
+
+
+def score_key(task: Task) -> str:
+    """The score of a task as results name it."""
+    return {"R²": "r2"}.get(task.score_name, task.score_name)
+
+
+def _split(
+    X: Any, y: Any, prepare: TransformerMixin | None, train: Indices, test: Indices
+) -> tuple[Any, Any, Any, Any]:
+    """Training and test rows; their preparation never sees the test rows."""
+    X_train, X_test = X[train], X[test]
+    if prepare is not None:
+        scaler = clone(prepare).fit(X_train)
+        X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
+    return X_train, y[train], X_test, y[test]
 
 
 def _outcome(
-    rule: str, alpha: float | str, kernel: str, X: Any, y: Any, X_test: Any, y_test: Any
+    rule: str, alpha: float | str, kernel: str, name: str, X: Any, y: Any, X_test: Any, y_test: Any
 ) -> dict[str, Any]:
     """What one rule or model gives on one split, or why it gives nothing."""
-    fitted = _fitted_model if rule in OTHERS or rule == "auto" else _fitted_rule
+    task = TASKS[name]
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
         try:
-            model, found = fitted(rule, alpha, kernel, X, y)
-            r2 = r2_score(y_test, model.predict(X_test))
+            if task is REGRESSION and rule not in MODELS:
+                model, found = _fitted_rule(rule, alpha, kernel, X, y)
+            else:
+                plain: Any = partial(task.plain, rule, alpha, kernel=kernel)
+                made = MODELS[rule](task) if rule in MODELS else plain()
+                model, found = _fitted_model(made, X, y)
+            score = task.score(y_test, model, X_test)
         except (ValueError, ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:
             return {"error": error}
-    return {**found, "r2": r2, "notes": [str(note.message) for note in notes]}
+    return {**found, "score": score, "notes": [str(note.message) for note in notes]}
 
 
 def _fitted_rule(
@@ -90,25 +115,23 @@ def _fitted_rule(
     return model, {"sigma": choice.sigma, "alpha": chosen, "seconds": choice.seconds}
 
 
-def _fitted_model(
-    name: str, alpha: float | str, kernel: str, X: Any, y: Any
-) -> tuple[Any, dict[str, float]]:
-    """A model that chooses everything for itself; its seconds are those of the whole fit."""
-    model = OTHERS[name]() if name in OTHERS else AutoKernelRidge(random_state=0)
+def _fitted_model(model: Any, X: Any, y: Any) -> tuple[Any, dict[str, float]]:
+    """A model, and its seconds, those of the whole fit."""
     start = perf_counter()
     model.fit(X, y)
     seconds = perf_counter() - start
-    sigma = getattr(model, "bandwidth_", np.nan)
-    return model, {"sigma": sigma, "alpha": getattr(model, "alpha_", np.nan), "seconds": seconds}
+    last = model[-1] if isinstance(model, Pipeline) else model
+    sigma = getattr(last, "bandwidth_", np.nan)
+    return model, {"sigma": sigma, "alpha": getattr(last, "alpha_", np.nan), "seconds": seconds}
 
 
-def _summary(rule: str, outcomes: list[dict[str, Any]]) -> dict[str, Any]:
-    """Medians of bandwidth, penalty and seconds, mean and spread of R2."""
+def _summary(rule: str, outcomes: list[dict[str, Any]], key: str) -> dict[str, Any]:
+    """Medians of bandwidth, penalty and seconds, mean and spread of the score."""
     good = [outcome for outcome in outcomes if "error" not in outcome]
     errors = [outcome["error"] for outcome in outcomes if "error" in outcome]
     if not good:
         return {"rule": rule, "error": str(errors[0])}
-    r2 = np.array([outcome["r2"] for outcome in good])
+    scores = np.array([outcome["score"] for outcome in good])
     middle = {
         key: float(np.median([o[key] for o in good])) for key in ("sigma", "alpha", "seconds")
     }
@@ -117,8 +140,8 @@ def _summary(rule: str, outcomes: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "rule": rule,
         **middle,
-        "r2_mean": float(r2.mean()),
-        "r2_std": float(r2.std()),
+        f"{key}_mean": float(scores.mean()),
+        f"{key}_std": float(scores.std()),
         "notes": notes,
     }
 
@@ -137,12 +160,16 @@ def _picture_form(path: str) -> str:
     return Path(path).suffix.lower().removeprefix(".") or "png"
 
 
-def save_picture(table: list[dict[str, Any]], path: str) -> None:
-    """Draw mean test R2 against seconds, with the spread over the splits, into a file."""
+def save_picture(table: list[dict[str, Any]], path: str, task: Task = REGRESSION) -> None:
+    """Draw the mean score against seconds, with the spread over the splits, into a file."""
     figure = require("matplotlib.figure", extra="plots").Figure(figsize=(8, 5))
+    plot_rules = require("jacridge.plots", extra="plots").plot_rules
     figure.subplots_adjust(left=0.1, right=0.97, bottom=0.12, top=0.96)
     rows = [row for row in table if "error" not in row]
-    columns = ([row[key] for row in rows] for key in ("rule", "seconds", "r2_mean"))
-    plot_rules(*columns, spread=[row["r2_std"] for row in rows], ax=figure.add_subplot())
+    key = score_key(task)
+    columns = ([row[name] for row in rows] for name in ("rule", "seconds", f"{key}_mean"))
+    ax = plot_rules(*columns, spread=[row[f"{key}_std"] for row in rows], ax=figure.add_subplot())
+    if task is not REGRESSION:
+        ax.set(ylabel=f"{key} on test rows")
     with replaced(path) as beside:
         figure.savefig(beside, dpi=150, format=_picture_form(path))

@@ -1,22 +1,16 @@
 """The command on effects: which columns move the prediction, in their own units."""
 
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 import typer
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
-
-from jacridge import RULES, JacobianKernelRidge
-from jacridge.effects import Effect, Effects
 
 from .._compute.files import check_place
-from ._columns import Rows, columns_named
-from ._missing import POLICIES
-from ._model import prepared
+from ..report._columns import deviations, table_of
+from ..report._effects import effects_in_units
+from ..report._tasks import REGRESSION
+from ._columns import columns_named
 from ._options import (
     Alpha,
     AsJson,
@@ -25,6 +19,7 @@ from ._options import (
     Decimal,
     Drop,
     Features,
+    KernelName,
     Landmarks,
     Missing,
     NoHeader,
@@ -32,17 +27,15 @@ from ._options import (
     Standardize,
     Target,
     Weights,
-    number_or,
-    penalty_of,
+    estimator_of,
+    kernel_of,
     reading_of,
     rows_of,
+    scales,
     solver_of,
 )
 from ._tables import check_table_name, write_table
 from ._terminal import note, progress, show
-
-# Numbers that are per unit of a column, and change with its scale.
-PER_UNIT = ("estimate", "std_error", "conf_low", "conf_high", "q25", "q50", "q75")
 
 
 def effects(
@@ -58,6 +51,10 @@ def effects(
     robust: Annotated[
         bool, typer.Option("--robust", help="Allow for noise of unlike size in each row (HC3).")
     ] = False,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Allow for noise that rows of a group share (CR3)."),
+    ] = None,
     level: Annotated[
         float, typer.Option(metavar="COVERAGE", help="Coverage of the intervals.")
     ] = 0.95,
@@ -66,6 +63,7 @@ def effects(
     ] = None,
     rule: BandwidthOrRule = "auto",
     alpha: Alpha = None,
+    kernel: KernelName = "auto",
     solver: Solver = "auto",
     n_landmarks: Landmarks = None,
     features: Features = None,
@@ -87,75 +85,27 @@ def effects(
     if output is not None:
         check_place(output, file)
         check_table_name(output)
-    reading = reading_of(features, drop, missing, decimal, no_header, weights)
-    if POLICIES[missing].fills:
-        raise typer.BadParameter("must be drop or error for effects.", param_hint="--missing")
-    rows = rows_of(file, [target], reading)
-    estimator = JacobianKernelRidge(
-        number_or(rule, RULES, "--rule"),
-        penalty_of(alpha, rule),
-        solver=solver_of(solver),
-        n_landmarks=n_landmarks,
-        random_state=0,
+    reading = reading_of(features, drop, missing, decimal, no_header, weights, cluster=cluster)
+    fitted = {"solver": solver_of(solver), "n_landmarks": n_landmarks}
+    make = estimator_of(
+        rule, alpha, kernel_of(kernel, automatic=True), standardize=standardize, **fitted
     )
+    rows = rows_of(file, [target], reading).filled()
+    estimator = make(REGRESSION)
     shown = columns_named(rows.X.columns, variables) if variables else rows.X.columns
+    noise = {"robust": robust, "cluster": rows.clusters}
     groups = None if by is None else rows.X[columns_named(rows.X.columns, [by])[0]].to_numpy()
-    prepare = prepared(rows, reading, standardize=standardize)
+    encoded = table_of(rows.X.select(rows.numbers + rows.texts), None, {})
+    for column in encoded.columns:
+        if column.name in shown and not np.ptp(encoded.X[:, column.places], axis=0).any():
+            note(f"`{column.name}` is constant and has no effect.")
+    scale = deviations(encoded) if scales(rule, standardize) else np.ones(len(encoded.names))
     with progress("fitting"):
-        X = prepare.fit_transform(rows.X.select(rows.numbers + rows.texts))
-        estimator.fit(X, rows.y, rows.weights)
-        asked = _variables(rows, shown, prepare, X)
-        found = estimator.effects(variables=asked, by=groups, robust=robust, level=level)
-    table = Effects(tuple(_in_units(found, rows, prepare)), found.level, found.noise)
+        estimator.fit(encoded.X / scale, rows.y, rows.weights)
+        table = effects_in_units(estimator, encoded, scale, shown, by=groups, level=level, **noise)
     summary = {"target": rows.target, "n_samples": len(rows.y), "errors": table.noise}
     if output is not None:
         write_table(pl.DataFrame(table.dict()), output)
         show({**summary, "output": output}, as_json=as_json, text=f"The effects are in {output}.")
         return
     show({**summary, "effects": table.dict()}, as_json=as_json, text=str(table))
-
-
-def _variables(rows: Rows, shown: list[str], prepare: Any, X: Any) -> dict[str, Any]:
-    """Columns of the prepared features by the names of the table's; constant ones are left out."""
-    places: dict[str, Any] = {name: j for j, name in enumerate(rows.numbers)}
-    start = len(rows.numbers)
-    for name, levels in _levels(rows, prepare).items():
-        places[name] = tuple(range(start, start + len(levels)))
-        start += len(levels)
-    found = {}
-    for name in shown:
-        columns = np.atleast_1d(places[name])
-        if (X[:, columns] == X[0, columns]).all():
-            note(f"`{name}` is constant and has no effect.")
-        else:
-            found[name] = places[name]
-    return found
-
-
-def _levels(rows: Rows, prepare: Any) -> dict[str, list[str]]:
-    """The categories of each column of texts."""
-    if not rows.texts:
-        return {}
-    steps = prepare.named_transformers_["categories"]
-    encoder: OneHotEncoder = steps[-1] if isinstance(steps, Pipeline) else steps
-    return {n: list(map(str, c)) for n, c in zip(rows.texts, encoder.categories_, strict=True)}
-
-
-def _in_units(found: Effects, rows: Rows, prepare: Any) -> Iterator[Effect]:
-    """The effects per unit of the table's columns, with its values and categories as labels."""
-    scales = dict.fromkeys(rows.numbers, 1.0)
-    scaler = prepare.named_transformers_.get("numbers")
-    if isinstance(scaler, StandardScaler):
-        scales = dict(zip(rows.numbers, scaler.scale_, strict=True))
-    levels = _levels(rows, prepare)
-    every = [label for labels in levels.values() for label in labels]
-    named = {f"x{j}": label for j, label in enumerate(every, len(rows.numbers))}
-    for row in found:
-        if row.kind == "slope":
-            yield replace(row, **{name: getattr(row, name) / scales[row.term] for name in PER_UNIT})
-        elif row.term in levels:
-            one, _, zero = row.contrast.partition(" - ")
-            yield replace(row, contrast=f"{named[one]} - {named[zero]}")
-        else:
-            low, high = np.unique(rows.X[row.term].to_numpy())
-            yield replace(row, contrast=f"{high:g} - {low:g}")

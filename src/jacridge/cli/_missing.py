@@ -95,6 +95,22 @@ def _vanished(rows: pl.DataFrame, column: str, level: str) -> str:
     return f"No row with `{column}` = {short(level)} is left: {why}."
 
 
+def filled(X: pl.DataFrame, marked: list[str]) -> pl.DataFrame:
+    """The features with gaps filled, and a column that marks those of each marked column."""
+    marks = [
+        pl.col(name).is_null().cast(pl.Float64).alias(f"{name} (missing)")
+        for name in marked
+        if X[name].null_count()
+    ]
+    fill = [
+        pl.col(name).fill_null(pl.col(name).drop_nulls().mode().sort().first())
+        if kind == pl.String
+        else pl.col(name).fill_null(pl.col(name).median())
+        for name, kind in X.schema.items()
+    ]
+    return X.select(*fill, *marks)
+
+
 def fillings(X: pl.DataFrame) -> list[str]:
     """How the gaps of features are filled, in words."""
     return [

@@ -6,14 +6,12 @@ from typing import Annotated, Any
 import numpy as np
 import polars as pl
 import typer
-from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
-
-from jacridge import JacobianKernelRidge
 
 from .._compute.files import check_place
 from .._compute.progress import listening
-from ..report._columns import columns_prepared
+from ..report._case import metric_word
+from ..report._tasks import TASKS
 from ._columns import Reading, Rows, columns_named, in_place
 from ._missing import POLICIES, complete_rows, costs, gaps
 from ._model_file import SavedModel, check_model_name, load_model, save_model
@@ -34,6 +32,7 @@ from ._options import (
     Solver,
     Standardize,
     Targets,
+    TaskName,
     Weights,
     check_rule,
     engine_of,
@@ -59,6 +58,7 @@ def fit(
     rule: BandwidthOrRule = "auto",
     alpha: Alpha = None,
     kernel: KernelName = "auto",
+    task: TaskName = "auto",
     solver: Solver = "auto",
     n_landmarks: Landmarks = None,
     engine: Engine = "memory",
@@ -75,21 +75,22 @@ def fit(
     """Fit a model to a table and keep it in a file.
 
     Kernel, metric, bandwidth and penalty are chosen on the rows of the table, unless --rule says
-    otherwise.
+    otherwise. A target of texts or of two values is one of classes, unless --task says otherwise.
 
     With --engine dask the parts of a table (a quoted pattern) are read where Dask's workers are,
     and never all at once; their columns must hold numbers.
     """
     check_place(output, file)
     check_model_name(output)
-    reading = reading_of(features, drop, missing, decimal, no_header, weights)
+    reading = reading_of(features, drop, missing, decimal, no_header, weights, task)
     options = {"solver": solver_of(solver), "n_landmarks": n_landmarks}
     check_rule(rule, kernel_of(kernel, automatic=True))
-    estimator = estimator_of(rule, alpha, kernel, standardize=standardize, **options)
+    make = estimator_of(rule, alpha, kernel, standardize=standardize, **options)
     scaled = scales(rule, standardize)
     start = perf_counter()
     if engine_of(engine, scheduler) == "dask":
         _check_dask(solver, reading)
+        estimator = make(TASKS["regression"])
         with scheduler_at(scheduler), progress("fitting") as move, listening(move):
             model, counts = fit_parts(
                 file,
@@ -103,6 +104,7 @@ def fit(
             diagnosis = _diagnosis(estimator)
     else:
         rows = rows_of(file, [target], reading)
+        estimator = make(TASKS[rows.task])
         with progress("fitting") as move, listening(move):
             model, counts = _fitted(rows, reading, estimator, standardize=scaled)
             diagnosis = _diagnosis(estimator)
@@ -110,17 +112,22 @@ def fit(
     save_model(output, model)
     result = {
         "model": output,
+        "task": model.task,
         "rule": rule,
         "kernel": estimator.kernel_,
-        "metric": _metric(estimator),
+        "metric": metric_word(estimator),
         "sigma": estimator.bandwidth_,
         "alpha": estimator.alpha_,
         "solver": estimator.solver_,
         "n_samples": counts.n,
         "n_features": estimator.n_features_in_,
-        "loo_r2": diagnosis.get("leave-one-out R2", {}).get("value", np.nan),
+        **{
+            key: diagnosis.get(name, {}).get("value", np.nan)
+            for key, name in TASKS[model.task].in_diagnosis.items()
+        },
         "seconds": seconds,
         "target": model.target,
+        **({"classes": model.classes} if model.classes else {}),
         "rows_left_out": counts.n_all - counts.n,
     }
     show({**result, "diagnosis": diagnosis} if as_json else result, as_json=as_json)
@@ -129,15 +136,10 @@ def fit(
             note(as_options(finding["sentence"]))
 
 
-def _metric(estimator: JacobianKernelRidge) -> str:
-    """The metric of a fitted model in a word; of one that was chosen, its kind."""
-    chosen = [row["kind"] for row in getattr(estimator, "choices_", []) if row["chosen"]]
-    return chosen[0] if chosen else "scaled" if estimator.metric == "auto" else estimator.metric
-
-
 def _check_dask(solver: str, reading: Reading) -> None:
     """Refuse what parts that are never all in memory do not allow."""
     limits = [
+        ("--task", reading.task != "classification", "regression", reading.task),
         ("--solver", solver in ("auto", "nystrom"), "auto or nystrom", solver),
         ("--missing", not POLICIES[reading.missing].fills, "drop or error", reading.missing),
         ("--decimal", reading.decimal == ".", ".", reading.decimal),
@@ -151,17 +153,11 @@ def _check_dask(solver: str, reading: Reading) -> None:
             )
 
 
-def prepared(rows: Rows, reading: Reading, *, standardize: bool) -> ColumnTransformer:
-    """The preparation of the columns of a table, not fitted yet."""
-    marked = rows.marked if POLICIES[reading.missing].fills else None
-    return columns_prepared(rows.numbers, rows.texts, standardize=standardize, marked=marked)
-
-
 def _fitted(
-    rows: Rows, reading: Reading, estimator: JacobianKernelRidge, *, standardize: bool
+    rows: Rows, reading: Reading, estimator: Any, *, standardize: bool
 ) -> tuple[SavedModel, Counts]:
     """The model of a table in memory."""
-    prepare = prepared(rows, reading, standardize=standardize)
+    prepare = rows.prepared(reading, standardize=standardize)
     pipeline = Pipeline([("columns", prepare), ("model", estimator)])
     weights = {} if rows.weights is None else {"model__sample_weight": rows.weights}
     pipeline.fit(rows.X.select(rows.numbers + rows.texts), rows.y, **weights)
@@ -207,7 +203,7 @@ def predict(
     """Predict the rows of a table with a model from a file.
 
     Columns are matched by name, in any order. A row with a missing value has no prediction, unless
-    the model was fitted with --missing impute.
+    the model was fitted with --missing impute. Classes come with their probabilities.
     """
     if interval is not None and not 0 < interval < 1:
         raise typer.BadParameter(
@@ -217,6 +213,11 @@ def predict(
         check_place(output, model, file)
         check_table_name(output)
     saved = load_model(model)
+    if saved.classes and (std or interval is not None):
+        raise typer.BadParameter(
+            "must be left out, as the model predicts classes; their probabilities are written.",
+            param_hint="--std" if std else "--interval",
+        )
     asked = missing or ("impute" if saved.fills else "drop")
     reading = reading_of(None, None, asked, decimal, no_header)
     policy = POLICIES[asked]
@@ -253,8 +254,8 @@ def predict(
     if twice:
         raise WrongUse(f"{listed(twice)} must not be kept, results have that name.")
     out = pl.DataFrame([*kept.get_columns(), *results.get_columns()])
-    summary: dict[str, Any] = {"target": saved.target, "rows": len(frame), "predicted": len(X)}
-    summary["outside"] = far
+    summary: dict[str, Any] = {"target": saved.target, "task": saved.task}
+    summary |= {"rows": len(frame), "predicted": len(X), "outside": far}
     if output is None:
         columns = {"predictions": out.to_dict(as_series=False)}
         show({**summary, **columns}, as_json=as_json, text=out.write_csv().rstrip())
@@ -264,7 +265,7 @@ def predict(
     show({**summary, "output": output}, as_json=as_json, text=text)
 
 
-def _diagnosis(estimator: JacobianKernelRidge) -> dict[str, Any]:
+def _diagnosis(estimator: Any) -> dict[str, Any]:
     """What speaks for and against the fit; nothing where there is no telling.
 
     That is so where too few rows differ, and for `pcg`, which has no leave-one-out residuals.

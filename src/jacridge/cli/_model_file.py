@@ -21,10 +21,13 @@ from ._tables import listed
 from ._terminal import WrongUse
 
 # Files of format 1 have one target, no dates and no filled gaps.
+MODELS = (jacridge.JacobianKernelRidge, jacridge.JacobianKernelClassifier)
 FORMATS = ("jacridge model 1", "jacridge model 2")
 TRUSTED = frozenset(
     {
+        "jacridge.AutoKernelClassifier",
         "jacridge.AutoKernelRidge",
+        "jacridge.JacobianKernelClassifier",
         "jacridge.JacobianKernelRidge",
         "jacridge._estimator.JacobianKernelRidge",  # of version 0.1
         "numpy.dtype",  # of the imputers
@@ -53,6 +56,16 @@ class SavedModel:
         """The names of the targets."""
         return ", ".join(self.targets)
 
+    @property
+    def task(self) -> str:
+        """What the model does: regression or classification."""
+        return "classification" if self.classes else "regression"
+
+    @property
+    def classes(self) -> list[Any]:
+        """Labels of the classes; none for a model of numbers."""
+        return np.asarray(getattr(self.pipeline[-1], "classes_", [])).tolist()
+
     def columns_of(self, raw: pl.DataFrame, source: str, decimal: str = ".") -> pl.DataFrame:
         """The columns of a file as the pipeline takes them, missing values as nulls."""
         made = {part_name(name, part) for name, date in self.dates.items() for part in date.parts}
@@ -64,8 +77,15 @@ class SavedModel:
     def predictions(
         self, X: pl.DataFrame, *, std: bool = False, interval: float | None = None
     ) -> pl.DataFrame:
-        """Columns `prediction`, and `std`, `lower`, `upper` as asked for; of each target."""
+        """Columns `prediction`, and `std`, `lower`, `upper` as asked for; of each target.
+
+        For classes `prediction`, and the probability of each.
+        """
         features, model = self.pipeline[:-1].transform(X), self.pipeline[-1]
+        if self.classes:
+            P = {} if model.solver_ == "pcg" else model.predict_proba(features).T
+            of_class = {f"probability {k}": p for k, p in zip(self.classes, P, strict=False)}
+            return pl.DataFrame({"prediction": model.predict(features), **of_class})
         if model.solver_ == "pcg" and (std or interval is not None):
             raise ValueError(
                 "Deviations and intervals need a model of the solver exact or nystrom, got pcg. "
@@ -88,7 +108,9 @@ class SavedModel:
 
     def outside(self, X: pl.DataFrame) -> Any:
         """How far rows lie from the training rows, from 0 to 1; see `is_outside`."""
-        return self.pipeline[-1].is_outside(self.pipeline[:-1].transform(X))
+        model = self.pipeline[-1]
+        regressor = getattr(model, "regressor_", model)
+        return regressor.is_outside(self.pipeline[:-1].transform(X))
 
     def unknown(self, X: pl.DataFrame) -> dict[str, int]:
         """Columns with categories that training did not have, and in how many rows."""
@@ -211,7 +233,7 @@ def _model_of(content: Any) -> SavedModel | None:
         and all(isinstance(name, str) for name in [*targets, *numbers, *texts, *dates])
         and set(parts) <= set(PARTS)
         and isinstance(pipeline[0], ColumnTransformer)
-        and isinstance(pipeline[-1], jacridge.JacobianKernelRidge)
+        and isinstance(pipeline[-1], MODELS)
         and list(pipeline[0].feature_names_in_) == numbers + texts
     )
     fills = bool(content.get("fills", False))
@@ -228,8 +250,10 @@ def _fault(model: SavedModel) -> str:
         found = model.predictions(pl.DataFrame(row))
     except Exception:  # whatever arrays that do not fit lead to
         return "arrays whose shapes do not fit"
-    finite = np.isfinite(found.to_numpy()).all()
-    return "" if finite and found.width == len(model.targets) else "predictions that are no numbers"
+    numbers = found.select(pl.exclude("prediction")) if model.classes else found
+    wanted = len(model.targets) if not model.classes else numbers.width
+    finite = np.isfinite(numbers.to_numpy()).all()
+    return "" if finite and numbers.width == wanted else "predictions that are no numbers"
 
 
 def _arrays(part: Any, name: str = "model") -> Iterator[tuple[str, Any]]:

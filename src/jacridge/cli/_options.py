@@ -4,13 +4,15 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
-from jacridge import RULES, AutoKernelRidge, JacobianKernelRidge
+from jacridge import RULES
 
 from .._estimator import SOLVERS
 from .._geometry.kernels import KERNELS
 from .._rules.registry import ALPHAS, SEARCHES, WITH_MINIMUM, WITHOUT_Y
+from ..report._columns import TASKS
 from ._cells import drop_option
 from ._columns import Reading, Rows, read_rows
 from ._missing import POLICIES, fillings
@@ -141,6 +143,15 @@ Missing = Annotated[
 Decimal = Annotated[
     str, typer.Option(metavar="SIGN", help="Sign before decimals in texts: . or a comma.")
 ]
+TaskName = Annotated[
+    str,
+    typer.Option(
+        "--task",
+        metavar="TASK",
+        help=f"auto, {' or '.join(TASKS)}; auto takes texts and two values as classes.",
+        autocompletion=lambda: ["auto", *TASKS],
+    ),
+]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="The first row is data.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
@@ -178,15 +189,15 @@ def penalty_of(text: str | None, rule: str = "") -> float | str:
 
 def estimator_of(
     rule: str, alpha: str | None, kernel: str, *, standardize: bool, **options: Any
-) -> JacobianKernelRidge:
-    """The model that is asked for: by the rule `auto` one that chooses everything for itself."""
-    penalty = penalty_of(alpha, rule)
+) -> Callable[[Any], Any]:
+    """What makes the model asked for; the rule `auto` chooses everything for itself."""
+    options |= {"alpha": penalty_of(alpha, rule), "random_state": 0}
     if rule != "auto":
+        options |= {"kernel": "gaussian" if kernel == "auto" else kernel}
         bandwidth = number_or(rule, RULES, "--rule")
-        kernel = "gaussian" if kernel == "auto" else kernel
-        return JacobianKernelRidge(bandwidth, penalty, kernel=kernel, random_state=0, **options)
-    metric = "auto" if standardize else "euclidean"
-    return AutoKernelRidge(alpha=penalty, kernel=kernel, metric=metric, random_state=0, **options)
+        return lambda task: task.plain(bandwidth, **options)
+    options |= {"kernel": kernel, "metric": "auto" if standardize else "euclidean"}
+    return lambda task: task.automatic(**options)
 
 
 def scales(rule: str, standardize: bool) -> bool:
@@ -262,11 +273,15 @@ def reading_of(
     decimal: str,
     no_header: bool,
     weights: str | None = None,
+    task: str = "regression",
+    cluster: str | None = None,
 ) -> Reading:
     """How a table is to be read, if there is such a way."""
     one_of(missing, tuple(POLICIES), "--missing")
     one_of(decimal, (".", ","), "--decimal")
-    return Reading(features or (), drop or (), missing, decimal, not no_header, weights)
+    one_of(task, ("auto", *TASKS), "--task")
+    chosen = features or (), drop or ()
+    return Reading(*chosen, missing, decimal, not no_header, weights, task, cluster)
 
 
 def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
@@ -282,9 +297,23 @@ def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
         note(f"`{name}` holds dates and becomes {parts}. Leave it out with {drop_option(name)}.")
     for name in rows.texts:
         note(f"`{name}` holds {rows.X[name].n_unique()} categories and is one-hot encoded.")
+    if reading.task == "auto" and rows.task == "classification":
+        note(_on_classes(rows))
     for name in rows.ids:
         note(
             f"`{name}` looks like an id: it differs in every row. Leave it out with "
             f"{drop_option(name)}, unless it matters."
         )
     return rows
+
+
+def _on_classes(rows: Rows) -> str:
+    """Why the target is taken for one of classes."""
+    classes, are_texts = np.unique(rows.y), rows.y.dtype.kind == "U"
+    named = ", ".join(map(str, classes[:5])) + (", ..." if len(classes) > 5 else "")
+    if len(classes) == 2 and not are_texts:
+        return (
+            f"`{rows.target}` holds two values, {classes[0]} and {classes[1]}, which are taken as "
+            "classes. Use --task regression to predict a number."
+        )
+    return f"`{rows.target}` holds texts: its {len(classes)} classes are predicted, {named}."

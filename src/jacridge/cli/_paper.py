@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from jacridge import datasets
-from jacridge.experiments import EXPERIMENTS, GROUPS, draw_experiment, run_experiment
 
 from ._options import AsJson, add_command
 from ._terminal import progress, show
@@ -54,13 +53,20 @@ add_command(data_app, fetch, "jacridge data fetch wood_fibres protein")
 add_command(data_app, path, "export JACRIDGE_DATA=$(jacridge data path)")
 
 
+def known_experiments() -> list[str]:
+    """Names of experiments and of groups; their modules are slow to import."""
+    from jacridge.experiments import EXPERIMENTS, GROUPS
+
+    return [*EXPERIMENTS, *GROUPS]
+
+
 def paper(
     names: Annotated[
         list[str],
         typer.Argument(
             metavar="NAME...",
-            help=f"{', '.join(EXPERIMENTS)}, or {' or '.join(GROUPS)}.",
-            autocompletion=lambda: [*EXPERIMENTS, *GROUPS],
+            help="fig1 to fig7, table2, beyond (what goes beyond the paper), or all.",
+            autocompletion=known_experiments,
         ),
     ],
     output: Annotated[
@@ -83,9 +89,11 @@ def paper(
 
     A run that was stopped goes on where it stopped.
     """
+    from jacridge.experiments import GROUPS, draw_experiment, run_experiment
+
     for name in names:
-        if name not in (*EXPERIMENTS, *GROUPS):
-            known = ", ".join((*EXPERIMENTS, *GROUPS))
+        if name not in known_experiments():
+            known = ", ".join(known_experiments())
             raise typer.BadParameter(f"must be one of {known}, got '{name}'.")
     files = []
     with progress() as move:

@@ -10,15 +10,14 @@ import typer
 from sklearn.datasets import load_diabetes
 
 from jacridge import RULES, Choice, select_bandwidth
-from jacridge.report import write_report
 
 from .._compute.files import check_place
 from .._rules.registry import SEARCHES
+from ..report._tasks import TASKS, Task
 from ._columns import Reading, Rows
-from ._compare import NAMES, check_picture_name, compare_rules, save_picture
+from ._compare import NAMES, check_picture_name, compare_rules, save_picture, score_key
 from ._dates import part_name
 from ._missing import POLICIES
-from ._model import prepared
 from ._options import (
     FILE,
     Alpha,
@@ -35,6 +34,7 @@ from ._options import (
     Standardize,
     Target,
     TargetIfAny,
+    TaskName,
     check_rule,
     kernel_of,
     number_or,
@@ -71,7 +71,7 @@ def select(
     wanted = target_of(target, name, penalty)
     reading = reading_of(features, drop, missing, decimal, no_header)
     rows = rows_of(file, wanted, reading)
-    X = prepared(rows, reading, standardize=standardize).fit_transform(rows.X)
+    X = rows.prepared(reading, standardize=standardize).fit_transform(rows.X)
     with busy(f"looking for the bandwidth by {name}"):
         choice = select_bandwidth(X, rows.y, name, alpha=penalty, kernel=kernel, random_state=0)
     result = {
@@ -108,6 +108,7 @@ def compare(
     ] = ",".join(NAMES),
     alpha: Alpha = None,
     kernel: KernelName = "gaussian",
+    task: TaskName = "auto",
     splits: Annotated[
         int, typer.Option(metavar="NUMBER", min=1, help="Number of random splits.")
     ] = 5,
@@ -129,9 +130,10 @@ def compare(
 
     Over random splits, 35 % of the rows are predicted from the rest. `auto` chooses kernel, metric,
     bandwidth and penalty; the other rules choose a bandwidth for the Gaussian kernel. `trees` and
-    `linear` are scikit-learn's HistGradientBoostingRegressor and RidgeCV. Sigma, alpha and seconds
-    are medians over the splits; seconds go from the features to sigma, and are those of the whole
-    fit for auto, trees and linear.
+    `linear` are scikit-learn's HistGradientBoostingRegressor and RidgeCV, or for classes
+    HistGradientBoostingClassifier and LogisticRegression. Sigma, alpha and seconds are medians over
+    the splits; seconds go from the features to sigma, and are those of the whole fit for auto,
+    trees, linear, and for classes.
     """
     given = [one_of(name.strip(), NAMES, "--rules") for name in rules.split(",") if name.strip()]
     known = rules_of(kernel_of(kernel))
@@ -145,11 +147,12 @@ def compare(
     if plot is not None:
         check_place(plot, file)
         check_picture_name(plot)
-    reading = reading_of(features, drop, missing, decimal, no_header)
+    reading = reading_of(features, drop, missing, decimal, no_header, task=task)
     rows = _sampled(_rows_or_diabetes(file, target, reading), max_rows)
-    prepare = prepared(rows, reading, standardize=standardize)
+    prepare = rows.prepared(reading, standardize=standardize)
     with progress() as move:
         options: dict[str, Any] = {"alpha": penalty, "kernel": kernel, "splits": splits}
+        options["task"] = task_of = TASKS[rows.task]
         table = compare_rules(rows.X, rows.y, names, prepare=prepare, progress=move, **options)
     if all("error" in row for row in table):
         raise ValueError(table[0]["error"])
@@ -157,10 +160,11 @@ def compare(
         for text in [row["error"]] if "error" in row else row["notes"]:
             note(as_options(f"{row['rule']}: {text}"))
     if plot:
-        save_picture(table, plot)
+        save_picture(table, plot, task_of)
         note(f"the picture is in {plot}.")
-    summary = {"data": file or "diabetes", "n_samples": len(rows.y), "splits": splits}
-    show({**summary, "kernel": kernel, "rules": table}, as_json=as_json, text=_rules_text(table))
+    summary = {"data": file or "diabetes", "task": rows.task, "n_samples": len(rows.y)}
+    summary |= {"splits": splits, "kernel": kernel, "rules": table}
+    show(summary, as_json=as_json, text=_rules_text(table, task_of))
 
 
 def report(
@@ -171,6 +175,7 @@ def report(
     ] = "report.html",
     rule: BandwidthOrRule = "auto",
     alpha: Alpha = None,
+    task: TaskName = "auto",
     features: Features = None,
     drop: Drop = None,
     standardize: Standardize = True,
@@ -181,23 +186,28 @@ def report(
 ) -> None:
     """Write one HTML page: how well a model predicts a table, and what it depends on.
 
-    Without --rule kernel, metric, bandwidth and penalty are chosen.
+    Without --rule kernel, metric, bandwidth and penalty are chosen. A target of texts or of two
+    values is one of classes, unless --task says otherwise.
     """
     check_place(output, file)
     bandwidth, penalty = number_or(rule, RULES, "--rule"), penalty_of(alpha, rule)
-    reading = reading_of(features, drop, missing, decimal, no_header)
-    if POLICIES[missing].fills:
-        raise typer.BadParameter("must be drop or error for a report.", param_hint="--missing")
-    rows = rows_of(file, [target], reading)
-    if rows.dates or decimal != ".":
-        note("The Python code on the page does not repeat how dates and decimal commas were read.")
+    reading = reading_of(features, drop, missing, decimal, no_header, task=task)
+    rows = rows_of(file, [target], reading).filled()
+    if rows.dates or decimal != "." or POLICIES[missing].fills:
+        note(
+            "The Python code on the page does not repeat how dates and decimal commas were read "
+            "and gaps filled."
+        )
     start = perf_counter()
+    from jacridge.report import write_report  # not needed by other commands
+
     with progress("fitting the model") as move:
         write_report(
             output,
             rows.X,
             rows.y,
             target=str(rows.target),
+            task=rows.task,
             bandwidth=bandwidth,
             alpha=penalty,
             standardize=standardize,
@@ -211,6 +221,7 @@ def report(
     result = {
         "report": output,
         "target": rows.target,
+        "task": rows.task,
         "n_samples": len(rows.y),
         "rows_left_out": rows.n_dropped,
         "seconds": perf_counter() - start,
@@ -250,7 +261,16 @@ def _reading_options(reading: Reading) -> list[str]:
     chosen = [word for text in reading.features for word in ("--features", text)]
     dropped = [word for text in reading.drop for word in ("--drop", text)]
     decimal = [] if reading.decimal == "." else ["--decimal", reading.decimal]
-    return [*chosen, *dropped, *decimal, *([] if reading.header else ["--no-header"])]
+    task = [] if reading.task == "auto" else ["--task", reading.task]
+    missing = [] if reading.missing == "drop" else ["--missing", reading.missing]
+    return [
+        *chosen,
+        *dropped,
+        *decimal,
+        *missing,
+        *task,
+        *([] if reading.header else ["--no-header"]),
+    ]
 
 
 def _rows_or_diabetes(file: str | None, target: str | None, reading: Reading) -> Rows:
@@ -275,18 +295,18 @@ def _sampled(rows: Rows, most: int) -> Rows:
     return replace(rows, X=rows.X[some], y=rows.y[some])
 
 
-def _rules_text(table: list[dict[str, Any]]) -> str:
+def _rules_text(table: list[dict[str, Any]], task: Task) -> str:
     """The comparison as a table."""
-    keys = ("sigma", "alpha", "seconds")
+    keys, score = ("sigma", "alpha", "seconds"), score_key(task)
     rows = [
         [row["rule"], *(["-"] * 5)]
         if "error" in row
         else [
             row["rule"],
             *("-" if np.isnan(row[k]) else f"{row[k]:.3g}" for k in keys),
-            f"{row['r2_mean']:.3f}",
-            f"{row['r2_std']:.3f}",
+            f"{row[f'{score}_mean']:.3f}",
+            f"{row[f'{score}_std']:.3f}",
         ]
         for row in table
     ]
-    return grid(["rule", "sigma", "alpha", "seconds", "test R2", "spread"], rows)
+    return grid(["rule", *keys, f"test {score.replace('r2', 'R2')}", "spread"], rows)

@@ -156,10 +156,11 @@ def progress(what: str = "") -> Iterator[Callable[[int, int, str], None]]:
 @contextmanager
 def _lines_now_and_then(what: str) -> Iterator[Callable[[int, int, str], None]]:
     """Print what is being done, by a thread of its own: work that is long may never report."""
-    state, start, over = {"what": what}, monotonic(), threading.Event()
+    state, start, over, begun = {"what": what}, monotonic(), threading.Event(), what
 
     def move(done: int, total: int, what: str) -> None:
-        state["what"] = f"{what}: {done} of {total}"
+        # A part that is done may be followed by one that never reports.
+        state["what"] = f"{what}: {done} of {total}" if done < total else begun
 
     def speak() -> None:
         wait = FIRST_LINE

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -14,20 +18,23 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from .. import __version__
-from .._checks import check_targets
 from .._compute.files import replaced
-from . import _words
+from . import _classes, _numbers, _words
 from ._case import Case
 from ._code import Source, code_blocks
-from ._columns import table_of
-from ._data import page_data
-from ._figures import Figures, figures_of
+from ._columns import table_of, task_name
+from ._data import page_data, slider_data
+from ._effects import importances
+from ._figures import Figure, effect_figures, place_figures, series_figures
 from ._folds import folds_of
 from ._quality import remarks
+from ._tasks import TASKS
 
 __all__ = ["report_page", "write_report"]
 
 Progress = Callable[[int, int, str], object]
+# What is said and drawn of the predictions of each task.
+STORIES: dict[str, Any] = {"regression": _numbers, "classification": _classes}
 
 
 def report_page(
@@ -36,6 +43,7 @@ def report_page(
     *,
     features: Sequence[str] | None = None,
     target: str = "y",
+    task: str = "auto",
     bandwidth: Any = "auto",
     alpha: Any = None,
     standardize: bool = True,
@@ -54,8 +62,11 @@ def report_page(
     X : array of shape (n_samples, n_features), or data frame of pandas or polars
         Columns of a data frame that hold texts are one-hot encoded.
     y : array of shape (n_samples,)
+        Numbers, or labels of classes.
     features : names of the columns of an array, or columns of a data frame to use
     target : name of y
+    task : {"auto", "regression", "classification"}
+        By "auto", texts, truth values and targets of two values are classes.
     bandwidth : as for JacobianKernelRidge; "auto" stands for AutoKernelRidge
         The automatic model chooses kernel, metric, bandwidth and penalty.
     alpha : as for JacobianKernelRidge, optional
@@ -85,14 +96,13 @@ def report_page(
     """
     start = perf_counter()
     table = table_of(X, features, parts or {})
-    targets = check_targets(y, table.X)
-    if targets.shape[1] != 1:
-        raise ValueError(f"A report has one target, got {targets.shape[1]} columns in `y`.")
-    if len(targets) < 3:
-        raise ValueError(f"A report needs at least 3 rows, got {len(targets)}.")
+    kind = TASKS[task_name(task, y)]
+    labels = kind.checked(y, table.X)
+    if len(labels) < 3:
+        raise ValueError(f"A report needs at least 3 rows, got {len(labels)}.")
     if alpha is None:
         alpha = "auto" if isinstance(bandwidth, str) and bandwidth == "auto" else 1e-3
-    case = Case(table, targets[:, 0], target, bandwidth, alpha, standardize, random_state)
+    case = Case(table, labels, target, bandwidth, alpha, standardize, random_state, kind)
     about = Source(source, tuple(options), left_out, tuple(losses))
     return _filled(case, about, start, progress)
 
@@ -115,29 +125,70 @@ def write_report(path: str | Path, X: npt.ArrayLike, y: npt.ArrayLike, **options
 
 
 def _filled(case: Case, source: Source, start: float, progress: Progress) -> str:
-    """The page with every part in its place."""
-    progress(0, 4, "fitting the model")
-    case.estimator.predict(case.Z[:1])
-    progress(1, 4, "comparing with other models")
-    # Many small systems: threads gain little, and wait for each other on busy cores.
-    with threadpool_limits(1):
-        folds = folds_of(case)
-        progress(2, 4, "looking at the columns")
-        figures = figures_of(case, folds)
-        found = remarks(case, source.losses, source.lost_many(len(case.y)))
-        progress(3, 4, "checking the model")
-        values = {
-            "verdict": _words.verdict(case, folds, found),
-            "comparison": _words.comparison(folds),
-            "interval_text": _words.interval_text(folds),
+    """The page with every part in its place; parts that take time are made side by side."""
+    story = STORIES[case.task.name]
+    # Many small systems: two at a time are faster than threads inside of each.
+    with threadpool_limits(1), _warnings_of_this_thread(), ThreadPoolExecutor(3) as pool:
+        progress(0, 4, "fitting the model, and others to compare it with")
+        folds = pool.submit(folds_of, case, pool.map)
+        case.estimator.predict(case.Z[:1])
+        progress(1, 4, "looking at the columns")
+        diagnosis = pool.submit(lambda: case.diagnosis)
+        rules, effects = pool.submit(_words.rules, case), pool.submit(_words.effects, case)
+        sliders, matters = pool.submit(slider_data, case), pool.submit(_matters, case)
+        others = folds.result()
+        progress(2, 4, "checking the model")
+        on_target = pool.submit(lambda: list(story.remarks(case))).result()
+        found = remarks(case, on_target, source.losses, source.lost_many(len(case.y)))
+        performance = list(story.figures(case, others))
+        diagnosis.result()
+        progress(3, 4, "writing the page")
+        values = matters.result()
+        charts = [figure.chart for figure in [*performance, *values.pop("figures")]]
+        values |= {
+            "verdict": f"{story.verdict(case, others)} {_words.doubts(case, found)}",
+            "comparison": _words.comparison(case, others),
+            "performance_text": story.words(case, others),
+            "performance_figures": _html(performance),
             "quality": _words.quality(found),
             "diagnosis": _words.diagnosis(case),
-            "rules": _words.rules(case),
-            "data": page_data(case, figures.charts),
+            "effects": effects.result(),
+            "rules": rules.result(),
+            "data": page_data(sliders.result(), charts),
+            **_texts(case, source),
         }
-    values |= _texts(case, source) | _matters(case, figures)
     seconds = f"{perf_counter() - start:.1f}"
     return Template(_part("page.html")).substitute(values, seconds=seconds)
+
+
+@contextmanager
+def _warnings_of_this_thread() -> Iterator[None]:
+    """Show the warnings of the fit; those of comparisons, which run in other threads, are not."""
+    show, here = warnings.showwarning, threading.get_ident()
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = lambda *message: (
+            show(*message) if threading.get_ident() == here else None
+        )
+        yield
+
+
+def _matters(case: Case) -> dict[str, Any]:
+    """What the predictions depend on: importances, effects, places and times."""
+    found = importances(case)
+    effects = list(effect_figures(case, found))
+    places, series = list(place_figures(case)), list(series_figures(case))
+    return {
+        "importances": _words.importances(case, found),
+        "effect_figures": _html(effects),
+        "place_figure": _html(places),
+        "series_figure": _html(series),
+        "figures": [*effects, *places, *series],
+    }
+
+
+def _html(figures: Sequence[Figure]) -> str:
+    return "".join(figure.html for figure in figures)
 
 
 def _texts(case: Case, source: Source) -> dict[str, str]:
@@ -145,11 +196,11 @@ def _texts(case: Case, source: Source) -> dict[str, str]:
     return {
         "title": escape(f"{case.target} by jacridge"),
         "heading": f"{escape(case.target)} <small>in {escape(_shown(source))}</small>",
-        "target": escape(case.target),
+        "shown": escape(case.shown),
         "facts": _words.facts(case, source.left_out),
-        "fit_text": _words.fit_text(case),
         "model_text": _words.model_text(case),
         "candidates": _words.candidates(case),
+        "effects_text": _words.effects_text(case),
         "geometry": _words.geometry(case),
         "columns": _words.columns(case),
         "sample": _words.sample(case),
@@ -160,18 +211,6 @@ def _texts(case: Case, source: Source) -> dict[str, str]:
         "style": _part("style.css"),
         "script": _part("script.js"),
         "version": __version__,
-    }
-
-
-def _matters(case: Case, figures: Figures) -> dict[str, str]:
-    """What the predictions depend on."""
-    return {
-        "interval_figure": figures.intervals,
-        "importances": _words.importances(case, figures.importances),
-        "effect_figures": figures.effects,
-        "place_figure": figures.places,
-        "series_figure": figures.series,
-        "effects": _words.effects(case),
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,12 +9,13 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError
 
-from .. import AutoKernelRidge, Choice, JacobianKernelRidge, select_bandwidth
+from .. import Choice, select_bandwidth
 from .._compute.arrays import Array, Indices
-from ._columns import Column, Table
+from ._columns import Column, Table, deviations
+from ._tasks import REGRESSION, Task
 
 # What is solved many times (curves, sliders, rules) is solved on at most this many rows.
-SAMPLE = 300
+SAMPLE = 250
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,13 @@ class Case:
     """The data of a report and what is fitted to them, each made once and when asked for."""
 
     table: Table
-    y: Array
+    y: Any
     target: str
     bandwidth: Any
     alpha: Any
     standardize: bool
     random_state: int | None
+    task: Task = REGRESSION
 
     @property
     def X(self) -> Array:
@@ -53,9 +54,7 @@ class Case:
     @cached_property
     def deviation(self) -> Array:
         """Standard deviations of the columns of numbers; one for the rest and for constants."""
-        is_number = np.arange(self.X.shape[1]) < len(self.table.numbers)
-        deviation = self.X.std(axis=0)
-        return np.where(is_number & (deviation > 0), deviation, 1.0)
+        return deviations(self.table)
 
     @cached_property
     def centre(self) -> Array:
@@ -98,36 +97,68 @@ class Case:
 
     def unfitted(self) -> Any:
         """The model that was asked for, before its fit."""
+        seed = {"random_state": self.random_state}
         if self.is_auto:
             metric = "auto" if self.standardize else "euclidean"
-            return AutoKernelRidge(alpha=self.alpha, metric=metric, random_state=self.random_state)
-        return JacobianKernelRidge(self.bandwidth, self.alpha, random_state=self.random_state)
+            return self.task.automatic(alpha=self.alpha, metric=metric, **seed)
+        return self.task.plain(self.bandwidth, self.alpha, **seed)
 
     @cached_property
     def estimator(self) -> Any:
         """The model, fitted to all rows."""
         return self.unfitted().fit(self.Z, self.y)
 
-    def predict(self, X: Array) -> Array:
-        """Predictions for rows in their own units."""
-        return np.asarray(self.estimator.predict(self.seen(X)))
+    @cached_property
+    def classes(self) -> list[str]:
+        """Names of the classes; none for a target of numbers."""
+        return [str(label) for label in getattr(self.estimator, "classes_", ())]
 
     @cached_property
+    def main(self) -> int | None:
+        """The class whose probability is drawn: the second of two, else the most frequent."""
+        counts = self.task.observed(self.y).sum(axis=0)
+        return None if not self.classes else 1 if len(self.classes) == 2 else int(counts.argmax())
+
+    @property
+    def shown(self) -> str:
+        """The name of what is predicted: the target, or the probability of the main class."""
+        return self.target if self.main is None else f"{self.target} = {self.classes[self.main]}"
+
+    @property
+    def predicted(self) -> str:
+        """The label of an axis of predictions."""
+        return f"predicted {self.shown}" if self.main is None else f"probability of {self.shown}"
+
+    def outputs(self, X: Array) -> Array:
+        """Predictions for rows in their own units, of shape (n,), or (n, k) for classes."""
+        return self.task.outputs(self.estimator, self.seen(X))
+
+    def predict(self, X: Array) -> Array:
+        """Predictions for rows in their own units: numbers, or the main class's probability."""
+        return self._main(self.outputs(X))
+
+    @cached_property
+    def loo_outputs(self) -> Array:
+        """Outputs for each row by the model without it, bandwidth and metric held fixed."""
+        return self.task.loo_outputs(self.estimator, self.y)
+
+    @property
     def loo_predictions(self) -> Array:
-        """Predictions of each row by the model without it, bandwidth and metric held fixed."""
-        return np.asarray(self.y - self.estimator.loo_residuals_)
+        """Predictions for each row by the model without it."""
+        return self._main(self.loo_outputs)
+
+    @property
+    def outcomes(self) -> Array:
+        """What was observed, as numbers: the target, or 1 in rows of the main class and else 0."""
+        return self._main(self.task.observed(self.y))
+
+    def _main(self, outputs: Array) -> Array:
+        return outputs if self.main is None else outputs[:, self.main]
 
     @cached_property
     def choice(self) -> Choice:
         """Geometry and the Jacobian bandwidth of all rows in the model's metric."""
         return select_bandwidth(self.mapped(self.Z), alpha=self.lam)
-
-    @cached_property
-    def on_sample(self) -> Any:
-        """The sample in the model's metric, fitted with its kernel, bandwidth and penalty."""
-        est = self.estimator
-        model = JacobianKernelRidge(est.bandwidth_, self.lam, kernel=est.kernel_)
-        return model.fit(self.mapped(self.Z[self.rows]), self.y[self.rows])
 
     @cached_property
     def lam(self) -> float:
@@ -137,22 +168,24 @@ class Case:
     @cached_property
     def diagnosis(self) -> Any:
         """What speaks for and against the model; None where too few rows differ to tell."""
-        return quietly(self.estimator.diagnose)
+        return answer(self.estimator.diagnose)
 
     @cached_property
     def metric(self) -> str:
         """The metric of the model in a word."""
-        chosen = [row["kind"] for row in getattr(self.estimator, "choices_", []) if row["chosen"]]
-        if self.is_auto and self.standardize:
-            return {"plain": "scaled"}.get(chosen[0], chosen[0]) if chosen else "scaled"
-        return "scaled" if self.standardize else "euclidean"
+        return "scaled" if self._scales else metric_word(self.estimator)
 
 
-def quietly(work: Any, *data: Any, **options: Any) -> Any:
-    """What a call returns, without its warnings; None where it has no answer."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return work(*data, **options)
-        except (ValueError, LinAlgError):
-            return None
+def metric_word(estimator: Any) -> str:
+    """The metric of a fitted model; of one that was chosen, its kind."""
+    chosen = [row["kind"] for row in getattr(estimator, "choices_", []) if row["chosen"]]
+    word = chosen[0] if chosen else estimator.metric
+    return {"plain": "scaled", "auto": "scaled"}.get(word, word)
+
+
+def answer(work: Any, *data: Any, **options: Any) -> Any:
+    """What a call returns; None where it has no answer."""
+    try:
+        return work(*data, **options)
+    except (ValueError, LinAlgError):
+        return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import roc_curve
 
 from .._compute.arrays import Array
 from ._case import Case
@@ -13,20 +14,24 @@ from ._folds import OURS, Folds
 
 Chart = dict[str, Any]
 MOST_POINTS = 1200
+MOST_CLASSES = 4
+FEWEST = 12  # rows in a bin of the calibration curve
+# Classes of lines in the page's style, for models and for classes.
+LOOKS = ("c1", "c2 dashed", "c3 dotted", "c4")
 
 
 def numbers(values: Array) -> Any:
-    """Nested lists of numbers with five digits; null where a number is not finite."""
+    """Nested lists of numbers with six digits; null where a number is not finite."""
     if np.ndim(values) > 1:
         return [numbers(row) for row in values]
-    return [float(f"{v:.5g}") if np.isfinite(v) else None for v in np.asarray(values)]
+    return [float(f"{v:.6g}") if np.isfinite(v) else None for v in np.asarray(values)]
 
 
 def _axis(label: str, *values: Array, room: float = 0.04) -> Chart:
     """An axis that shows all values, with some room on either side."""
     each = np.concatenate([np.ravel(v)[np.isfinite(np.ravel(v))] for v in values])
     low, high = float(each.min()), float(each.max())
-    space = (high - low) * room or abs(high) * room or 1.0
+    space = (high - low) * room if high > low else abs(high) * 0.04 or 1.0
     return {"low": low - space, "high": high + space, "label": label}
 
 
@@ -75,7 +80,7 @@ def interval_chart(case: Case, folds: Folds) -> Chart:
     order = np.argsort(folds.predicted[OURS])
     some = order[np.linspace(0, len(order) - 1, min(len(order), 100)).astype(int)]
     x = np.arange(1.0, len(some) + 1)
-    low, high, seen = folds.lower[some], folds.upper[some], folds.observed[some]
+    (low, high), seen = folds.intervals[some].T, folds.observed[some]
     inside = (low <= seen) & (seen <= high)
     dots = [
         {"kind": "dots", "look": look, "x": numbers(x[part]), "y": numbers(seen[part])}
@@ -95,39 +100,65 @@ def interval_chart(case: Case, folds: Folds) -> Chart:
 
 def effect_chart(case: Case, curve: Curve, number: int, everything: Chart) -> Chart:
     """Partial dependence of the prediction on one column; all effects share their y axis."""
+    drawn = lines_of(case)
+    layers = [
+        layer for k in drawn for layer in _effect_layers(curve, k, drawn.index(k), len(drawn))
+    ]
     if curve.levels:
         axis = {"low": -0.5, "high": len(curve.levels) - 0.5, "levels": list(curve.levels)}
-        ends = {"low": numbers(curve.low), "high": numbers(curve.high)}
-        layers = [
-            {"kind": "bars", "x": numbers(curve.x), **ends},
-            {"kind": "dots", "look": "big", "x": numbers(curve.x), "y": numbers(curve.mean)},
-        ]
     else:
         axis = _axis(curve.column.name, curve.x, room=0)
-        layers = [
-            {
-                "kind": "band",
-                "x": numbers(curve.x),
-                "low": numbers(curve.low),
-                "high": numbers(curve.high),
-            },
-            {"kind": "line", "look": "c1", "x": numbers(curve.x), "y": numbers(curve.mean)},
-        ]
+    mean = curve.mean[drawn[0]]
     return {
         "id": f"effect-{number}",
         "x": {**axis, "label": curve.column.name},
         "y": everything,
         "layers": layers,
         "alt": (
-            f"Mean prediction of {case.target} as {curve.column.name} changes: from "
-            f"{curve.mean[0]:.4g} at the left to {curve.mean[-1]:.4g} at the right."
+            f"Mean prediction of {case.shown} as {curve.column.name} changes: from "
+            f"{mean[0]:.4g} at the left to {mean[-1]:.4g} at the right."
         ),
     }
 
 
+def lines_of(case: Case) -> list[int]:
+    """Which outputs effects show: the main one, or the most frequent of many classes."""
+    if len(case.classes) < 3:
+        return [case.main or 0]
+    counts = case.task.observed(case.y).sum(axis=0)
+    return [int(k) for k in np.argsort(-counts, kind="stable")[:MOST_CLASSES]]
+
+
+def _effect_layers(curve: Curve, k: int, i: int, count: int) -> list[Chart]:
+    """One output: with the spread of the rows' own curves, if it is drawn alone."""
+    x, mean = numbers(curve.x), numbers(curve.mean[k])
+    spread = {"x": x, "low": numbers(curve.low[k]), "high": numbers(curve.high[k])}
+    if curve.levels:
+        dots = {"kind": "dots", "look": f"big {LOOKS[i][:2]}", "x": x, "y": mean}
+        return [{"kind": "bars", **spread}, dots] if count == 1 else [dots]
+    line = {"kind": "line", "look": LOOKS[i], "x": x, "y": mean}
+    return [{"kind": "band", **spread}, *_sure(curve), line] if count == 1 else [line]
+
+
+def _sure(curve: Curve) -> list[Chart]:
+    """The interval of the mean curve, where its standard errors are known."""
+    if curve.error is None:
+        return []
+    ends = {
+        "low": numbers(curve.mean[0] - curve.error),
+        "high": numbers(curve.mean[0] + curve.error),
+    }
+    return [{"kind": "band", "look": "sure", "x": numbers(curve.x), **ends}]
+
+
 def effects_axis(case: Case, curves: list[Curve]) -> Chart:
     """One vertical axis for all effects, so that their sizes can be compared."""
-    return _axis(f"predicted {case.target}", *(c.low for c in curves), *(c.high for c in curves))
+    drawn = lines_of(case)
+    ends = [
+        end[drawn] for c in curves for end in ((c.low, c.high) if len(drawn) == 1 else (c.mean,))
+    ]
+    label = "probability" if case.classes else case.predicted
+    return _axis(label, *ends)
 
 
 def surface_chart(case: Case, surface: Surface) -> Chart:
@@ -139,33 +170,38 @@ def surface_chart(case: Case, surface: Surface) -> Chart:
         "x": {"low": surface.x[0], "high": surface.x[-1], "label": surface.across},
         "y": {"low": surface.y[0], "high": surface.y[-1], "label": surface.up},
         "shape": float(np.cos(np.radians(surface.y.mean()))) if surface.is_map else None,
-        "colours": {"low": float(low), "high": float(high), "label": case.target},
+        "colours": {"low": float(low), "high": float(high), "label": case.shown},
         "layers": [
             {"kind": "cells", "values": numbers(surface.values)},
             {"kind": "places", "x": numbers(x), "y": numbers(y), "values": numbers(seen)},
         ],
-        "alt": f"Predicted {case.target} over {surface.across} and, upwards, {surface.up}.",
+        "alt": f"Predicted {case.shown} over {surface.across} and, upwards, {surface.up}.",
     }
 
 
 def line_chart(case: Case) -> Chart:
-    """The fitted curve of the only column, with intervals and the observations."""
+    """The fitted curve of the only column, with the observations, and intervals of numbers."""
     x = case.X[:, 0]
-    at = np.linspace(x.min(), x.max(), 160)[:, None]
-    low, high = case.estimator.predict_interval(case.seen(at), 0.9)
-    some = _spread(len(x))
-    finite = np.isfinite(low) & np.isfinite(high)
+    at = np.linspace(x.min(), x.max(), 160)
+    curve, some = case.predict(at[:, None]), _spread(len(x))
+    layers, ends = [], [case.outcomes, curve]
+    if not case.classes:
+        low, high = case.estimator.predict_interval(case.seen(at[:, None]), 0.9)
+        finite = np.isfinite(low) & np.isfinite(high)
+        band = {"kind": "band", "x": numbers(at), "low": numbers(low), "high": numbers(high)}
+        layers, ends = [band], [*ends, low[finite], high[finite]]
+    seen = {"x": numbers(x[some]), "y": numbers(case.outcomes[some])}
     return {
         "id": "surface",
         "x": _axis(case.names[0], x, room=0.01),
-        "y": _axis(case.target, case.y, low[finite], high[finite]),
+        "y": _axis(case.shown, *ends),
         "layers": [
-            {"kind": "band", "x": numbers(at[:, 0]), "low": numbers(low), "high": numbers(high)},
-            {"kind": "dots", "look": "data", "x": numbers(x[some]), "y": numbers(case.y[some])},
-            {"kind": "line", "look": "c1", "x": numbers(at[:, 0]), "y": numbers(case.predict(at))},
+            *layers,
+            {"kind": "dots", "look": "data", **seen},
+            {"kind": "line", "look": "c1", "x": numbers(at), "y": numbers(curve)},
         ],
-        "alt": f"The fitted curve of {case.target} over {case.names[0]}, intervals of 90 % and the "
-        f"{len(some)} observations.",
+        "alt": f"The fitted curve of {case.shown} over {case.names[0]}, and the {len(some)} "
+        "observations.",
     }
 
 
@@ -173,14 +209,88 @@ def series_chart(case: Case, place: int, name: str) -> Chart:
     """Observed and predicted values over time."""
     order = np.argsort(case.X[:, place], kind="stable")
     order = order[_spread(len(order))]
-    x, seen, predicted = case.X[order, place], case.y[order], case.loo_predictions[order]
+    x, seen, predicted = case.X[order, place], case.outcomes[order], case.loo_predictions[order]
     return {
         "id": "series",
-        "x": _axis(f"{name}, year", x, room=0.01),
-        "y": _axis(case.target, seen, predicted),
+        "x": {**_axis(name, x, room=0.01), "years": True},
+        "y": _axis(case.shown, seen, predicted),
         "layers": [
             {"kind": "dots", "look": "data", "x": numbers(x), "y": numbers(seen)},
-            {"kind": "line", "look": "c1 thin", "x": numbers(x), "y": numbers(predicted)},
+            {**_over_time(predicted), "x": numbers(x), "y": numbers(predicted)},
         ],
-        "alt": f"Observed and predicted {case.target} of {len(x)} rows over time.",
+        "alt": f"Observed and predicted {case.shown} of {len(x)} rows over time.",
     }
+
+
+def _over_time(predicted: Array) -> Chart:
+    """A line, or dots where rows that follow each other in time have little in common."""
+    steps = np.abs(np.diff(predicted))
+    if np.median(steps) > 0.3 * predicted.std():
+        return {"kind": "dots", "look": "dot"}
+    return {"kind": "line", "look": "c1 thin"}
+
+
+def calibration_chart(observed: Array, predicted: dict[str, Array]) -> Chart:
+    """Observed shares against probabilities, in bins of equal width."""
+    curves = {name: calibration(observed, outputs) for name, outputs in predicted.items()}
+    return {
+        "id": "calibration",
+        "x": _unit("predicted probability"),
+        "y": _unit("observed share"),
+        "layers": [DIAGONAL, *_curves_of_models(curves, dots=True)],
+        "alt": "Observed shares against predicted probabilities: this model, "
+        + ", ".join(f"{p:.2f} predicted and {s:.2f} observed" for p, s in curves[OURS].T)
+        + ".",
+    }
+
+
+def calibration(observed: Array, outputs: Array, bins: int = 10) -> Array:
+    """Mean probability and observed share in each bin, of shape (2, bins).
+
+    Bins of fewer rows than `FEWEST`, whose shares say little, are joined to the next.
+    """
+    p, seen = outputs.ravel(), observed.ravel()
+    found, part = [], np.zeros(len(p), dtype=bool)
+    for i in range(bins):
+        part |= np.minimum((p * bins).astype(int), bins - 1) == i
+        if part.sum() >= FEWEST or (i == bins - 1 and part.any()):
+            found.append([p[part].mean(), seen[part].mean()])
+            part = np.zeros(len(p), dtype=bool)
+    return np.array(found).T
+
+
+def roc_chart(observed: Array, predicted: dict[str, Array]) -> Chart:
+    """Hits against false alarms, as the threshold of the probability falls."""
+    curves = {name: roc(observed, outputs) for name, outputs in predicted.items()}
+    return {
+        "id": "roc",
+        "x": _unit("share of false alarms"),
+        "y": _unit("share of hits"),
+        "layers": [DIAGONAL, *_curves_of_models(curves)],
+        "alt": f"Hits against false alarms of {', '.join(curves)}.",
+    }
+
+
+def roc(observed: Array, outputs: Array) -> Array:
+    """Shares of false alarms and of hits, of shape (2, points)."""
+    false, hit, _ = roc_curve(observed.ravel(), outputs.ravel())
+    some = np.unique(np.linspace(0, len(hit) - 1, min(len(hit), 150)).astype(int))
+    return np.array([false, hit])[:, some]
+
+
+def _unit(label: str) -> Chart:
+    return {"low": -0.03, "high": 1.03, "label": label}
+
+
+DIAGONAL = {"kind": "line", "look": "rule", "x": [0, 1], "y": [0, 1]}
+
+
+def _curves_of_models(curves: dict[str, Array], *, dots: bool = False) -> list[Chart]:
+    """A line for each model, ours last and so on top."""
+    layers = [
+        {"kind": "line", "look": look, "x": numbers(x), "y": numbers(y)}
+        for look, (x, y) in zip(LOOKS, curves.values(), strict=False)
+    ][::-1]
+    x, y = curves[OURS]
+    marks = {"kind": "dots", "look": "big c1", "x": numbers(x), "y": numbers(y)}
+    return [*layers, marks] if dots else layers

@@ -56,13 +56,18 @@ def code_blocks(case: Case, source: Source) -> str:
 
 def python_code(case: Case, source: Source) -> str:
     """A model that makes its choices again when it is fitted."""
-    name = "AutoKernelRidge" if case.is_auto else "JacobianKernelRidge"
+    name = (case.task.automatic if case.is_auto else case.task.plain).__name__
     return (
         f"{_lines({'import polars as pl', *_imports(case)})}\n"
         f"from jacridge import {name}\n\n{_reading(case, source)}"
         f"model = make_pipeline(\n{_preparing(case)}    {name}({_options(case)}),\n"
-        ").fit(X, y)\nmodel.predict(X)\n"
+        f").fit(X, y)\n{_predicting(case)}"
     )
+
+
+def _predicting(case: Case) -> str:
+    """The last line: predictions, or probabilities of classes."""
+    return "model.predict_proba(X)\n" if case.classes else "model.predict(X)\n"
 
 
 def sklearn_code(case: Case, source: Source) -> str:
@@ -98,12 +103,33 @@ def sklearn_code(case: Case, source: Source) -> str:
         )
     imports.add(f"from sklearn.gaussian_process.kernels import {expression.split('(')[0]}")
     if not step:
-        imports -= {"import numpy as np", "from sklearn.preprocessing import FunctionTransformer"}
+        imports.remove("from sklearn.preprocessing import FunctionTransformer")
+    if not step and not case.classes:
+        imports.remove("import numpy as np")
+    coded, predicting = _coding(case)
     return (
-        f"{_lines(imports)}\n{_reading(case, source)}{mapping}"
+        f"{_lines(imports)}\n{_reading(case, source)}{coded}{mapping}"
         f"model = make_pipeline(\n{_preparing(case)}{step}{model}"
-        ").fit(X, y)\n"
-        "model.predict(X)\n"
+        f").fit(X, {'Y' if coded else 'y'})\n{predicting}"
+    )
+
+
+def _coding(case: Case) -> tuple[str, str]:
+    """Lines that code classes as numbers, and those that turn predictions into probabilities."""
+    if not case.classes:
+        return "", _predicting(case)
+    est, two = case.estimator, len(case.classes) == 2
+    offset = np.ravel(est.offset_).tolist()
+    coded = "(y == classes[1]) * 1.0" if two else "(y[:, None] == classes) * 1.0"
+    last = (
+        "1 / (1 + np.exp(-odds))  # probability of the second class"
+        if two
+        else "np.exp(odds) / np.exp(odds).sum(axis=1, keepdims=True)  # probabilities"
+    )
+    return (
+        f"classes = np.array({est.classes_.tolist()!r})\nY = {coded}  # one in rows of a class\n",
+        f"scores = model.predict(X) - Y.mean(axis=0)\n"
+        f"odds = {float(est.slope_)!r} * scores + {offset[0] if two else offset!r}\n{last}\n",
     )
 
 
@@ -163,9 +189,10 @@ def command(case: Case, source: Source) -> str:
     options = [*source.options, *rule, *penalty, *scale]
     fit = shlex.join(["jacridge", "fit", source.file, "--target", case.target, *options])
     header = " --no-header" if "--no-header" in source.options else ""
+    interval = "" if case.classes else " --interval 0.9"
     return (
-        f"{fit} -o model.skops\njacridge predict model.skops new.csv{header} -o predictions.csv "
-        "--interval 0.9\n"
+        f"{fit} -o model.skops\njacridge predict model.skops new.csv{header} -o predictions.csv"
+        f"{interval}\n"
     )
 
 

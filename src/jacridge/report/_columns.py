@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,38 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from .._checks import check_rows
+from .._checks import check_choice, check_rows
 from .._compute.arrays import Array
+
+TASKS = ("regression", "classification")
+# Words in the names of columns.
+IDS = {"id", "key", "nr", "no", "index", "uuid"}
+TIMES = {"year", "month", "week", "day", "hour", "minute", "second", "time", "t", "step"}
+
+
+def task_name(asked: str, y: Any) -> str:
+    """The task that is asked for; by "auto" texts, truth values and two values are classes.
+
+    Each of the two values must occur more than once.
+    """
+    if check_choice("task", asked, ("auto", *TASKS)) != "auto":
+        return asked
+    values = np.asarray(y)
+    if values.ndim == 1 and values.dtype.kind in "USOb":
+        return "classification"
+    counts = np.unique(values, return_counts=True)[1]
+    return "classification" if len(counts) == 2 and counts.min() > 1 else "regression"
+
+
+def looks_like_id(name: str, x: Array) -> bool:
+    """Whether whole numbers, all different, number the rows: by their name, or one after another.
+
+    Years, days and hours that follow each other do not.
+    """
+    if len(x) < 10 or (x != np.floor(x)).any() or len(np.unique(x)) < len(x):
+        return False
+    words = set(re.split(r"[^a-z]+", name.lower()))
+    return bool(words & IDS or ((np.diff(x) == 1).all() and not words & TIMES))
 
 
 def columns_prepared(
@@ -66,6 +97,13 @@ class Table:
     numbers: list[str]
     texts: list[str]
     columns: list[Column]
+
+
+def deviations(table: Table) -> Array:
+    """Standard deviations of the columns of numbers; one for categories and for constants."""
+    is_number = np.arange(len(table.names)) < len(table.numbers)
+    deviation = table.X.std(axis=0)
+    return np.where(is_number & (deviation > 0), deviation, 1.0)
 
 
 def table_of(X: Any, features: Sequence[str] | None, parts: Mapping[str, str]) -> Table:

@@ -13,23 +13,23 @@ from .._compute.arrays import Array
 from .._geometry.space import space_of
 from .._rules.grids import fit_grid, sigma_grid
 from ._case import Case
-from ._charts import Chart
+from ._charts import Chart, numbers
 
 # Rows whose predictions move with the sliders.
 SHOWN = 150
 
 
-def page_data(case: Case, charts: list[Chart]) -> str:
+def page_data(sliders: dict[str, Any], charts: list[Chart]) -> str:
     """The numbers behind the charts, safe inside a script element."""
     # Nothing in a string can end the script element, or begin another one.
-    data = {**_grid(case), "charts": charts}
+    data = {**sliders, "charts": charts}
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _grid(case: Case) -> dict[str, Any]:
+def slider_data(case: Case) -> dict[str, Any]:
     """Fits of the sample over a grid, in the model's metric and with its kernel."""
-    X, y = case.mapped(case.Z[case.rows]), case.y[case.rows]
+    X, y = case.mapped(case.Z[case.rows]), case.outcomes[case.rows]
     mean, est = y.mean(), case.estimator
     # A penalty of zero has no place on a log scale.
     lam = max(case.lam, 1e-10)
@@ -42,32 +42,25 @@ def _grid(case: Case) -> dict[str, Any]:
     grid = fit_grid(X, y - mean, sigmas, lams, shown, nowhere, space)
     norm = [theory.approximate_jacobian_norm(sigmas, len(X), spacing, lam) for lam in lams]
     return {
-        "sigmas": _numbers(sigmas),
-        "lambdas": _numbers(lams),
+        "sigmas": numbers(sigmas),
+        "lambdas": numbers(lams),
         "start": [int(np.searchsorted(lams, lam)), int(np.searchsorted(sigmas, est.bandwidth_))],
         "variance": float(y.var()),
-        "approximate": _numbers(np.array(norm)) if est.kernel_ == "gaussian" else None,
-        "slopes": _numbers(grid.slopes),
-        "loo": _numbers(grid.criteria.loo),
-        "mml": _numbers(grid.criteria.mml),
-        "dof": _numbers(grid.criteria.dof),
-        "observed": _numbers(y[shown]),
-        "predictions": _packed(grid.loo_predictions + mean, y, bits=16),
+        "approximate": numbers(np.array(norm)) if est.kernel_ == "gaussian" else None,
+        "slopes": numbers(grid.slopes),
+        "loo": numbers(grid.criteria.loo),
+        "mml": numbers(grid.criteria.mml),
+        "dof": numbers(grid.criteria.dof),
+        "observed": numbers(y[shown]),
+        "predictions": _packed(grid.loo_predictions + mean, y),
     }
 
 
-def _numbers(values: Array) -> Any:
-    """Nested lists of numbers with six digits; null where a number is not finite."""
-    if values.ndim > 1:
-        return [_numbers(row) for row in values]
-    return [float(f"{v:.6g}") if np.isfinite(v) else None for v in values]
-
-
-def _packed(values: Array, y: Array, *, bits: int) -> dict[str, Any]:
-    """Values as whole numbers between the range of y and as much again on either side."""
-    reach = (np.ptp(y) or 1.0) * (1.0 if bits == 16 else 0.1)
+def _packed(values: Array, y: Array) -> dict[str, Any]:
+    """Values as whole numbers of 16 bits, in the range of y and as much again on either side."""
+    reach = np.ptp(y) or 1.0
     low, high = float(y.min() - reach), float(y.max() + reach)
     share = (np.nan_to_num(values, nan=low) - low) / (high - low)
-    whole = np.rint(np.clip(share, 0, 1) * (2**bits - 1)).astype(f"<u{bits // 8}")
+    whole = np.rint(np.clip(share, 0, 1) * (2**16 - 1)).astype("<u2")
     text = base64.b64encode(whole.tobytes()).decode("ascii")
-    return {"low": low, "high": high, "bits": bits, "base64": text}
+    return {"low": low, "high": high, "base64": text}

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from .._compute.arrays import Array
-from ._case import Case
-from ._columns import Column
+from ..effects import Effect, Effects, average_predictions
+from ._case import Case, answer
+from ._columns import Column, Table
 
 ROWS = 400  # whose predictions are watched
-BACKGROUND = 60  # rows over which effect curves are averaged
-POINTS = 30
+BACKGROUND = 50  # rows over which effect curves are averaged
+POINTS = 25
 MOST_LEVELS = 12
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Mean prediction as one column changes, and the middle 80 % of the rows' own curves."""
+    """Mean outputs as one column changes, and the middle 80 % of the rows' own curves.
+
+    `mean`, `low` and `high` have one row for each class, or one row for a target of numbers.
+    """
 
     column: Column
     x: Array  # positions of levels for a column of texts
@@ -27,18 +33,19 @@ class Curve:
     mean: Array
     low: Array
     high: Array
+    error: Array | None = None  # half the width of a 95 % interval of the mean, of numbers
 
 
 def importances(case: Case) -> list[tuple[Column, float]]:
     """How far predictions move when a column takes the values of other rows, largest first."""
     rng, some = np.random.default_rng(0), case.some_rows(ROWS)
     X = case.X[some]
-    before = case.predict(X)
+    before = case.outputs(X)
     found = []
     for column in case.columns:
         moved = X.copy()
         moved[:, column.places] = X[rng.permutation(len(X))][:, column.places]
-        found.append((column, float(np.sqrt(np.mean((case.predict(moved) - before) ** 2)))))
+        found.append((column, float(np.sqrt(np.mean((case.outputs(moved) - before) ** 2)))))
     return sorted(found, key=lambda item: -item[1])
 
 
@@ -57,11 +64,23 @@ def curve_of(case: Case, column: Column) -> Curve:
         settings = x[:, None]
     rows = np.repeat(background, len(settings), axis=0)
     rows[:, column.places[: settings.shape[1]]] = np.tile(settings, (len(background), 1))
-    each = case.predict(rows).reshape(len(background), len(settings))
-    mean = each.mean(axis=0)
-    own = each - each.mean(axis=1, keepdims=True) + mean.mean()
-    ends = np.quantile(own, [0.1, 0.9], axis=0)
-    return Curve(column, x, levels, mean, np.minimum(ends[0], mean), np.maximum(ends[1], mean))
+    each = case.outputs(rows).reshape(len(background), len(settings), -1).transpose(2, 0, 1)
+    mean = each.mean(axis=1)
+    level = mean.mean(axis=1)[:, None, None] - each.mean(axis=2, keepdims=True)
+    own = np.clip(each + level, 0, 1) if case.classes else each + level
+    low, high = np.quantile(own, [0.1, 0.9], axis=1)
+    error = None if column.levels else _error(case, column, x, background)
+    return Curve(column, x, levels, mean, np.minimum(low, mean), np.maximum(high, mean), error)
+
+
+def _error(case: Case, column: Column, x: Array, background: Array) -> Array | None:
+    """Half the width of the 95 % interval of a mean curve; None for classes."""
+    if case.classes:
+        return None
+    place = column.places[0]
+    values = (x - case.centre[place]) / case.scale[place]
+    found = answer(average_predictions, case.estimator, place, values, case.seen(background))
+    return None if found is None else np.asarray(found.conf_high - found.estimate)
 
 
 @dataclass(frozen=True)
@@ -93,7 +112,7 @@ def surface_of(case: Case, points: int = 32) -> Surface | None:
     rows[:, i], rows[:, j] = np.tile(across.ravel(), len(few)), np.tile(up.ravel(), len(few))
     values = case.predict(rows).reshape(len(few), points, points).mean(axis=0)
     some = case.some_rows(400)
-    places = np.column_stack([case.X[some][:, [i, j]], case.y[some]])
+    places = np.column_stack([case.X[some][:, [i, j]], case.outcomes[some]])
     return Surface(pair[0].name, pair[1].name, x, y, values, places, is_map)
 
 
@@ -106,3 +125,48 @@ def _place_columns(case: Case) -> tuple[Column, Column] | None:
             if column.is_number and words & names:
                 found.setdefault(kind, column)
     return (found["x"], found["y"]) if len(found) == 2 else None
+
+
+# Numbers that are per unit of a column, and change with its scale.
+PER_UNIT = ("estimate", "std_error", "conf_low", "conf_high", "q25", "q50", "q75")
+
+
+def effects_in_units(
+    estimator: Any,
+    table: Table,
+    scale: Array,
+    shown: Sequence[str] | None = None,
+    **options: Any,
+) -> Effects:
+    """Effects per unit of the table's columns, with its values and categories as labels.
+
+    The model was fitted to the columns of the table divided by `scale`; constant columns have no
+    effect. `options` are those of `JacobianKernelRidge.effects`.
+    """
+    moving = np.ptp(table.X, axis=0) > 0
+    variables: dict[str, Any] = {
+        name: place for place, name in enumerate(table.numbers) if moving[place]
+    }
+    variables |= {
+        column.name: tuple(column.places)
+        for column in table.columns
+        if column.levels and moving[column.places].any()
+    }
+    asked = {name: variables[name] for name in shown or variables if name in variables}
+    found = estimator.effects(variables=asked, **options)
+    labels = {f"x{j}": name.partition(" = ")[2] for j, name in enumerate(table.names)}
+    rows = (_in_units(row, variables[row.term], table, scale, labels) for row in found)
+    return Effects(tuple(rows), found.level, found.noise)
+
+
+def _in_units(
+    row: Effect, place: Any, table: Table, scale: Array, labels: dict[str, str]
+) -> Effect:
+    """One effect per unit of its column, or between values and categories as the table has them."""
+    if row.kind == "slope":
+        return replace(row, **{name: getattr(row, name) / scale[place] for name in PER_UNIT})
+    if isinstance(place, tuple):
+        one, _, zero = row.contrast.partition(" - ")
+        return replace(row, contrast=f"{labels[one]} - {labels[zero]}")
+    low, high = np.unique(table.X[:, place])
+    return replace(row, contrast=f"{high:g} - {low:g}")

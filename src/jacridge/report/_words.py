@@ -2,94 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from html import escape
 
 import numpy as np
 
 from .. import RULES, JacobianKernelRidge, select_bandwidth, theory
-from ._case import Case, quietly
+from ._case import Case, answer
+from ._charts import LOOKS, lines_of
 from ._columns import Column
-from ._folds import COVERAGE, LINEAR, OURS, TREES, Folds, r2
+from ._effects import effects_in_units
+from ._folds import Folds
+from ._pieces import marked_up, number, plural, scroll, share, table
 from ._quality import Remark
+from ._tasks import r2
 
 MOST_COLUMNS = 20
+MOST_EFFECTS = 30
+# What the second score is.
+SCORES = {
+    "regression": "The typical error is the median one, in the units of the target.",
+    "classification": "The log-loss is small where probable classes come true.",
+}
 
 
-def number(value: float | None) -> str:
-    """A number as people write it: three digits, commas from 10,000 on, a dash for none."""
-    if value is None or not np.isfinite(value):
-        return "–"
-    size = abs(value)
-    if size >= 1e15 or 0 < size < 1e-3:
-        digits, power = f"{value:.1e}".split("e")
-        return f"{digits.removesuffix('.0')}&nbsp;×&nbsp;10<sup>{int(power)}</sup>"
-    if size >= 1000:
-        whole = f"{float(f'{value:.3g}'):,.0f}"
-        return whole if size >= 10_000 else whole.replace(",", "")
-    return f"{value:.3g}"
-
-
-def share(value: float) -> str:
-    """An R2, with two digits after the point."""
-    return "–" if np.isnan(value) else f"{value:.2f}".replace("-", "−")
-
-
-def plural(count: int, word: str) -> str:
-    """A count and what is counted."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
-
-
-def marked_up(text: str) -> str:
-    """A sentence with names in backquotes as HTML."""
-    parts = escape(text).split("`")
-    return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], marked: int | None = None) -> str:
-    """A table of texts that are HTML already; columns after the first hold numbers."""
-    first, *rest = head
-    lines = [f"<tr><th>{first}</th>" + "".join(f'<th class="number">{h}</th>' for h in rest)]
-    for i, (name, *values) in enumerate(rows):
-        look = ' class="chosen"' if i == marked else ""
-        cells = "".join(f'<td class="number">{value}</td>' for value in values)
-        lines.append(f'<tr{look}><td class="name">{name}</td>{cells}</tr>')
-    return f"<table><thead>{lines[0]}</tr></thead><tbody>{''.join(lines[1:])}</tbody></table>"
-
-
-def verdict(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
-    """How well the model predicts, beside others; and whether anything speaks against it."""
-    target = f"<b>{escape(case.target)}</b>"
-    if case.y.var() == 0:
-        return f"The target {target} is constant, so R² is not defined."
-    if folds is None:
-        score = r2(case.y - case.loo_predictions, case.y)
-        error = float(np.median(np.abs(case.y - case.loo_predictions)))
-        first = (
-            f"Predicting each row of {target} from all others, the model reaches "
-            f"<b>R² = {share(score)}</b> and is typically off by {number(error)}."
-        )
-        return f"{first} {_doubts(case, remarks)}"
-    score, error = folds.r2(OURS), folds.typical_error(OURS)
-    return (
-        f"On rows that it has not seen, the model reaches <b>R² = {share(score)}</b> for {target} "
-        f"and is typically off by <b>{number(error)}</b>; on the same rows boosted trees reach "
-        f"R² = {share(folds.r2(TREES))} and a linear model {share(folds.r2(LINEAR))}. "
-        f"{_doubts(case, remarks)}"
-    )
-
-
-def _doubts(case: Case, remarks: list[Remark]) -> str:
+def doubts(case: Case, remarks: list[Remark]) -> str:
     """What speaks against the model, with links to it."""
     found = len(case.diagnosis.warnings) if case.diagnosis else 0
-    doubts = sum(remark.warning for remark in remarks)
+    on_data = sum(remark.warning for remark in remarks)
     parts = [
         *([f'<a href="#trust">{plural(found, "finding")} on the model</a>'] if found else []),
-        *([f'<a href="#quality">{plural(doubts, "remark")} on the data</a>'] if doubts else []),
+        *([f'<a href="#quality">{plural(on_data, "remark")} on the data</a>'] if on_data else []),
     ]
     if not parts:
         return "Nothing that was checked speaks against it."
-    verb = "speaks" if found + doubts == 1 else "speak"
+    verb = "speaks" if found + on_data == 1 else "speak"
     return f"{' and '.join(parts)} {verb} against it."
 
 
@@ -102,55 +48,28 @@ def facts(case: Case, left_out: int) -> str:
     return ", ".join(texts) + "."
 
 
-def comparison(folds: Folds | None) -> str:
+def comparison(case: Case, folds: Folds | None) -> str:
     """The models side by side on the rows kept aside."""
     if folds is None:
         return "<p>Too few rows for a comparison with other models.</p>"
-    names = [OURS, TREES, LINEAR]
+    written = dict(zip(case.task.scores, (share, number), strict=True))
     rows = [
         (
             name,
-            share(folds.r2(name)),
-            number(folds.typical_error(name)),
-            number(folds.seconds[name] / folds.count),
+            *(written[s](f(folds.observed, outputs)) for s, f in case.task.scores.items()),
+            number(folds.seconds[name]),
         )
-        for name in names
+        for name, outputs in folds.predicted.items()
     ]
-    kept = len(folds.observed)
+    trees, linear = case.task.rivals
     words = (
-        f"{plural(kept, 'row')} were kept aside, in {folds.count} parts, and predicted by models "
-        f"fitted to {folds.n_train:,} others; every model made all its choices without them. "
-        "Boosted trees are scikit-learn's HistGradientBoostingRegressor, the linear model its "
-        "RidgeCV, both with their defaults. The typical error is the median one, in the units of "
-        "the target."
+        f"{plural(len(folds.observed), 'row')} were kept aside, in {folds.count} parts, and "
+        f"predicted by models fitted to {folds.n_train:,} others; every model made all its choices "
+        f"without them. Boosted trees are scikit-learn's {trees}, the {case.task.linear_name} its "
+        f"{linear}."
     )
-    head = ("model", "R²", "typical error", "seconds a fit")
-    return (
-        f'<div class="scroll" tabindex="0">{table(head, rows, 0)}</div><p class="small">{words}</p>'
-    )
-
-
-def fit_text(case: Case) -> str:
-    """What the first two charts show."""
-    score = share(r2(case.y - case.loo_predictions, case.y))
-    n = len(case.y)
-    return (
-        f"One model is fitted to all {n:,} rows. Each row is predicted by that model without the "
-        f"row itself (R² = {score}), with kernel, metric, bandwidth and penalty held fixed: a "
-        "little more favourable than the comparison above."
-    )
-
-
-def interval_text(folds: Folds | None) -> str:
-    """The measured coverage of the intervals."""
-    if folds is None:
-        return ""
-    width = float(np.median(folds.upper - folds.lower))
-    return (
-        f"<p>Of the {len(folds.observed):,} rows kept aside, <b>{100 * folds.coverage:.0f} %</b> "
-        f"lie in their {100 * COVERAGE:.0f} % interval. The intervals are {number(width)} wide in "
-        "the median.</p>"
-    )
+    shown = scroll(table(("model", *case.task.scores, "seconds a fit"), rows, 0))
+    return f'{shown}<p class="small">{words} {SCORES[case.task.name]}</p>'
 
 
 def importances(case: Case, found: list[tuple[Column, float]]) -> str:
@@ -177,18 +96,54 @@ def importances(case: Case, found: list[tuple[Column, float]]) -> str:
     )
 
 
-def effects(case: Case) -> str:
-    """The table of average marginal effects, if the estimator has them."""
-    found = quietly(getattr(case.estimator, "effects", lambda: None))
-    if found is None or not hasattr(found, "_repr_html_"):
-        return ""
-    names = {f"x{j}": name for j, name in enumerate(case.names)}
-    shown = found._repr_html_()
-    for plain in sorted(names, key=len, reverse=True):
-        shown = shown.replace(f">{plain}<", f">{escape(names[plain])}<")
+def effects_text(case: Case) -> str:
+    """What the effect curves show."""
+    drawn = lines_of(case)
+    if len(drawn) > 1:
+        keys = ", ".join(
+            f'<span class="key {look}">{escape(case.classes[k])}</span>'
+            for look, k in zip(LOOKS, drawn, strict=False)
+        )
+        return (
+            f"Each line is the mean probability of a class of <b>{escape(case.target)}</b> as one "
+            f"column changes and the others keep their values: {keys}."
+        )
+    what = "mean prediction" if case.main is None else f"mean {escape(case.predicted)}"
+    sure = " The inner band is the 95 % interval of the mean." if case.main is None else ""
     return (
-        "<h3>Average effects</h3><p>The mean slope of the prediction over all rows, per unit of "
-        f'the column, with its standard error.</p><div class="scroll" tabindex="0">{shown}</div>'
+        f"Each line is the {what} as one column changes and the others keep their values.{sure} "
+        f"The {'outer ' if sure else ''}band holds the middle 80 % of the rows' own curves: where "
+        "it is wide, the effect depends on the other columns."
+    )
+
+
+def effects(case: Case) -> str:
+    """The table of average effects in the columns' own units; nothing for classes."""
+    if case.classes:
+        return ""
+    found = answer(effects_in_units, case.estimator, case.table, case.scale)
+    if found is None:
+        return ""
+    rows = [
+        (
+            escape(effect.term if effect.kind == "slope" else f"{effect.term}: {effect.contrast}"),
+            number(effect.estimate),
+            number(effect.std_error),
+            f"{number(effect.conf_low)} to {number(effect.conf_high)}",
+            "&lt; 0.001" if effect.p_value < 1e-3 else f"{effect.p_value:.3f}",
+        )
+        for effect in found.rows[:MOST_EFFECTS]
+    ]
+    more = len(found) - len(rows)
+    rest = (
+        f" {plural(more, 'more effect')} not shown: <code>jacridge effects</code>." if more else ""
+    )
+    head = ("column", "effect", "standard error", "95 % interval", "p")
+    return (
+        f"<h3>Average effects</h3><p>How far the prediction of <b>{escape(case.target)}</b> "
+        "moves, on average over all rows, per unit of a column, or from one category to another. "
+        "These are associations, not causes; the standard errors take kernel, metric, bandwidth "
+        f"and penalty as given.{rest}</p><div class=effects>{scroll(table(head, rows))}</div>"
     )
 
 
@@ -282,11 +237,15 @@ def candidates(case: Case) -> str:
     if not tried:
         return ""
     rows = [
-        (f"{row['kernel']}, {row['kind']}", f"{row['rounds']}", share(1 - row["error"]))
+        (
+            f"{row['kernel']}, {row['kind']}",
+            f"{row['rounds']}",
+            number(row["error"]) if case.classes else share(1 - row["error"]),
+        )
         for row in tried[:8]
     ]
     chosen = [i for i, row in enumerate(tried[:8]) if row["chosen"]]
-    head = ("kernel, metric", "rounds", "held-out R²")
+    head = ("kernel, metric", "rounds", "held-out log-loss" if case.classes else "held-out R²")
     return (
         "<h3>Kernels and metrics that were tried</h3>"
         f'<div class="scroll" tabindex="0">{table(head, rows, chosen[0] if chosen else None)}</div>'
@@ -298,7 +257,7 @@ def candidates(case: Case) -> str:
 def geometry(case: Case) -> str:
     """The four numbers that the paper's rule looks at, and what they mean."""
     choice, n = case.choice, len(case.X)
-    nearest = quietly(select_bandwidth, case.mapped(case.Z), rule="jacobian_median", alpha=case.lam)
+    nearest = answer(select_bandwidth, case.mapped(case.Z), rule="jacobian_median", alpha=case.lam)
     regime = {
         "global minimum": "the approximate norm has one minimum (λ = 0)",
         "local minimum": "the approximate norm has a local minimum",
@@ -325,7 +284,7 @@ def columns(case: Case) -> str:
     """Range, mean and spread of each column."""
     rows = [
         (escape(name), *(number(v) for v in (x.min(), x.mean(), x.max(), x.std())))
-        for name, x in zip([*case.names, case.target], [*case.X.T, case.y], strict=True)
+        for name, x in zip([*case.names, case.shown], [*case.X.T, case.outcomes], strict=True)
     ]
     return table(("column", "lowest", "mean", "highest", "deviation"), rows)
 
@@ -334,7 +293,8 @@ def sample(case: Case) -> str:
     """Which rows the sliders are for."""
     n, m = len(case.X), len(case.rows)
     rows = f"all {n:,} rows" if m == n else f"a random sample of {m:,} of the {n:,} rows"
-    return f"The sliders fit {rows} with the kernel and the metric of the model."
+    what = "" if case.main is None else f"the indicator of <b>{escape(case.shown)}</b> in "
+    return f"The sliders fit {what}{rows} with the kernel and the metric of the model."
 
 
 def norm_caption(case: Case) -> str:
@@ -380,19 +340,19 @@ def _rules_alpha(case: Case) -> float:
 def rules(case: Case) -> str:
     """A row for each rule that has an answer, the chosen one marked."""
     scale = case.deviation if case.standardize else np.ones(case.X.shape[1])
-    Z, y = case.X[case.rows] / scale, case.y[case.rows]
+    Z, y = case.X[case.rows] / scale, case.outcomes[case.rows]
     rows: list[tuple[str, ...]] = []
     marked = None
     for rule in RULES:
         alpha = "auto" if rule == "auto" else _rules_alpha(case)  # its point is to choose both
-        choice = quietly(select_bandwidth, Z, y, rule, alpha=alpha, random_state=0)
+        choice = answer(select_bandwidth, Z, y, rule, alpha=alpha, random_state=0)
         if choice is None:
             continue
         if rule == case.bandwidth and not case.is_auto:
             marked = len(rows)
         lam = float(np.ravel(choice.alpha)[0])
-        est = quietly(JacobianKernelRidge(choice.sigma, lam).fit, Z, y)
-        score = r2(est.loo_residuals_, y) if est else np.nan
+        est = answer(JacobianKernelRidge(choice.sigma, lam).fit, Z, y)
+        score = r2(y, y - est.loo_residuals_) if est else np.nan
         values = (share(score), number(choice.sigma), number(lam), f"{choice.seconds:.2g}")
         rows.append((f"<code>{rule}</code>", *values))
     return table(("rule", "R²", "σ", "λ", "seconds"), rows, marked)

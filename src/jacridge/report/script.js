@@ -7,12 +7,10 @@
 
   // Numbers
 
-  /** Whole numbers of 8 or 16 bits, from base64, back to values from low to high. */
-  function unpacked({ low, high, bits, base64 }) {
-    const text = atob(base64);
-    const bytes = Uint8Array.from(text, (c) => c.charCodeAt(0));
-    const whole = bits === 8 ? bytes : new Uint16Array(bytes.buffer);
-    const step = (high - low) / (2 ** bits - 1);
+  /** Whole numbers of 16 bits, from base64, back to values from low to high. */
+  function unpacked({ low, high, base64 }) {
+    const whole = new Uint16Array(Uint8Array.from(atob(base64), (c) => c.charCodeAt(0)).buffer);
+    const step = (high - low) / (2 ** 16 - 1);
     return (start, count) => Array.from(whole.subarray(start, start + count), (v) => low + v * step);
   }
 
@@ -76,6 +74,17 @@
     return ticks;
   }
 
+  /** Ticks at the beginning of years or, over a short time, of months. */
+  function yearTicks(low, high, count) {
+    const months = [1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200].find((m) => ((high - low) * 12) / m <= count) || 6000;
+    const ticks = [];
+    for (let i = Math.ceil((low * 12) / months) * months; i <= high * 12; i += months) {
+      const month = String((i % 12) + 1).padStart(2, "0");
+      ticks.push([i / 12, months < 12 ? `${Math.floor(i / 12)}-${month}` : String(i / 12)]);
+    }
+    return ticks;
+  }
+
   const letters = (text) => 6.6 * text.length;
 
   /** A label that fits into so many pixels. */
@@ -87,7 +96,10 @@
   /** Ticks of an axis with their labels: those of numbers, or the levels of a column of texts. */
   function ticksOf(axis, count) {
     if (axis.levels) return axis.levels.map((text, i) => [i, text]);
-    const values = axis.log ? logTicks(axis.low, axis.high, count) : linearTicks(axis.low, axis.high, count);
+    if (axis.years) return yearTicks(axis.low, axis.high, count);
+    const ticks = axis.log ? logTicks : linearTicks;
+    const few = ticks(axis.low, axis.high, count);
+    const values = few.length > 1 ? few : ticks(axis.low, axis.high, 2 * count);
     return values.map((v) => [v, shown(v)]);
   }
 
@@ -159,18 +171,18 @@
 
   const layers = {
     dots: ({ plot, X, Y }, { x, y, look }) => x.forEach((v, i) => add(plot, "circle", {
-      class: look, cx: X(v).toFixed(1), cy: Y(y[i]).toFixed(1), r: look === "big" ? 5 : 2.8,
+      class: look, cx: X(v).toFixed(1), cy: Y(y[i]).toFixed(1), r: look.startsWith("big") ? 5 : 2.8,
     })),
     line: ({ plot, X, Y }, { x, y, look }) => line(plot, X, Y, x, y, look),
     bars: ({ plot, X, Y, box }, { x, low, high }) => x.forEach((v, i) => add(plot, "line", {
       class: "interval", x1: X(v).toFixed(1), x2: X(v).toFixed(1),
       y1: low[i] === null ? box.bottom : Y(low[i]).toFixed(1), y2: high[i] === null ? box.top : Y(high[i]).toFixed(1),
     })),
-    band: ({ plot, X, Y, box }, { x, low, high }) => {
+    band: ({ plot, X, Y, box }, { x, low, high, look = "" }) => {
       const point = (v, edge) => `${X(v).toFixed(1)} ${edge.toFixed(1)}`;
       const up = x.map((v, i) => point(v, high[i] === null ? box.top : Y(high[i])));
       const down = x.map((v, i) => point(v, low[i] === null ? box.bottom : Y(low[i]))).reverse();
-      add(plot, "path", { class: "band", d: `M${[...up, ...down].join("L")}z` });
+      add(plot, "path", { class: `band ${look}`, d: `M${[...up, ...down].join("L")}z` });
     },
     cells: ({ plot, box }, { values }, share) => {
       const [w, h] = [(box.right - box.left) / values[0].length, (box.bottom - box.top) / values.length];

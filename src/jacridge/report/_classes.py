@@ -1,0 +1,134 @@
+"""How well a model predicts classes: the verdict, charts, and doubts about the target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+import numpy as np
+
+from .._compute.arrays import Array
+from ._case import Case
+from ._charts import calibration_chart, roc_chart
+from ._figures import Figure
+from ._folds import OURS, Folds
+from ._pieces import number, percent, plural, scroll
+from ._quality import Remark
+from ._tasks import accuracy, log_loss
+
+MOST_CLASSES = 12
+# A class with a smaller share of the rows is hardly seen in training.
+RARE = 0.02
+
+
+def verdict(case: Case, folds: Folds | None) -> str:
+    """How often the model names the right class, beside others."""
+    observed, predicted = _kept_aside(case, folds)
+    target = f"<b>{escape(case.target)}</b>"
+    right = percent(accuracy(observed, predicted[OURS]))
+    most = percent(float(observed.mean(axis=0).max()))
+    if folds is None:
+        return (
+            f"Predicting each row from all others, the model names the right class of {target} in "
+            f"<b>{right}</b> of the rows; the most frequent class has {most}."
+        )
+    trees, linear = (
+        f"{percent(accuracy(observed, found))} ({number(log_loss(observed, found))})"
+        for found in list(predicted.values())[1:]
+    )
+    return (
+        f"On rows that it has not seen, the model names the right class of {target} in "
+        f"<b>{right}</b> of the cases (log‑loss {number(log_loss(observed, predicted[OURS]))}); on "
+        f"the same rows boosted trees reach {trees}, logistic regression {linear}, and naming the "
+        f"most frequent class {most}."
+    )
+
+
+def _kept_aside(case: Case, folds: Folds | None) -> tuple[Array, dict[str, Array]]:
+    """Indicators of the classes and probabilities, of rows kept aside or by leave-one-out."""
+    if folds is not None:
+        return folds.observed, folds.predicted
+    return case.task.observed(case.y), {OURS: case.loo_outputs}
+
+
+def words(case: Case, folds: Folds | None) -> str:
+    """The confusion matrix, and what the charts show."""
+    observed, predicted = _kept_aside(case, folds)
+    rows = f"the {plural(len(observed), 'row')} kept aside" if folds else "all rows, each left out"
+    many = len(case.classes) > 2
+    each = " All classes count, each against the rest." if many else ""
+    return (
+        f"{confusion(case, observed, predicted[OURS])}<p>The table and the charts are of {rows}. "
+        "A calibrated model lies on the diagonal of the first chart: of the rows with a "
+        f"probability of 0.8, eight in ten are of the class.{each}</p>"
+    )
+
+
+def confusion(case: Case, observed: Array, predicted: Array) -> str:
+    """How many rows of each class are taken for which, the most frequent classes first."""
+    counts = np.zeros((len(case.classes), len(case.classes)), dtype=int)
+    np.add.at(counts, (observed.argmax(axis=1), predicted.argmax(axis=1)), 1)
+    often = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[:MOST_CLASSES])
+    names = [escape(case.classes[i]) for i in often]
+    total = np.maximum(counts.sum(axis=1), 1)
+    lines = "".join(
+        f'<tr><th scope="row">{name}</th>'
+        + "".join(
+            f'<td class="number" style="--share:{100 * counts[i, j] / total[i]:.0f}%">'
+            f"{counts[i, j]:,}</td>"
+            for j in often
+        )
+        + f'<td class="number">{percent(counts[i, i] / total[i])}</td></tr>'
+        for i, name in zip(often, names, strict=True)
+    )
+    head = "".join(f'<th class="number" scope="col">{name}</th>' for name in names)
+    return scroll(
+        f'<table class="confusion"><caption>Observed {escape(case.target)} (rows) and predicted '
+        f'(columns)</caption><thead><tr><th>observed</th>{head}<th class="number">right</th></tr>'
+        f"</thead><tbody>{lines}</tbody></table>"
+    )
+
+
+def figures(case: Case, folds: Folds | None) -> Iterator[Figure]:
+    """The calibration curve and the ROC, of all models on the same rows."""
+    observed, predicted = _kept_aside(case, folds)
+    one = slice(None) if len(case.classes) > 2 else slice(1, 2)  # two classes mirror each other
+    shown, each = observed[:, one], {name: found[:, one] for name, found in predicted.items()}
+    looks = ("c1", "c2 dashed", "c3 dotted")
+    keys = ", ".join(
+        f'<span class="key {look}">{name}</span>' for look, name in zip(looks, each, strict=False)
+    )
+    of = f" of {escape(case.shown)}" if len(case.classes) == 2 else ""
+    yield Figure(calibration_chart(shown, each), f"Are probabilities{of} true? {keys}")
+    yield Figure(roc_chart(shown, each), f"ROC: hits against false alarms{of}. {keys}")
+
+
+def remarks(case: Case) -> Iterator[Remark]:
+    """Rare classes, and columns that give the class away."""
+    shares = case.task.observed(case.y).mean(axis=0)
+    for i in np.flatnonzero(shares < RARE):
+        count = round(shares[i] * len(case.y))
+        sentence = f"{plural(count, 'row')} of `{case.target}` = `{case.classes[i]}`"
+        yield Remark("rare class", f"Only {sentence}: its accuracy is hardly known.", True)
+    if len(case.y) < 20 or len(case.columns) == 1:
+        return
+    for column in case.columns:
+        if _separates(case, case.X[:, column.places]):
+            sentence = (
+                f"`{column.name}` alone tells the classes apart. Is it known before "
+                f"`{case.target}` is?"
+            )
+            yield Remark("possible leak", sentence, True)
+
+
+def _separates(case: Case, x: Array) -> bool:
+    """Whether classes follow from one column: by its thresholds, or by its categories."""
+    values, of_row = np.unique(x, axis=0, return_inverse=True)
+    if len(values) == 1 or (x.shape[1] > 1 and len(values) > len(x) / 3):
+        return False
+    counts = np.zeros((len(values), len(case.classes)))
+    np.add.at(counts, (of_row.ravel(), case.task.observed(case.y).argmax(axis=1)), 1)
+    if np.count_nonzero(counts) > len(values):  # one value with two classes
+        return False
+    changes = np.count_nonzero(np.diff(counts.argmax(axis=1)))
+    return bool(x.shape[1] > 1 or changes < len(case.classes))

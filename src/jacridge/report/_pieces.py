@@ -1,0 +1,61 @@
+"""Numbers, names and tables as HTML; whatever came with the data is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+
+def number(value: float | None) -> str:
+    """A number as people write it: three digits, commas from 10,000 on, a dash for none."""
+    if value is None or not np.isfinite(value):
+        return "–"
+    if value < 0:
+        return f"−{number(-value)}"
+    size = abs(value)
+    if size >= 1e15 or 0 < size < 1e-3:
+        digits, power = f"{value:.1e}".split("e")
+        return f"{digits.removesuffix('.0')}&nbsp;×&nbsp;10<sup>{int(power)}</sup>"
+    if size >= 1000:
+        whole = f"{float(f'{value:.3g}'):,.0f}"
+        return whole if size >= 10_000 else whole.replace(",", "")
+    return f"{value:.3g}"
+
+
+def share(value: float) -> str:
+    """An R2, with two digits after the point."""
+    return "–" if np.isnan(value) else f"{value:.2f}".replace("-", "−")
+
+
+def plural(count: int, word: str) -> str:
+    """A count and what is counted."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def marked_up(text: str) -> str:
+    """A sentence with names in backquotes as HTML."""
+    parts = escape(text).split("`")
+    return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], marked: int | None = None) -> str:
+    """A table of texts that are HTML already; columns after the first hold numbers."""
+    first, *rest = head
+    lines = [f"<tr><th>{first}</th>" + "".join(f'<th class="number">{h}</th>' for h in rest)]
+    for i, (name, *values) in enumerate(rows):
+        look = ' class="chosen"' if i == marked else ""
+        cells = "".join(f'<td class="number">{value}</td>' for value in values)
+        lines.append(f'<tr{look}><td class="name">{name}</td>{cells}</tr>')
+    return f"<table><thead>{lines[0]}</tr></thead><tbody>{''.join(lines[1:])}</tbody></table>"
+
+
+def scroll(html: str) -> str:
+    """Something wide that may be moved to the side."""
+    return f'<div class="scroll" tabindex="0">{html}</div>'
+
+
+def percent(value: float) -> str:
+    """A share in percent."""
+    return f"{100 * value:.0f} %" if 0.005 <= value < 0.995 else f"{100 * value:.1f} %"

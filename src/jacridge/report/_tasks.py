@@ -1,0 +1,141 @@
+"""What differs between predicting numbers and predicting classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, softmax
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from .._checks import check_targets
+from .._classifier import AutoKernelClassifier, JacobianKernelClassifier
+from .._compute.arrays import Array
+from .._estimator import AutoKernelRidge, JacobianKernelRidge
+
+
+@dataclass(frozen=True)
+class Task:
+    """Models, splits and scores.
+
+    Scores compare outputs: numbers of shape (n,), or probabilities of classes of shape (n, k).
+    """
+
+    name: str
+    plain: type  # the estimator with every choice open
+    automatic: type
+    trees: Callable[[], Any]
+    linear: Callable[[], Any]
+    splits: type  # into parts of the rows
+    draws: type  # of training and test rows
+    checked: Callable[[Any, Any], Any]  # the target of some rows as models take it
+    observed: Callable[[Any], Array]  # outputs of a perfect model
+    outputs: Callable[[Any, Any], Array]  # of a fitted model for some rows
+    loo_outputs: Callable[[Any, Any], Array]  # each training row by our model without it
+    scores: dict[str, Callable[[Array, Array], float]]  # the first one decides
+    in_diagnosis: dict[str, str]  # keys of results, and names of findings
+    linear_name: str
+    rivals: tuple[str, str]  # of scikit-learn: trees and linear model
+
+    @property
+    def score_name(self) -> str:
+        """The name of the score that decides."""
+        return next(iter(self.scores))
+
+    def score(self, y: Any, model: Any, X: Any) -> float:
+        """The score that decides, of a fitted model."""
+        return self.scores[self.score_name](self.observed(y), self.outputs(model, X))
+
+
+def r2(observed: Array, predicted: Array) -> float:
+    """Explained share of the variance; NaN for a constant target."""
+    variance = observed.var()
+    return float(1 - ((observed - predicted) ** 2).mean() / variance) if variance > 0 else np.nan
+
+
+def typical_error(observed: Array, predicted: Array) -> float:
+    """Median size of the errors."""
+    return float(np.median(np.abs(observed - predicted)))
+
+
+def accuracy(observed: Array, predicted: Array) -> float:
+    """Share of the rows whose class is the most likely one."""
+    return float(np.mean(observed.argmax(axis=1) == predicted.argmax(axis=1)))
+
+
+def log_loss(observed: Array, predicted: Array) -> float:
+    """Mean of minus the logarithm of the probability of the observed class."""
+    of_observed = (observed * predicted).sum(axis=1)
+    return float(-np.log(np.clip(of_observed, 1e-15, 1)).mean())
+
+
+def _one_column(y: Any, X: Any) -> Array:
+    targets = check_targets(y, X)
+    if targets.shape[1] != 1:
+        raise ValueError(f"A report has one target, got {targets.shape[1]} columns in `y`.")
+    return np.asarray(targets[:, 0])
+
+
+def _labels(y: Any, X: Any) -> Any:
+    labels = column_or_1d(np.asarray(y))
+    check_consistent_length(X, labels)
+    return labels.astype(str) if labels.dtype.kind in "Ob" else labels
+
+
+def indicators(labels: Any) -> Array:
+    """One column for each class, in their order, with ones in its rows."""
+    return np.asarray(labels[:, None] == np.unique(labels), dtype=np.float64)
+
+
+def _loo_probabilities(model: Any, labels: Any) -> Array:
+    odds = model.loo_decision_function_
+    if odds.ndim == 1:
+        return np.column_stack([expit(-odds), expit(odds)])
+    return np.asarray(softmax(odds, axis=1))
+
+
+REGRESSION = Task(
+    "regression",
+    JacobianKernelRidge,
+    AutoKernelRidge,
+    trees=lambda: HistGradientBoostingRegressor(random_state=0),
+    linear=lambda: make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 5, 17))),
+    splits=KFold,
+    draws=ShuffleSplit,
+    checked=_one_column,
+    observed=lambda y: np.asarray(y),
+    outputs=lambda model, X: np.asarray(model.predict(X)),
+    loo_outputs=lambda model, y: np.asarray(y - model.loo_residuals_),
+    scores={"R²": r2, "typical error": typical_error},
+    in_diagnosis={"loo_r2": "leave-one-out R2"},
+    linear_name="linear model",
+    rivals=("HistGradientBoostingRegressor", "RidgeCV"),
+)
+CLASSIFICATION = Task(
+    "classification",
+    JacobianKernelClassifier,
+    AutoKernelClassifier,
+    trees=lambda: HistGradientBoostingClassifier(random_state=0),
+    linear=lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
+    splits=StratifiedKFold,
+    draws=StratifiedShuffleSplit,
+    checked=_labels,
+    observed=indicators,
+    outputs=lambda model, X: np.asarray(model.predict_proba(X)),
+    loo_outputs=_loo_probabilities,
+    scores={"accuracy": accuracy, "log-loss": log_loss},
+    in_diagnosis={
+        "loo_accuracy": "leave-one-out accuracy",
+        "loo_log_loss": "leave-one-out log-loss",
+    },
+    linear_name="logistic regression",
+    rivals=("HistGradientBoostingClassifier", "LogisticRegression"),
+)
+TASKS = {task.name: task for task in (REGRESSION, CLASSIFICATION)}

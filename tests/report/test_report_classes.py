@@ -1,0 +1,152 @@
+"""The report of a classifier."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import confusion_matrix, log_loss, roc_auc_score
+from sklearn.model_selection import StratifiedKFold
+
+from jacridge import JacobianKernelClassifier
+from jacridge.report import report_page
+
+
+def numbers_of(page):
+    return json.loads(re.search(r'id="data">(.*?)</script>', page)[1])
+
+
+def charts_of(page):
+    return {chart["id"]: chart for chart in numbers_of(page)["charts"]}
+
+
+@pytest.fixture(scope="module")
+def moons():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 2))
+    return X, np.where(X[:, 0] * X[:, 1] + 0.2 * rng.normal(size=90) > 0, "yes", "no")
+
+
+@pytest.fixture(scope="module")
+def page(moons):
+    return report_page(*moons, features=["a", "b"], target="ok", bandwidth="scale")
+
+
+@pytest.fixture(scope="module")
+def held_out(moons):
+    """The same folds by hand: probabilities of each row by models that have not seen it."""
+    X, y = moons
+    models = {
+        "ours": JacobianKernelClassifier("scale", 1e-3, random_state=0),
+        "trees": HistGradientBoostingClassifier(random_state=0),
+    }
+    found = {name: [] for name in models}
+    order = []
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
+        order.append(test)
+        for name, model in models.items():
+            rows = Z if name == "ours" else X
+            found[name].append(model.fit(rows[train], y[train]).predict_proba(rows[test]))
+    parts = {name: np.concatenate(p) for name, p in found.items()}
+    return y[np.concatenate(order)], parts
+
+
+def test_the_verdict_has_accuracy_and_log_loss_of_rows_not_seen(page, held_out):
+    y, P = held_out
+    right = {name: np.mean((p[:, 1] > 0.5) == (y == "yes")) for name, p in P.items()}
+    loss = {name: log_loss(y, p) for name, p in P.items()}
+    assert f"<b>{100 * right['ours']:.0f} %</b> of the cases (log‑loss {loss['ours']:.3g})" in page
+    assert f"boosted trees reach {100 * right['trees']:.0f} % ({loss['trees']:.3g})" in page
+    assert "logistic regression" in page
+
+
+def test_the_confusion_matrix_is_scikit_learn_s(page, held_out):
+    y, P = held_out
+    cells = re.findall(r'<td class="number" style="--share:\d+%">(\d+)</td>', page)
+    wanted = confusion_matrix(y, np.where(P["ours"][:, 1] > 0.5, "yes", "no"))
+    assert [int(cell) for cell in cells] == wanted.ravel().tolist()
+
+
+def test_the_area_under_the_roc_is_scikit_learn_s(page, held_out):
+    y, P = held_out
+    curve = charts_of(page)["roc"]["layers"][-1]
+    area = np.trapezoid(curve["y"], curve["x"])
+    assert area == pytest.approx(roc_auc_score(y == "yes", P["ours"][:, 1]), abs=1e-5)  # six digits
+
+
+def test_the_calibration_curve_is_the_share_of_the_class_in_each_bin(page, held_out):
+    y, P = held_out
+    dots = charts_of(page)["calibration"]["layers"][-1]
+    p = P["ours"][:, 1]
+    first = p < next(edge for edge in np.arange(1, 11) / 10 if (p < edge).sum() >= 12)
+    assert dots["x"][0] == pytest.approx(P["ours"][first, 1].mean(), rel=1e-5)
+    assert dots["y"][0] == pytest.approx(np.mean(y[first] == "yes"), rel=1e-5)
+
+
+def test_effects_are_probabilities_of_the_second_class(page):
+    chart = charts_of(page)["effect-0"]
+    assert chart["y"]["label"] == "probability"
+    assert "Each line is the mean probability of ok = yes as one column changes" in page
+    assert all(0 <= v <= 1 for v in chart["layers"][-1]["y"])
+
+
+def test_three_classes_have_a_line_each(rng):
+    X = rng.normal(size=(60, 2))
+    y = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    page = report_page(X, y, bandwidth="scale")
+    assert [layer["look"] for layer in charts_of(page)["effect-0"]["layers"]] == [
+        "c1",
+        "c2 dashed",
+        "c3 dotted",
+    ]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_both_blocks_of_code_give_the_probabilities_of_the_model(
+    tmp_path, monkeypatch, rng, classes
+):
+    pl = pytest.importorskip("polars")
+    X = rng.normal(size=(40, 2))
+    y = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [0.0, 0.7][: classes - 1])]
+    frame = pl.DataFrame({"u": X[:, 0], "v": X[:, 1], "kind": y})
+    frame.write_csv(tmp_path / "data.csv")
+    page = report_page(frame.drop("kind"), y, target="kind", bandwidth=1.0)
+    monkeypatch.chdir(tmp_path)
+    found = []
+    for block in re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", page, re.DOTALL)[:2]:
+        from html import unescape
+
+        *lines, last = unescape(block).strip().splitlines()
+        names = {}
+        exec("\n".join([*lines, f"result = {last}"]), names)
+        found.append(names["result"])
+    ours, plain = found
+    np.testing.assert_allclose(ours if classes == 3 else ours[:, 1], plain, rtol=1e-5)
+
+
+def test_rare_classes_and_columns_that_tell_the_class_are_named(rng):
+    X = np.column_stack([rng.normal(size=150), np.repeat([0.0, 1.0, 2.0], [2, 70, 78])])
+    y = np.array(["odd", "one", "two"])[X[:, 1].astype(int)]
+    page = report_page(X, y, features=["noise", "code"], bandwidth="scale")
+    assert "Only 2 rows of <code>y</code> = <code>odd</code>" in page
+    assert "<code>code</code> alone tells the classes apart" in page
+
+
+def test_a_class_of_few_rows_leaves_the_comparison_out(rng):
+    X = rng.normal(size=(30, 1))
+    y = np.r_[["rare"] * 2, ["often"] * 28]
+    assert "Too few rows for a comparison" in report_page(X, y, bandwidth="scale")
+
+
+def test_a_task_that_is_not_known_is_refused(moons):
+    with pytest.raises(ValueError, match="`task` must be one of 'auto', 'regression'"):
+        report_page(*moons, task="ranking")
+
+
+def test_two_numbers_are_classes_unless_the_task_is_given():
+    X = np.linspace(0, 1, 30)[:, None]
+    y = (X[:, 0] > 0.5) * 1.0
+    assert "names the right class" in report_page(X, y, bandwidth=0.3)
+    assert "R² =" in report_page(X, y, bandwidth=0.3, task="regression")
