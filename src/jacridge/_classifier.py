@@ -105,6 +105,9 @@ verbose
         Kernel and solver that were used.
     metric_ : ndarray of shape (n_features, n_directions)
         Linear map of the metric, if it is scaled or learned.
+    warp_ : ndarray of shape (2, n_features) or None
+        Centres and widths of the features that are compressed before the map, as for
+        :class:`JacobianKernelRidge`.
     choices_ : list of dict
         Candidates for kernel and metric, best first, with their log-loss on held-out rows, if there
         was a choice.
@@ -138,6 +141,7 @@ verbose
     feature_names_in_ = _of_regressor("feature_names_in_")
     kernel_ = _of_regressor("kernel_")
     metric_ = _of_regressor("metric_")
+    warp_ = _of_regressor("warp_")
     n_features_in_ = _of_regressor("n_features_in_")
     solver_ = _of_regressor("solver_")
     X_fit_ = _of_regressor("X_fit_")

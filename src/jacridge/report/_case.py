@@ -83,7 +83,7 @@ class Case:
 
     def mapped(self, Z: Array) -> Array:
         """Rows that the model takes, in the space in which it measures distances."""
-        return np.asarray(self.estimator._seen(Z))
+        return np.asarray(getattr(self.estimator, "regressor_", self.estimator)._seen(Z))
 
     @cached_property
     def rows(self) -> Indices:
