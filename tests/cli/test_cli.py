@@ -490,6 +490,14 @@ def write_headless(boxes, path):
     return "column_5", ["--drop", "1", "--no-header"]
 
 
+def write_old_mac(boxes, path):
+    """UTF-16, line ends of old Macs, blank lines, and a header with spaces and quotes."""
+    head, *body = boxes.read_text().splitlines()
+    head = head.replace("height", '" the ""height"""').replace("weight", "net weight")
+    path.write_bytes("\r".join([head, "", *body, "", ""]).encode("utf-16"))
+    return "net weight", ["--rule", "jacobian"]
+
+
 def write_parquet(boxes, path):
     pl.read_csv(boxes).with_columns(id=pl.col("colour") + "?").write_parquet(path)
     return "weight", ["--drop", "id", "--rule", "loo", "--alpha", "0.01"]
@@ -507,6 +515,7 @@ def write_feather(boxes, path):
         (write_semicolons, "my boxes.csv"),
         (write_tabs, "boxes.tsv.gz"),
         (write_headless, "boxes.csv"),
+        (write_old_mac, "old boxes.csv"),
         (write_parquet, "boxes.parquet"),
         (write_feather, "boxes.feather"),
     ],

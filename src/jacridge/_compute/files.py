@@ -14,7 +14,30 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+# Byte order marks, the longer ones first.
+MARKS = {
+    b"\xef\xbb\xbf": "utf-8-sig",
+    b"\xff\xfe\0\0": "utf-32",
+    b"\0\0\xfe\xff": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+}
+
+
 SEPARATORS = ",;\t|"
+
+
+def encoding_of(data: bytes) -> str:
+    """Encoding of a text by its byte order mark; without one, UTF-16 is told by its zero bytes."""
+    for mark, encoding in MARKS.items():
+        if data.startswith(mark):
+            return encoding
+    start = data[:200]
+    if len(start) >= 4 and not any(start[1::2]) and all(start[::2]):
+        return "utf-16-le"
+    if len(start) >= 4 and not any(start[::2]) and all(start[1::2]):
+        return "utf-16-be"
+    return "utf-8"
 
 
 def separator_of(line: str) -> str:

@@ -6,16 +6,7 @@ import re
 
 import polars as pl
 
-from .._compute.files import separator_of
-
-# Byte order marks, the longer ones first.
-MARKS = {
-    b"\xef\xbb\xbf": "utf-8-sig",
-    b"\xff\xfe\0\0": "utf-32",
-    b"\0\0\xfe\xff": "utf-32",
-    b"\xff\xfe": "utf-16",
-    b"\xfe\xff": "utf-16",
-}
+from .._compute.files import encoding_of, separator_of
 
 
 class TableError(ValueError):
@@ -55,7 +46,7 @@ def text_rows(data: bytes, path: str) -> pl.DataFrame:
 def _decoded(data: bytes, path: str) -> str:
     """The text of a file, without a byte order mark."""
     try:
-        text = data.decode(_encoding(data))
+        text = data.decode(encoding_of(data))
     except UnicodeDecodeError as error:
         raise TableError(
             f"`{path}` must be UTF-8 text, Parquet, Feather or Excel, got byte "
@@ -67,19 +58,6 @@ def _decoded(data: bytes, path: str) -> str:
             f"`{path}` must be text, Parquet, Feather or Excel, got other binary data."
         )
     return text
-
-
-def _encoding(data: bytes) -> str:
-    """The encoding by the byte order mark; without one, UTF-16 is told by its zero bytes."""
-    for mark, encoding in MARKS.items():
-        if data.startswith(mark):
-            return encoding
-    start = data[:200]
-    if len(start) >= 4 and not any(start[1::2]) and all(start[::2]):
-        return "utf-16-le"
-    if len(start) >= 4 and not any(start[::2]) and all(start[1::2]):
-        return "utf-16-be"
-    return "utf-8"
 
 
 def _first_record(text: str) -> str:

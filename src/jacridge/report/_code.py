@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import gzip
+import re
 import shlex
 from dataclasses import dataclass
 from html import escape
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._compute.arrays import Array
-from .._compute.files import separator_of
+from .._compute.files import encoding_of, separator_of
 from .._geometry.kernels import KERNELS
 from ._case import Case
 
@@ -58,7 +59,7 @@ def python_code(case: Case, source: Source) -> str:
     """A model that makes its choices again when it is fitted."""
     name = (case.task.automatic if case.is_auto else case.task.plain).__name__
     return (
-        f"{_lines({'import polars as pl', *_imports(case)})}\n"
+        f"{_lines({*_reading_imports(source), *_imports(case)})}\n"
         f"from jacridge import {name}\n\n{_reading(case, source)}"
         f"model = make_pipeline(\n{_preparing(case)}    {name}({_options(case)}),\n"
         f").fit(X, y)\n{_predicting(case)}"
@@ -75,8 +76,8 @@ def sklearn_code(case: Case, source: Source) -> str:
     expression = _kernel(case)
     imports = {
         "import numpy as np",
-        "import polars as pl",
         "from sklearn.preprocessing import FunctionTransformer",
+        *_reading_imports(source),
         *_imports(case),
     }
     mapping, step = _map(case)
@@ -247,15 +248,46 @@ def _reading(case: Case, source: Source) -> str:
     """Lines that read the table, and leave out the rows that the report left out."""
     kinds = {".parquet": "parquet", ".feather": "ipc", ".arrow": "ipc", ".ipc": "ipc"}
     kind = kinds.get(Path(source.file).suffix.lower(), "csv")
-    arguments = [repr(source.file), *(_csv_options(source) if kind == "csv" else [])]
+    text, file = _text(source.file) if kind == "csv" else "", repr(source.file)
+    arguments = ["io.StringIO(text)" if text else file]
+    arguments += _csv_options(source) if kind == "csv" else []
     complete = ".fill_nan(None).drop_nulls()" if source.left_out else ""
-    numbered = 'table.columns = [f"column_{i + 1}" for i in range(table.width)]\n'
+    names = ""
+    if "--no-header" in source.options:
+        names = 'table.columns = [f"column_{i + 1}" for i in range(table.width)]\n'
+    elif text:  # quotes within names, and spaces around them
+        header = f"csv.reader(io.StringIO(text), delimiter={_separator(source.file)!r})"
+        names = f"table.columns = [name.strip() for name in next({header})]\n"
     return (
         f"columns = {case.table.numbers + case.table.texts!r}\n"
-        f"table = {_call(f'pl.read_{kind}', arguments)}\n"
-        f"{numbered if '--no-header' in source.options else ''}"
+        f"{text}table = {_call(f'pl.read_{kind}', arguments)}\n"
+        f"{names}"
         f"table = table.select([*columns, {case.target!r}]){complete}\n"
         f"X, y = table[columns], table[{case.target!r}].to_numpy()\n"
+    )
+
+
+def _reading_imports(source: Source) -> set[str]:
+    """Imports of the lines that read the table."""
+    needed = {"import polars as pl"}
+    return needed | (
+        {"import csv", "import io", "from pathlib import Path"} if _text(source.file) else set()
+    )
+
+
+def _text(file: str) -> str:
+    """Lines that read a text for polars: not UTF-8, with blank lines, or names in quotes."""
+    try:
+        data = Path(file).read_bytes()
+    except OSError:
+        return ""
+    encoding, header = encoding_of(data), data.split(b"\n", 1)[0]
+    is_plain = encoding.startswith("utf-8") and b"\n" in data and b'"' not in header
+    if file.endswith(".gz") or (is_plain and not re.search(rb"^\s*\n", data, re.M)):
+        return ""
+    return (
+        f"text = Path({file!r}).read_text({encoding!r})\n"
+        'text = "\\n".join(line for line in text.split("\\n") if line.strip())\n'
     )
 
 
@@ -284,7 +316,9 @@ def _separator(file: str) -> str:
     path = next(iter(sorted(glob.glob(file))), file)
     opened = gzip.open if path.endswith(".gz") else open
     try:
-        with opened(path, "rt", encoding="utf-8", errors="replace") as lines:
-            return separator_of(next(iter(lines), ","))
+        with opened(path, "rb") as lines:
+            start = lines.read(1 << 16)
+        text = start.decode(encoding_of(start), errors="replace")
+        return separator_of(next(iter(text.strip().splitlines()), ","))
     except OSError:
         return "\t" if ".tsv" in Path(file).suffixes else ","
