@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from jacridge._geometry.maps import FeatureMap
 from jacridge._rows import rows as rows_module
 from jacridge._rows.rows import ArrayRows, MappedRows, places_in_blocks, rejoined, rows_of
 
@@ -115,7 +116,7 @@ def test_rows_taken_block_by_block_come_back_in_the_order_asked_for(rng, asked, 
 def mapped(rows, rng):
     """The rows, the same through a linear map, and that map."""
     T = rng.standard_normal((2, 4))
-    return rows, MappedRows(rows, T), T
+    return rows, MappedRows(rows, FeatureMap(T)), T
 
 
 def test_mapped_rows_are_the_rows_times_the_map(mapped):
