@@ -555,7 +555,6 @@ BAD = {
     "an index that is not there": ({"variables": 9}, "must name features of the model"),
     "no variable": ({"variables": []}, "at least one feature"),
     "a constant column": ({"variables": "fixed"}, "'fixed' must vary to have an effect, got 3"),
-    "all columns, one of them constant": ({}, "'fixed' must vary"),
     "a group with one row": ({"by": np.arange(100) == 4}, "at least two rows, got 1 for True"),
     "labels of another length": ({"by": [1, 2]}, "one label for each of the 100 rows"),
     "a cluster only": ({"cluster": np.ones(100)}, "at least two clusters, got 1"),

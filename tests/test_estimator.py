@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import naive
-from jacridge import RULES, JacobianKernelRidge, select_bandwidth
+from jacridge import RULES, AutoKernelRidge, JacobianKernelRidge, select_bandwidth
 from known import SEARCHES
 
 
@@ -515,3 +515,41 @@ def test_the_smallest_and_largest_numbers_that_are_taken_do_not_overflow(rng, si
     ):
         np.testing.assert_allclose(ours / unit, theirs, rtol=1e-9)
     np.testing.assert_allclose(est.loo_residuals_ / unit, plain.loo_residuals_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{"metric": "scaled"}, {"metric": "euclidean"}])
+@pytest.mark.parametrize("weights", ["none", "zeros"])
+def test_a_memory_map_is_fitted_like_the_array(table, tmp_path, options, weights):
+    """Equal rows are merged and rows of weight zero left out there, too."""
+    X, y = (np.concatenate([part, part]) for part in table)
+    X = np.column_stack([X, np.full(len(X), 5.0)])  # a constant column, which the map drops
+    w = None if weights == "none" else np.arange(len(y)) % 3
+    np.save(tmp_path / "X.npy", X)
+    est = JacobianKernelRidge("auto", "auto", random_state=0, **options)
+    known = est.fit(X, y, w)
+    expected = known.bandwidth_, known.predict(X), known.loo_residuals_
+    found = est.fit(np.load(tmp_path / "X.npy", mmap_mode="r"), y, w)
+    assert found.solver_ == "exact"
+    assert found.bandwidth_ == pytest.approx(expected[0], rel=1e-6)
+    np.testing.assert_allclose(found.predict(X), expected[1], rtol=1e-6)
+    np.testing.assert_allclose(found.loo_residuals_, expected[2], rtol=1e-6, atol=1e-8)
+
+
+def test_residuals_are_the_caller_s_own(surface):
+    est = JacobianKernelRidge(0.5, 0.1).fit(*surface)
+    kept = est.loo_residuals_.copy()
+    est.loo_residuals_[:] = 0
+    np.testing.assert_array_equal(est.loo_residuals_, kept)
+
+
+def test_without_an_intercept_the_level_of_y_is_a_signal(rng):
+    X = rng.standard_normal((120, 2))
+    y = 10 + 0.1 * rng.standard_normal(120)
+    est = AutoKernelRidge(fit_intercept=False, random_state=0).fit(X, y)
+    np.testing.assert_allclose(est.predict(X), 10, atol=1)  # ridge pulls it towards zero
+
+
+def test_a_diagnosis_of_conjugate_gradients_says_what_is_missing(surface):
+    est = JacobianKernelRidge(0.5, 0.1, solver="pcg").fit(*surface)
+    with pytest.raises(AttributeError, match="pcg"):
+        est.diagnose()

@@ -109,8 +109,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         "exact" factors the n x n kernel matrix. "nystrom" keeps to the span of the kernels at
         `n_landmarks` points: rows stream in blocks, and only m x m sums are kept. "pcg" solves the
         exact system by conjugate gradients, preconditioned by `n_landmarks` landmarks, without
-        the n x n matrix in memory. "auto" is exact up to 10,000 rows, then "nystrom"; `solver_`
-        says what was taken.
+        the n x n matrix in memory. "auto" is exact up to 10,000 rows, with a learned metric
+        20,000, then "nystrom"; `solver_` says what was taken.
     n_landmarks : int, optional
         Landmarks m of the Nystrom solver, at most n_samples; 3000, or all rows, if not given. With
         all rows as landmarks the model is the exact one, and solved as such.
@@ -184,6 +184,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     # What is taken from the features after the warp and before the linear map.
     _centre: Array | None = None
     _feature_std: Array | None = None
+    # The rows of `X_fit_` before the map of the metric, if these are the training rows.
+    _X_given: Array | None = None
     _names: list[str] | None = None
 
     def __init__(
@@ -280,7 +282,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
         if self.metric == "precomputed":
             raise ValueError(
-                '`metric` must be "euclidean" or "geodesic" for Dask arrays, got "precomputed".'
+                '`metric` must be one of features for Dask arrays, got "precomputed". Fit on the '
+                "features themselves."
             )
         rows = dask_rows(X, y, w, space.distance)
         self._check_features(X, reset=True)
@@ -308,14 +311,14 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         metric = Metric(space)
         if self.metric in LINEAR:
             asked = self.kernel, self.metric, self.bandwidth
-            metric = metric_of(source.rows, *asked, penalty, rng, loss)
-            source = mapped(source, metric.mapping)
+            metric = metric_of(source.rows, *asked, penalty, rng, loss, centred=kind != "none")
         solver, choice = self._solver_for(source, metric.mapping)
         options: dict[str, Any] = {"kind": kind, "rng": rng, "penalty": penalty}
         if solver == "exact":
             source = in_memory(source, space.distance)
         else:
             options["choice"] = choice
+        given, source = source.rows, mapped(source, metric.mapping)
         by_loo = self.kernel == "auto" and self.metric not in LINEAR
         spaces = kernels_with(self.metric) if by_loo else [metric.space]
         data, found = least_loo(self._tried(solver, source, space, options) for space in spaces)
@@ -332,9 +335,12 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._columns = source.first if self.metric == "precomputed" else None
         self._weightless = source.weightless
         self._keep_metric(metric)
+        self._X_given = None
+        if metric.mapping is not None and solver == "exact" and isinstance(given, ArrayRows):
+            self._X_given = given.X
 
     def _asked(self, penalty: Penalty, source: Source) -> dict[str, Any]:
-        """What a diagnosis has to know of how the fit came about."""
+        """How the fit came about, for a diagnosis."""
         dropped = 0.0
         if source.weightless is not None and source.merged is not None:
             dropped = len(source.weightless[0]) / len(source.merged.group)
@@ -450,12 +456,12 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             logger.info("solver=%r was taken for n_samples=%d.", solver, rows.n)
         elif solver != "exact" and self.metric == "precomputed":
             raise ValueError(
-                f'solver="{solver}" needs features, got metric="precomputed". '
-                'Fit on the features themselves, or with solver="exact".'
+                f'`solver` must be "auto" or "exact" for metric="precomputed", got "{solver}". '
+                "Fit on the features themselves for others."
             )
         number = self._landmark_number(source)
         choice = LandmarkChoice(landmarks, None if solver == "pcg" else number)
-        if solver == "nystrom" and choice.are_all(rows, source.p):
+        if solver == "nystrom" and choice.are_all(rows, mapping):
             solver = "exact"  # with all rows as landmarks the model is the exact one
         return solver, choice
 
@@ -724,14 +730,21 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _training_rows(self) -> tuple[Array, Array]:
         """Features and weights of the training rows as given; a sample of rows that streamed."""
-        X, w = self._fitted_model().influences[0].training_rows(self.X_fit_)
-        return (X, w) if self._map is None else (self._map.inverse(X), w)
+        Z = self.X_fit_ if self._X_given is None else self._X_given
+        X, w = self._fitted_model().influences[0].training_rows(Z)
+        return (X, w) if self._X_given is not None else (self._unmapped(X), w)
+
+    def _unmapped(self, Z: Array) -> Array:
+        """Rows before the map of the metric; those that the model is made of, as they were."""
+        if Z is self.X_fit_ and self._X_given is not None:
+            return self._X_given
+        return Z if self._map is None else self._map.inverse(Z)
 
     def _read(self, X: Any) -> Array:
         """Rows in memory, wherever they are, checked as for a prediction."""
         if is_dask(X):
             self._check_features(X, reset=False)
-            X = np.asarray(dask_array(X))
+            X = check_rows(np.asarray(dask_array(X)))
             self._space.distance.check(X, new=True)
             return X
         return np.asarray(self._each_block(X, lambda est, rows: (rows,))[0])
@@ -785,9 +798,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if self._fitted["metric"] == "precomputed":
             raise AttributeError('`feature_importances_` need features, got metric="precomputed".')
         some = evenly_spaced(len(self.X_fit_), 1000)
-        X = self.X_fit_[some]
-        X = X if self._map is None else self._map.inverse(X)
-        J = self._slopes(X).reshape(-1, self.n_features_in_)
+        J = self._slopes(self._unmapped(self.X_fit_)[some]).reshape(-1, self.n_features_in_)
         std = self.X_fit_.std(axis=0) if self._feature_std is None else self._feature_std
         J /= np.abs(J).max() or 1.0  # squares could overflow
         moved = np.sqrt(np.square(J).mean(axis=0)) * (std / (std.max() or 1.0))
@@ -801,7 +812,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         the Nystrom solver from the training rows, read again as they are then. Rows of weight zero
         have their plain residuals.
         """
-        residuals = self._fitted_model().loo_residuals
+        residuals = self._fitted_model().loo_residuals.copy()
         if self._weightless is not None:
             places, X, y = self._weightless
             residuals[places] = y - self._mean(X).reshape(y.shape)
@@ -841,13 +852,14 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         ()
         """
         model = self._fitted_model()
+        residuals, degrees = model.sample_residuals, model.degrees_of_freedom
         data, asked = self._training_sample(model), self._fitted
         lams, exact = asked.get("lams"), self.solver_ == "exact"
         fit = Fitted(
             self.bandwidth_,
             np.broadcast_to(self.alpha_, data.targets.shape[1]),
-            model.sample_residuals,
-            model.degrees_of_freedom,
+            residuals,
+            degrees,
             rows=len(data.w) if exact else data.n,
             rule=asked.get("rule"),
             lams=(lams[0], lams[1]) if lams else None,
@@ -862,8 +874,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Columns of training rows as given, by name; X holds the rows after the metric."""
         if self._fitted["metric"] not in LINEAR:
             return {}
-        X = X if self._map is None else self._map.inverse(X)
-        return dict(zip(self._feature_names, X.T, strict=True))
+        return dict(zip(self._feature_names, self._unmapped(X).T, strict=True))
 
     def _training_sample(self, model: Model) -> TrainingData:
         """The training rows, or the sample of them that a Nystrom model keeps."""

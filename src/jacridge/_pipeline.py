@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -76,7 +75,7 @@ def last_step(model: Any, X: Any = None) -> tuple[Any, Any]:
         rows = None if rows is None else _unscaled(before, rows)
     if regressor is est:
         return found, rows
-    classifier = copy(est)
+    classifier = _copy(est)
     classifier.regressor_ = found
     return classifier, rows
 
@@ -117,21 +116,30 @@ def _is_scaler(step: Any) -> bool:
 
 def _moved(est: Any, centre: Array, scale: Array) -> Any:
     """A model of the columns x of which the given one takes (x - centre) / scale."""
-    est = copy(est)
+    est = _copy(est)
     std = est.X_fit_.std(axis=0) if est._feature_std is None else est._feature_std
     est._feature_std = std * scale
     est.metric_, est._centre = est.metric_ / scale[:, None], centre
     if est.warp_ is not None:
         est.warp_ = np.stack([centre + scale * est.warp_[0], scale * est.warp_[1]])
+    if est._X_given is not None:
+        est._X_given = est._X_given * scale + centre
     if est._weightless is not None:
         places, X, y = est._weightless
         est._weightless = places, X * scale + centre, y
     return est
 
 
+def _copy(est: Any) -> Any:
+    """A shallow copy that keeps the model, which `copy` would drop as a pickle does."""
+    other = object.__new__(type(est))
+    other.__dict__.update(vars(est))
+    return other
+
+
 def _named(est: Any, names: list[str] | None) -> Any:
     """A copy of a model that knows the names of its features, but takes rows without names."""
-    est = copy(est)
+    est = _copy(est)
     est.__dict__.pop("feature_names_in_", None)
     est._names = names
     return est

@@ -51,6 +51,18 @@ def edited(path, change):
             new.writestr(name, data)
 
 
+def test_a_model_with_a_compressed_column_is_saved_and_loaded(rng, tmp_path):
+    """The width of the other column is infinite, which is no damage."""
+    a, b = np.exp(2 * rng.standard_normal(60)), rng.standard_normal(60)
+    X, prepare = pl.DataFrame({"a": a, "b": b}), columns_prepared(["a", "b"], [], standardize=False)
+    model = JacobianKernelRidge("auto", 0.01, metric="diagonal", random_state=0)
+    pipeline = Pipeline([("columns", prepare), ("model", model)]).fit(X, np.log(a) + b)
+    assert np.isinf(model.warp_[1]).tolist() == [False, True]
+    path = str(tmp_path / "model.skops")
+    save_model(path, SavedModel(pipeline, ["y"], ["a", "b"], []))
+    np.testing.assert_array_equal(load_model(path).pipeline.predict(X), pipeline.predict(X))
+
+
 def test_a_saved_model_predicts_as_before(saved, path):
     X = pl.DataFrame({"c": ["x", "q"], "a": [0.5, -1.0]})
     again = load_model(str(path))

@@ -277,3 +277,23 @@ def test_an_onnx_graph_has_the_metric(kernel, rng):
     est.fit(X, y)
     session = onnxruntime.InferenceSession(to_onnx(est).SerializeToString())
     np.testing.assert_allclose(session.run(None, {"X": X})[0], est.predict(X), rtol=1e-6)
+
+
+def test_effects_in_a_full_metric_see_the_features_as_they_are(rng):
+    """Training rows are recovered through the map: two values stay two, one-hot columns a group."""
+    kind = rng.integers(3, size=150)
+    X = np.column_stack(
+        [
+            rng.standard_normal((150, 2)),
+            rng.integers(2, size=150),
+            np.eye(3)[kind],
+            np.full(150, 5.0),
+        ]
+    )
+    X[:, 0] *= 1e9  # scales apart, too
+    y = X[:, 0] / 1e9 + 2 * X[:, 2] + kind
+    est = JacobianKernelRidge("auto", 0.01, metric="full", random_state=0).fit(X, y)
+    terms = [(row.term, row.kind) for row in est.effects()]
+    assert terms[:3] == [("x0", "slope"), ("x1", "slope"), ("x2", "contrast")]
+    assert len(terms) == 5  # two contrasts of three levels, and no effect of the constant
+    assert est.effects(variables=["x2"]).dict()["estimate"][0] == pytest.approx(2, abs=0.3)

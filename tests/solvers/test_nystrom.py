@@ -411,7 +411,7 @@ def test_degrees_of_freedom_without_a_penalty_are_the_rank(rng):
 
 
 def test_distances_cannot_be_given_to_the_nystrom_solver():
-    with pytest.raises(ValueError, match='solver="nystrom" needs features'):
+    with pytest.raises(ValueError, match='`solver` must be "auto" or "exact"'):
         nystrom(metric="precomputed").fit(np.zeros((3, 3)), np.zeros(3))
 
 

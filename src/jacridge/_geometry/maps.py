@@ -25,6 +25,10 @@ FLOOR = 1e-2
 HEAVY = 5.0
 
 
+# Digits, of the largest value of a feature, that survive a map and its inverse.
+DIGITS = 11
+
+
 @dataclass(frozen=True)
 class Warp:
     """Compression of features with heavy tails: centres c and widths s, both of shape (p,)."""
@@ -90,10 +94,16 @@ class FeatureMap:
         return np.asarray(J if self.warp is None else J * self.warp.slope(X)[:, None, :])
 
     def inverse(self, Z: Array) -> Array:
-        """Rows before the map, where T keeps all of them."""
-        X = np.asarray(Z @ np.linalg.pinv(self.T))
+        """Rows before the map, where T keeps all of them; equal values stay equal."""
+        # Features of unlike scales first get the same one, so that none is taken for rounding.
+        scale = np.linalg.norm(self.T, axis=1)
+        scale = np.where(scale > 0, scale, 1.0)
+        X = np.asarray(Z @ np.linalg.pinv(self.T / scale[:, None])) / scale
         X = X if self.centre is None else X + self.centre
-        return X if self.warp is None else self.warp.inverse(X)
+        X = X if self.warp is None else self.warp.inverse(X)
+        largest = np.abs(X).max(axis=0, initial=0.0)
+        unit = np.where(largest > 0, largest, 1.0)
+        return np.asarray(np.round(X / unit, DIGITS) * unit)
 
     def onnx(self, graph: OnnxGraph, rows: str) -> str:
         """Add the nodes of the map; returns the name of their output."""

@@ -22,7 +22,8 @@ class Source:
     ----------
     rows : the rows, distinct ones of positive weight if they are in memory
     p : number of columns
-    n : number of rows as the closed-form rules count them; None until a first pass has counted
+    n : number of rows as the closed-form rules count them; None for rows that stream, which are
+        counted by a first pass and not merged
     merged : where the rows as given went, if some were merged or left out
     y : the targets as given, if some were merged or left out
     w : the weights as given, if some rows were merged or left out
@@ -69,14 +70,14 @@ def mapped(source: Source, mapping: FeatureMap | None) -> Source:
     if mapping is None:
         return source
     rows: Rows = MappedRows(source.rows, mapping)
-    if isinstance(source.rows, ArrayRows) and source.n is not None:  # not a memory map
+    if isinstance(source.rows, ArrayRows) and source.n is not None:
         rows = ArrayRows(mapping(source.rows.X), source.rows.y, source.rows.w)
     return replace(source, rows=rows, p=mapping.T.shape[1])
 
 
 def in_memory(source: Source, distance: Distance) -> Source:
-    """The source with all of its rows brought into memory."""
-    if isinstance(source.rows, ArrayRows):
+    """The source with all of its rows brought into memory, and duplicates merged."""
+    if source.n is not None:
         return source
     X, y, w = source.rows.take(np.arange(source.rows.n))
     return array_source(X, y, w, distance)

@@ -33,7 +33,10 @@ CLEAR = 1.5
 
 # Kernels that are tried, and how many of them, each with one map, go on after the first round.
 KERNELS_TRIED = ("gaussian", "matern32", "exponential", "laplacian")
-STARTS_KEPT = 3
+STARTS_KEPT = 2
+
+# Kernels that decide whether heavy tails are compressed, one smooth and one with kinks.
+JUDGES = ("matern32", "laplacian")
 
 # Candidates that are compared again on other halves of the rows.
 FINALISTS = 3
@@ -86,8 +89,8 @@ class Candidate:
 
     @property
     def complexity(self) -> float:
-        """How much a candidate may follow the noise: its rounds, and more for a full metric."""
-        return self.rounds + (1.5 if self.kind == "full" else 0.0)
+        """How much a candidate may follow the noise: rounds, more for a full or warped metric."""
+        return self.rounds + 1.5 * (self.kind == "full") + 1.5 * self.warped
 
     def row(self) -> dict[str, object]:
         """The candidate as a row of a table."""
@@ -239,15 +242,14 @@ def choose(
 ) -> Chosen:
     """Kernel, kind of metric and number of rounds with the least loss on held-out rows.
 
-    Every kernel starts with each of the plain maps, and gets one round of the first kind. The best
-    two starts go on with another round and with the other kind, and the best of all with a third
-    round. `rounds` returns the rounds of a kernel. A kernel that is a product over features gets no
-    second kind.
+    Every kernel gets the plain metric and one round of the first kind. The best two go on with
+    another round and with the other kind, and the best of all with a third round. Of several plain
+    maps the better one is taken. `rounds` returns the rounds of a kernel. A kernel that is a
+    product over features gets no second kind.
     """
     with one_blas_thread():
         cross = CrossFitting(rows, rounds, rng, loss)
-        starts = [(kernel, mapping) for mapping in maps for kernel in kernels]
-        started = _solved(in_threads(partial(_start, cross, kinds[:1]), starts))
+        started = _started(cross, kernels, maps, kinds[:1])
         table = [candidate for candidates in started for candidate in candidates]
         if kinds:
             best = list(dict.fromkeys(c.start for c in cross.ranked(table)))[:STARTS_KEPT]
@@ -268,6 +270,27 @@ def choose(
         if len(cross.folds) == 2:
             table = cross.ranked_again(table, CrossFitting(rows, rounds, rng, loss), maps)
     return Chosen(simplest_good(table), table, cross.has_signal(table[0]))
+
+
+def _started(
+    cross: CrossFitting,
+    kernels: Sequence[str],
+    maps: Sequence[FeatureMap],
+    kinds: Sequence[str],
+) -> list[list[Candidate]]:
+    """Each kernel with the plain metric and one round of each kind.
+
+    If there are several maps, the judges start with all of them, and the others with the better.
+    """
+    judges = [kernel for kernel in kernels if len(maps) > 1 and kernel in JUDGES] or kernels
+    start = partial(_start, cross, kinds)
+    found = in_threads(start, [(kernel, mapping) for mapping in maps for kernel in judges])
+    others = [kernel for kernel in kernels if kernel not in judges]
+    if others:
+        table = [candidate for candidates in _solved(found) for candidate in candidates]
+        mapping = maps[-1] if cross.ranked(table)[0].warped else maps[0]
+        found += in_threads(start, [(kernel, mapping) for kernel in others])
+    return _solved(found)
 
 
 def _start(

@@ -53,6 +53,8 @@ def metric_of(
     penalty: Penalty,
     rng: np.random.Generator,
     loss: Loss = squared_errors,
+    *,
+    centred: bool = True,
 ) -> Metric:
     """The metric of a fit to rows with features.
 
@@ -64,7 +66,7 @@ def metric_of(
     kinds: Sequence[str] = LEARNED.get(metric, ())
     if not kinds and kernel != "auto":
         return Metric(space_of(kernel, metric), plain, std)
-    sample = learning_sample(rows, rng, alike=not penalty.shared)
+    sample = learning_sample(rows, rng, alike=not penalty.shared, centred=centred)
     kernels = KERNELS_TRIED if kernel == "auto" else (kernel,)
     if len(sample) < FEW_ROWS or not sample.y.any():
         return Metric(space_of(kernels[0], metric), plain, std)
@@ -113,7 +115,10 @@ def warped_maps(rows: Sample) -> list[FeatureMap]:
     return [FeatureMap(scaling_from(centre, std), warp)]
 
 
-def learning_sample(rows: Rows, rng: np.random.Generator, *, alike: bool) -> Sample:
-    """Distinct rows to choose and learn by, at random; if `alike`, all targets count alike."""
+def learning_sample(rows: Rows, rng: np.random.Generator, *, alike: bool, centred: bool) -> Sample:
+    """Distinct rows to choose and learn by, at random; if `alike`, all targets count alike.
+
+    Targets of models with an intercept are `centred`.
+    """
     X, y, w = merged_block(*sample_of(rows, max(2 * HALF, METRIC_ROWS), rng))
-    return Sample(X, standardised(y, w) if alike else y, w / w.mean())
+    return Sample(X, standardised(y, w, centred=centred) if alike else y, w / w.mean())

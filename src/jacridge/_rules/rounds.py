@@ -51,9 +51,9 @@ class Sample:
         return capped_weights(self.w)
 
 
-def standardised(y: Array, w: Array) -> Array:
-    """Targets of mean zero and variance one."""
-    y = y - weighted_mean(y, w)
+def standardised(y: Array, w: Array, *, centred: bool = True) -> Array:
+    """Targets of mean square one, and mean zero if `centred`."""
+    y = y - weighted_mean(y, w) if centred else y
     deviation = np.sqrt(w @ np.square(y) / w.sum())
     return np.asarray(y / np.where(deviation > 0, deviation, 1.0))
 
@@ -145,12 +145,12 @@ class Rounds:
 
 def solution(K: Array, y: Array, w: Array, lam: float) -> Array:
     """(K + lam W^-1)^-1 y, K overwritten; a penalty that is too small is raised."""
-    diagonal = K.copy()
+    kept = K.copy()
     for _ in range(8):
         try:
             return factor(K, lam / w).solve(y)
         except LinAlgError:
-            K, lam = diagonal.copy(), max(100 * lam, 1e-10)
+            K, lam = kept.copy(), max(100 * lam, 1e-10)
     return np.zeros_like(y)
 
 

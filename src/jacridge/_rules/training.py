@@ -14,6 +14,7 @@ from .. import theory
 from .._checks import check_choice, check_columns, check_rows
 from .._compute.arrays import Array, Indices, weighted_mean
 from .._compute.threads import blas_for
+from .._geometry.maps import FeatureMap
 from .._geometry.space import Pairs, Space
 from .._rows.extent import ArrayExtent, Extent, StreamExtent
 from .._rows.merging import distinct_rows
@@ -317,14 +318,17 @@ class LandmarkChoice:
         check_columns("landmarks", Z, p)
         return Z
 
-    def are_all(self, rows: Rows, p: int) -> bool:
-        """Whether all rows are landmarks, so that the model is the exact one."""
+    def are_all(self, rows: Rows, mapping: FeatureMap | None = None) -> bool:
+        """Whether all rows, after a map, are landmarks, so that the model is the exact one."""
         if isinstance(self.landmarks, str):
             return (self.number or DEFAULT) >= rows.n
-        Z = distinct_rows(self.given(p))
+        Z = check_rows(self.landmarks, "landmarks")
         if len(Z) < rows.n:
             return False
         X = rows.take(np.arange(rows.n))[0]
+        X = X if mapping is None else mapping(X)
+        check_columns("landmarks", Z, X.shape[1])
+        Z = distinct_rows(Z)
         return len(distinct_rows(np.vstack([Z, X]))) == len(Z)
 
 

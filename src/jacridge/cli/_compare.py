@@ -111,7 +111,7 @@ def _fitted_rule(
     """The model of a rule; its seconds are those from X to sigma."""
     choice = select_bandwidth(X, y, rule, alpha=alpha, kernel=kernel, random_state=0)
     chosen = float(np.squeeze(choice.alpha))
-    model = JacobianKernelRidge(choice.sigma, chosen, kernel=kernel).fit(X, y)
+    model = JacobianKernelRidge(choice.sigma, chosen, kernel=kernel, random_state=0).fit(X, y)
     return model, {"sigma": choice.sigma, "alpha": chosen, "seconds": choice.seconds}
 
 

@@ -242,7 +242,7 @@ def _model_of(content: Any) -> SavedModel | None:
 
 def _fault(model: SavedModel) -> str:
     """What keeps a model from predicting, in words; nothing if it can."""
-    bad = [name for name, array in _arrays(model.pipeline) if not np.isfinite(array).all()]
+    bad = [name for name, array in _arrays(model.pipeline) if not _are_numbers(name, array)]
     if bad:
         return f"numbers that are not finite in `{bad[0]}`"
     row = {name: [0.0] for name in model.numbers} | {name: ["?"] for name in model.texts}
@@ -254,6 +254,13 @@ def _fault(model: SavedModel) -> str:
     wanted = len(model.targets) if not model.classes else numbers.width
     finite = np.isfinite(numbers.to_numpy()).all()
     return "" if finite and numbers.width == wanted else "predictions that are no numbers"
+
+
+def _are_numbers(name: str, array: Any) -> bool:
+    """Whether all numbers are finite; the width of a feature that is not compressed is not."""
+    if name == "warp_":
+        return bool(np.isfinite(array[0]).all() and (array[1:] > 0).all())
+    return bool(np.isfinite(array).all())
 
 
 def _arrays(part: Any, name: str = "model") -> Iterator[tuple[str, Any]]:

@@ -126,7 +126,8 @@ def terms_of(features: Columns, variables: Any, kind: str) -> list[Term]:
     if variables is None:
         groups = features.one_hot_groups() if kind != "slope" else []
         inside = {column: group for group in groups for column in group}
-        columns = (inside.get(j, j) for j in range(len(features.names)))
+        varying = np.flatnonzero(features.low < features.high).tolist()
+        columns = (inside.get(j, j) for j in varying)
         wanted = [(None, item) for item in dict.fromkeys(columns)]
     elif isinstance(variables, Mapping):
         wanted = list(variables.items())

@@ -180,7 +180,8 @@ def metric_word(estimator: Any) -> str:
     """The metric of a fitted model; of one that was chosen, its kind."""
     chosen = [row["kind"] for row in getattr(estimator, "choices_", []) if row["chosen"]]
     word = chosen[0] if chosen else estimator.metric
-    return {"plain": "scaled", "auto": "scaled"}.get(word, word)
+    plain = "euclidean" if estimator.metric == "euclidean" else "scaled"
+    return {"plain": plain, "auto": plain}.get(word, word)
 
 
 def answer(work: Any, *data: Any, **options: Any) -> Any:
