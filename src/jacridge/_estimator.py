@@ -25,6 +25,7 @@ from ._checks import (
     generator,
 )
 from ._compute.arrays import Array, evenly_spaced, row_blocks, rows_per_block
+from ._compute.memory import available_memory
 from ._compute.progress import listening, printer
 from ._compute.threads import blas_for, for_blocks, one_blas_thread
 from ._geometry.kernels import KERNELS
@@ -451,7 +452,9 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             landmarks = mapping(landmarks)
         if solver == "auto":
             most = EXACT_ROWS_LEARNED if self.metric in LEARNED else EXACT_ROWS
-            few = isinstance(rows, ArrayRows) and rows.n <= most
+            free = available_memory()
+            fits = free is None or 8 * rows.n**2 < free / 2
+            few = isinstance(rows, ArrayRows) and rows.n <= most and fits
             solver = "exact" if few or self.metric == "precomputed" else "nystrom"
             logger.info("solver=%r was taken for n_samples=%d.", solver, rows.n)
         elif solver != "exact" and self.metric == "precomputed":

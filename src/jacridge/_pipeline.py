@@ -93,7 +93,7 @@ def steps_of(model: Any) -> list[Any]:
 
 
 def _unscaled(step: Any, Z: Array) -> Array:
-    """What a step returned, without the scaling at its end."""
+    """Undo the scaling at the end of a step."""
     if _is_scaler(step):
         return np.asarray(step.inverse_transform(Z))
     if isinstance(step, Pipeline):

@@ -171,7 +171,7 @@ def _r2_finding(r2: float) -> Finding:
 
 
 def _choice_findings(choices: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
-    """What was chosen, and how its error compares with the plain metric's and the runner-up's."""
+    """The choice, and how its error compares with the plain metric's and the runner-up's."""
     chosen = next((row for row in choices if row["chosen"]), None)
     if chosen is None:
         return
@@ -411,7 +411,7 @@ def _feature_findings(data: TrainingData, fit: Fitted) -> Iterator[Finding]:
 
 
 def _scaled_gain(data: TrainingData, std: Array) -> Gain:
-    """What features of equal standard deviation would gain, each with the best of a grid."""
+    """Gain of features of equal standard deviation, each with the best of a grid."""
     part = sampled(data)
     X = part.X[:, std > 0] / std[std > 0]
     options: dict[str, Any] = {"penalty": part.penalty, "has_intercept": part.has_intercept}

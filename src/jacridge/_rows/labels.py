@@ -266,7 +266,7 @@ class ParquetLabels:
         return self.files.class_totals(self.y, self.w)
 
     def coded(self, coding: Coding) -> tuple[CodedColumn, str | None]:
-        """What the regressor takes as target and weights."""
+        """Targets and weights for the regressor."""
         return CodedColumn(self.y, coding), self.w
 
 

@@ -1,4 +1,4 @@
-"""What another bandwidth, penalty or metric would gain, measured by leave-one-out on a sample."""
+"""Gain of another bandwidth, penalty or metric, measured by leave-one-out on a sample."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def gain_of(part: TrainingData, other: Fit, fit: Fit) -> Gain:
 
 
 def search_gain(data: TrainingData, sigma: float, lam: Array) -> Gain:
-    """What the best of a grid of bandwidths and penalties would gain over a fit.
+    """Gain of the best of a grid of bandwidths and penalties over a fit.
 
     Where there are more rows than those of the sample, a gain is measured again on more of them.
     """

@@ -17,13 +17,13 @@ COMMA = r"^[-+]?\d+(,\d+)?([eE][-+]?\d+)?$"
 
 
 class TargetError(ColumnError):
-    """The same of a column that cannot be left out."""
+    """Error in a column that cannot be left out."""
 
 
 def each_column(
     work: Callable[[pl.Series], pl.Series], columns: Iterable[pl.Series]
 ) -> list[pl.Series]:
-    """What `work` makes of each column; all that it refuses are named in one message."""
+    """Apply `work` to each column; name all columns that it refuses in one message."""
     done, faults = [], {}
     for column in columns:
         try:

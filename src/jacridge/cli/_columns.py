@@ -81,7 +81,7 @@ class Rows:
         return columns_prepared(self.numbers, self.texts, standardize=standardize, marked=marked)
 
     def filled(self) -> "Rows":
-        """The same rows with the gaps of features filled and marked."""
+        """Rows with the gaps of features filled and marked."""
         return replace(self, X=filled(self.X, self.marked))
 
     @property

@@ -88,7 +88,7 @@ def _split(
 def _outcome(
     rule: str, alpha: float | str, kernel: str, name: str, X: Any, y: Any, X_test: Any, y_test: Any
 ) -> dict[str, Any]:
-    """What one rule or model gives on one split, or why it gives nothing."""
+    """Result of one rule or model on one split, or the reason why there is none."""
     task = TASKS[name]
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")

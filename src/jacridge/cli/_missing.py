@@ -14,7 +14,7 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class Policy:
-    """What to do with rows that lack a value in a feature."""
+    """Treatment of rows that lack a value in a feature."""
 
     fills: bool = False
     refuses: bool = False
@@ -39,7 +39,7 @@ class Losses:
 
     @property
     def sentences(self) -> list[str]:
-        """What is lost and why, in words; nothing if nothing is."""
+        """Sentences on what is lost and why; none if nothing is."""
         if not self.n:
             return []
         lost = f"{self.n} of {self.n_all} rows have missing values and are left out"
@@ -77,7 +77,7 @@ def complete_rows(frame: pl.DataFrame, policy: Policy) -> pl.DataFrame:
 
 
 def losses(frame: pl.DataFrame, kept: pl.DataFrame) -> Losses:
-    """What is lost of a frame if only some of its rows are kept."""
+    """Rows and levels that are lost if only some rows of a frame are kept."""
     levels = [
         _vanished(frame.filter(pl.col(column.name) == level), column.name, level)
         for column in frame

@@ -266,7 +266,7 @@ def predict(
 
 
 def _diagnosis(estimator: Any) -> dict[str, Any]:
-    """What speaks for and against the fit; nothing where there is no telling.
+    """Findings for and against the fit; none if they cannot be had.
 
     That is so where too few rows differ, and for `pcg`, which has no leave-one-out residuals.
     """

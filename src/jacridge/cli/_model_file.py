@@ -58,7 +58,7 @@ class SavedModel:
 
     @property
     def task(self) -> str:
-        """What the model does: regression or classification."""
+        """Task of the model: regression or classification."""
         return "classification" if self.classes else "regression"
 
     @property
@@ -202,7 +202,7 @@ def load_model(path: str) -> SavedModel:
 
 
 def _trusted_content(path: str) -> Any:
-    """What is in a skops file, if all of it is of known types."""
+    """Content of a skops file, if all of it is of known types."""
     skops = require("skops.io", extra="cli")
     data = Path(path).read_bytes()
     try:
@@ -241,7 +241,7 @@ def _model_of(content: Any) -> SavedModel | None:
 
 
 def _fault(model: SavedModel) -> str:
-    """What keeps a model from predicting, in words; nothing if it can."""
+    """The reason why a model cannot predict; empty if it can."""
     bad = [name for name, array in _arrays(model.pipeline) if not _are_numbers(name, array)]
     if bad:
         return f"numbers that are not finite in `{bad[0]}`"

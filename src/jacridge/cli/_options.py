@@ -190,7 +190,7 @@ def penalty_of(text: str | None, rule: str = "") -> float | str:
 def estimator_of(
     rule: str, alpha: str | None, kernel: str, *, standardize: bool, **options: Any
 ) -> Callable[[Any], Any]:
-    """What makes the model asked for; the rule `auto` chooses everything for itself."""
+    """Class and options of the model; the rule `auto` chooses everything for itself."""
     options |= {"alpha": penalty_of(alpha, rule), "random_state": 0}
     if rule != "auto":
         options |= {"kernel": "gaussian" if kernel == "auto" else kernel}
@@ -211,7 +211,7 @@ def rule_of(text: str, kernel: str) -> str:
 
 
 def check_rule(rule: str, kernel: str) -> str:
-    """The same rule, or a refusal if the kernel does not have it."""
+    """Return the rule, or refuse it if the kernel does not have it."""
     if rule in rules_of(kernel) or rule not in RULES:
         return rule
     raise typer.BadParameter(

@@ -230,7 +230,7 @@ def report(
 
 
 def _gamma(choice: Choice) -> dict[str, float]:
-    """What scikit-learn calls gamma, if it has one for this kernel."""
+    """scikit-learn's gamma, if it has one for this kernel."""
     try:
         return {"gamma": choice.gamma}
     except ValueError:
@@ -245,7 +245,7 @@ def _made_of(rows: Rows) -> dict[str, str]:
 
 
 def _doubts(choice: Choice) -> list[str]:
-    """What is known to go wrong with closed forms, as far as the features alone can tell."""
+    """Known problems of closed forms, as far as the features alone can tell."""
     if choice.rule in SEARCHES:
         return []
     few = choice.p <= 2 and choice.sigma < choice.spacing

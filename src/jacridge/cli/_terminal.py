@@ -1,4 +1,4 @@
-"""What the command prints: results on stdout, the rest on stderr."""
+"""Output of the command: results on stdout, the rest on stderr."""
 
 import io
 import json
@@ -69,7 +69,7 @@ def as_options(text: str) -> str:
 
 
 def _sentence(error: Exception) -> str:
-    """What an error says to someone who does not read Python."""
+    """Message of an error for someone who does not read Python."""
     if isinstance(error, OSError) and error.strerror:
         return f"`{error.filename}`: {error.strerror}." if error.filename else f"{error.strerror}."
     known = (TypeError, ValueError, ImportError, MemoryError, OSError, ArithmeticError)
@@ -114,7 +114,7 @@ def cell(value: Any, digits: int = 4) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The same for JSON, with null where it has no number."""
+    """Values for JSON, with null where it has no number."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):

@@ -67,7 +67,7 @@ def _first_record(text: str) -> str:
 
 
 def _fault(text: str, separator: str) -> str:
-    """What is wrong with a text that is no table, in words."""
+    """Describe what is wrong with a text that is no table."""
     width = None
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     try:

@@ -1,4 +1,4 @@
-"""What moves the prediction, and how sure that is: slopes and contrasts with standard errors.
+"""Effects of features on the prediction: slopes and contrasts with standard errors.
 
 Users call ``JacobianKernelRidge.effects``, ``.contrast``, ``.summary`` and
 ``.jacobian(X, return_std=True)``; here are what these return, and average predictions along one

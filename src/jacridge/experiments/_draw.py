@@ -1,4 +1,4 @@
-"""What the figures share: an empty figure, a colour and a dash for each rule, deciles."""
+"""Shared parts of the figures: an empty figure, a colour and a dash for each rule, deciles."""
 
 from __future__ import annotations
 

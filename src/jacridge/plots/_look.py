@@ -34,7 +34,7 @@ def legend(ax: Axes) -> None:
 
 
 class Display:
-    """What all displays share: they remember where they were drawn, and as what.
+    """Base of all displays: they remember where they were drawn, and as what.
 
     Attributes
     ----------

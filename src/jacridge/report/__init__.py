@@ -174,7 +174,7 @@ def _warnings_of_this_thread() -> Iterator[None]:
 
 
 def _matters(case: Case) -> dict[str, Any]:
-    """What the predictions depend on: importances, effects, places and times."""
+    """Section on what the predictions depend on: importances, effects, places and times."""
     found = importances(case)
     effects = list(effect_figures(case, found))
     places, series = list(place_figures(case)), list(series_figures(case))
@@ -192,7 +192,7 @@ def _html(figures: Sequence[Figure]) -> str:
 
 
 def _texts(case: Case, source: Source) -> dict[str, str]:
-    """What takes no time to say."""
+    """Texts that need no further fit."""
     return {
         "title": escape(f"{case.target} by jacridge"),
         "heading": f"{escape(case.target)} <small>in {escape(_shown(source))}</small>",

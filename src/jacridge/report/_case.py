@@ -64,7 +64,7 @@ class Case:
 
     @cached_property
     def scale(self) -> Array:
-        """What the columns are divided by before the model sees them."""
+        """Divisors of the columns before the model sees them."""
         return self.deviation if self._scales else np.ones(self.X.shape[1])
 
     @property
@@ -149,7 +149,7 @@ class Case:
 
     @property
     def outcomes(self) -> Array:
-        """What was observed, as numbers: the target, or 1 in rows of the main class and else 0."""
+        """Observed values as numbers: the target, or 1 in rows of the main class and else 0."""
         return self._main(self.task.observed(self.y))
 
     def _main(self, outputs: Array) -> Array:
@@ -167,7 +167,7 @@ class Case:
 
     @cached_property
     def diagnosis(self) -> Any:
-        """What speaks for and against the model; None where too few rows differ to tell."""
+        """Diagnosis of the model; None where too few rows differ to tell."""
         return answer(self.estimator.diagnose)
 
     @cached_property
@@ -185,7 +185,7 @@ def metric_word(estimator: Any) -> str:
 
 
 def answer(work: Any, *data: Any, **options: Any) -> Any:
-    """What a call returns; None where it has no answer."""
+    """Result of a call; None where it has no answer."""
     try:
         return work(*data, **options)
     except (ValueError, LinAlgError):

@@ -72,7 +72,7 @@ def _predicting(case: Case) -> str:
 
 
 def sklearn_code(case: Case, source: Source) -> str:
-    """The same model without jacridge: metric, kernel and penalty are written out."""
+    """Code for the model without jacridge: metric, kernel and penalty are written out."""
     expression = _kernel(case)
     imports = {
         "import numpy as np",
@@ -180,7 +180,7 @@ def _array(name: str, values: Array, what: str) -> str:
 
 
 def command(case: Case, source: Source) -> str:
-    """The same with the command."""
+    """The commands that fit and use the model."""
     bandwidth, alpha = _given(case)
     rule = [] if case.is_auto else ["--rule", str(bandwidth)]
     default = "auto" if case.is_auto else 1e-3
@@ -203,7 +203,7 @@ def _lines(imports: set[str]) -> str:
 
 
 def _imports(case: Case) -> set[str]:
-    """What the preparation of the columns needs."""
+    """Imports for the preparation of the columns."""
     needed = {"from sklearn.pipeline import make_pipeline"}
     if case.table.texts:
         needed |= {
@@ -300,7 +300,7 @@ def _call(function: str, arguments: list[str]) -> str:
 
 
 def _csv_options(source: Source) -> list[str]:
-    """What has to be said of a text file; types are found by looking at all of it."""
+    """Options for reading a text file; types are found by looking at all of it."""
     separator = _separator(source.file)
     options = {
         f"separator={separator!r}": separator != ",",

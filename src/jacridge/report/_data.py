@@ -1,4 +1,4 @@
-"""What the script of the report draws, as JSON: charts, and all fits over (sigma, lambda)."""
+"""Data of the charts as JSON, with all fits over (sigma, lambda)."""
 
 from __future__ import annotations
 

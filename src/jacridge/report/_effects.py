@@ -1,4 +1,4 @@
-"""What the predictions depend on: importance of each column, and partial dependence."""
+"""Importance of each column, and partial dependence."""
 
 from __future__ import annotations
 

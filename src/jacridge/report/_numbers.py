@@ -41,7 +41,7 @@ def verdict(case: Case, folds: Folds | None) -> str:
 
 
 def words(case: Case, folds: Folds | None) -> str:
-    """What the charts show, and the measured coverage of the intervals."""
+    """Text on the charts, and the measured coverage of the intervals."""
     text = (
         f"<p>One model is fitted to all {len(case.y):,} rows. Each row is predicted by that model "
         f"without the row itself (R² = {share(r2(case.y, case.loo_predictions))}), with kernel, "

@@ -1,4 +1,4 @@
-"""What is wrong, or may be wrong, with the rows and columns of a table."""
+"""Problems, or possible problems, in the rows and columns of a table."""
 
 from __future__ import annotations
 

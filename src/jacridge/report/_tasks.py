@@ -1,4 +1,4 @@
-"""What differs between predicting numbers and predicting classes."""
+"""The tasks: differences between predicting numbers and predicting classes."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ SCORES = {
 
 
 def doubts(case: Case, remarks: list[Remark]) -> str:
-    """What speaks against the model, with links to it."""
+    """Reasons against the model, with links to them."""
     found = len(case.diagnosis.warnings) if case.diagnosis else 0
     on_data = sum(remark.warning for remark in remarks)
     parts = [
@@ -97,7 +97,7 @@ def importances(case: Case, found: list[tuple[Column, float]]) -> str:
 
 
 def effects_text(case: Case) -> str:
-    """What the effect curves show."""
+    """Text on the effect curves."""
     drawn = lines_of(case)
     if len(drawn) > 1:
         keys = ", ".join(
@@ -172,7 +172,7 @@ def _findings(rows: list[tuple[str, str, bool]], head: tuple[str, str]) -> str:
 
 
 def diagnosis(case: Case) -> str:
-    """What speaks for and against the model, in words."""
+    """The diagnosis of the model in words."""
     found = case.diagnosis
     if found is None:
         return "<p>Too few rows differ for a diagnosis.</p>"
@@ -322,7 +322,7 @@ def norm_text(case: Case) -> str:
 
 
 def rules_text(case: Case) -> str:
-    """What the table of rules shows."""
+    """Text on the table of rules."""
     n, m = len(case.X), len(case.rows)
     on = f"all {n:,} rows" if n == m else f"the sample of {m:,} rows"
     return (
