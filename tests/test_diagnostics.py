@@ -346,3 +346,17 @@ def test_a_diagnosis_tells_of_the_fit_whatever_set_params_changed_since(rng):
     est = JacobianKernelRidge("loo", "loo").fit(X, y)
     before = str(est.diagnose())
     assert str(est.set_params(bandwidth=0.1, alpha=7.0, metric="scaled").diagnose()) == before
+
+
+@pytest.mark.parametrize("ask", ["diagnose", "summary"])
+def test_r2_of_rows_with_few_places_is_that_of_the_rows_as_given(rng, ask):
+    """Most of the variance of y is within places; the means alone vary little."""
+    X, y = rng.integers(8, size=(400, 1)).astype(float), rng.standard_normal(400)
+    est = JacobianKernelRidge(1.0, 10.0).fit(X, y)
+    expected = 1 - np.mean(est.loo_residuals_**2) / y.var()
+    found = (
+        est.diagnose().dict()["leave-one-out R2"]["value"]
+        if ask == "diagnose"
+        else est.summary().fit["leave-one-out R2"]
+    )
+    assert found == pytest.approx(expected, abs=1e-8)

@@ -713,12 +713,14 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             "rows": round(self._fitted["n"] or len(residuals)),
             "features": self.n_features_in_,
             "kernel": self.kernel_,
-            "metric": self._fitted["metric"],
+            "metric": self._metric_kind,
             "solver": self.solver_,
             "bandwidth": self.bandwidth_,
             "penalty": np.atleast_1d(self.alpha_).tolist(),
             "residual degrees of freedom": left,
-            "leave-one-out R2": loo_r2(self._training_sample(model), residuals),
+            "leave-one-out R2": loo_r2(
+                self._training_sample(model), residuals, self._within(model)
+            ),
             "residual deviation": [float(s) for part in influences for s in np.sqrt(part.s2)],
         }
         return Summary(fit, effects)
@@ -867,6 +869,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             rule=asked.get("rule"),
             lams=(lams[0], lams[1]) if lams else None,
             dropped=asked.get("dropped", 0.0),
+            within=self._within(model),
             choices=getattr(self, "choices_", ()),
             features=self._features_of(data.X),
             scales_matter=asked["metric"] == "euclidean",
@@ -878,6 +881,24 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if self._fitted["metric"] not in LINEAR:
             return {}
         return dict(zip(self._feature_names, self._unmapped(X).T, strict=True))
+
+    @property
+    def _metric_kind(self) -> str:
+        """The metric in a word; of a metric that was chosen, its kind."""
+        kinds = [row["kind"] for row in getattr(self, "choices_", ()) if row["chosen"]]
+        metric = self._fitted["metric"]
+        kind = kinds[0] if kinds else metric
+        plain = "euclidean" if metric == "euclidean" else "scaled"
+        return plain if kind in ("plain", "auto") else kind
+
+    def _within(self, model: Model) -> Array | float:
+        """Mean square of y about the means of equal rows, for each target."""
+        state = model.state()
+        within = state.get("within", state.get("sample_within"))
+        if within is None:
+            return 0.0
+        kept = within[state["group"] >= 0] if "group" in state else within
+        return np.asarray(np.square(kept).mean(axis=0))
 
     def _training_sample(self, model: Model) -> TrainingData:
         """The training rows, or the sample of them that a Nystrom model keeps."""

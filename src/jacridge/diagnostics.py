@@ -105,6 +105,7 @@ class Fitted:
     rule : name of the bandwidth's rule; None for a number or a function
     lams : ends of the range in which the penalty was chosen; None if it was given
     dropped : share of the rows as given that have a weight of zero
+    within : mean square of y about the means of equal rows, for each target
     choices : table of the candidates of kernel and metric, if these were chosen
     features : features of the rows as given, by name; empty if there are none
     scales_matter : whether distances depend on the units of the features
@@ -118,6 +119,7 @@ class Fitted:
     rule: str | None = None
     lams: tuple[float, float] | None = None
     dropped: float = 0.0
+    within: Array | float = 0.0
     choices: Sequence[Mapping[str, Any]] = ()
     features: Mapping[str, Array] = field(default_factory=dict)
     scales_matter: bool = False
@@ -130,7 +132,7 @@ class Fitted:
 
 def diagnose(data: TrainingData, fit: Fitted) -> Diagnosis:
     """Look at a fitted model from all sides; `data` holds its training rows or a sample."""
-    r2 = loo_r2(data, fit.loo_residuals)
+    r2 = loo_r2(data, fit.loo_residuals, fit.within)
     findings = [_r2_finding(r2), *_choice_findings(fit.choices), *_row_findings(data, fit)]
     try:
         data.check_rows()
@@ -150,12 +152,15 @@ def diagnose(data: TrainingData, fit: Fitted) -> Diagnosis:
     return Diagnosis(tuple(findings))
 
 
-def loo_r2(data: TrainingData, loo_residuals: Array) -> float:
-    """Mean over the targets that vary of their leave-one-out R2, rows counted by their weights."""
+def loo_r2(data: TrainingData, loo_residuals: Array, within: Array | float = 0.0) -> float:
+    """Mean over the targets that vary of their leave-one-out R2, rows counted by their weights.
+
+    `within` is the mean square of y about the means of equal rows, which `data` holds.
+    """
     w = data.w if len(data.w) == len(loo_residuals) else None  # else the rows are a sample
     errors = np.average(loo_residuals**2, axis=0, weights=w)
     centred = data.targets - np.average(data.targets, axis=0, weights=data.w)
-    variance = np.average(centred**2, axis=0, weights=data.w)
+    variance = np.average(centred**2, axis=0, weights=data.w) + within
     vary = variance > 0
     return float(np.mean(1.0 - errors[vary] / variance[vary])) if vary.any() else np.nan
 
@@ -287,11 +292,10 @@ def _rule_findings(data: TrainingData, fit: Fitted, gain: Gain) -> Iterator[Find
     """Where the assumptions behind a bandwidth's rule fail."""
     ratio = fit.sigma / data.l_max
     wide = ratio > 1
-    sentence = (
-        "The kernel is wider than the data: the model is close to a polynomial of low degree."
-        if wide
-        else "The kernel is narrower than the data."
-    )
+    sentence = f"The kernel is {'wider' if wide else 'narrower'} than the data"
+    if wide and data.space.kernel.is_smooth:
+        sentence += ": the model is close to a polynomial of low degree"
+    sentence += "."
     yield Finding("sigma / l_max", ratio, wide and gain.is_clear, sentence)
     if fit.rule not in WITH_MINIMUM:
         return

@@ -83,7 +83,7 @@ class Case:
 
     def mapped(self, Z: Array) -> Array:
         """Rows that the model takes, in the space in which it measures distances."""
-        return np.asarray(getattr(self.estimator, "regressor_", self.estimator)._seen(Z))
+        return np.asarray(regressor_of(self.estimator)._seen(Z))
 
     @cached_property
     def rows(self) -> Indices:
@@ -178,10 +178,12 @@ class Case:
 
 def metric_word(estimator: Any) -> str:
     """The metric of a fitted model; of one that was chosen, its kind."""
-    chosen = [row["kind"] for row in getattr(estimator, "choices_", []) if row["chosen"]]
-    word = chosen[0] if chosen else estimator.metric
-    plain = "euclidean" if estimator.metric == "euclidean" else "scaled"
-    return {"plain": plain, "auto": plain}.get(word, word)
+    return str(regressor_of(estimator)._metric_kind)
+
+
+def regressor_of(estimator: Any) -> Any:
+    """The regressor of a classifier, or the estimator itself."""
+    return getattr(estimator, "regressor_", estimator)
 
 
 def answer(work: Any, *data: Any, **options: Any) -> Any:
