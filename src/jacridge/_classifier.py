@@ -64,7 +64,7 @@ def _has_probabilities(est: JacobianKernelClassifier) -> bool:
 
 
 class JacobianKernelClassifier(ClassifierMixin, BaseEstimator):
-    r"""Kernel ridge classification that chooses its own bandwidth, with calibrated probabilities.
+    """Kernel ridge classification that chooses its own bandwidth, with calibrated probabilities.
 
     Each class is a target of :class:`JacobianKernelRidge`: one for its rows and zero for others,
     less the share of the class. Bandwidth, kernel, metric and penalty are common to all classes.
