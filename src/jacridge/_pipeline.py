@@ -73,11 +73,21 @@ def last_step(model: Any, X: Any = None) -> tuple[Any, Any]:
         centre = _unscaled(before, zero)[0]
         found = _moved(found, centre, _unscaled(before, zero + 1.0)[0] - centre)
         rows = None if rows is None else _unscaled(before, rows)
-    if regressor is est:
-        return found, rows
-    classifier = _copy(est)
-    classifier.regressor_ = found
-    return classifier, rows
+    return _with_regressor(est, found), rows
+
+
+def named(model: Any, names: list[str]) -> Any:
+    """A copy of a fitted model that knows the names of its features."""
+    return _with_regressor(model, _named(getattr(model, "regressor_", model), names))
+
+
+def _with_regressor(model: Any, regressor: Any) -> Any:
+    """The regressor itself, or a copy of a classifier that has it."""
+    if not hasattr(model, "regressor_"):
+        return regressor
+    classifier = _copy(model)
+    classifier.regressor_ = regressor
+    return classifier
 
 
 def steps_of(model: Any) -> list[Any]:

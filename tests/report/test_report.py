@@ -490,3 +490,10 @@ def test_five_thousand_rows_make_a_page_under_two_megabytes(rng):
     X = rng.uniform(-1, 1, (5000, 8))
     page = report_page(X, np.sin(3 * X[:, 0]) * X[:, 1], bandwidth="jacobian")
     assert len(page.encode()) < 2e6
+
+
+def test_the_diagnosis_names_the_columns(table):
+    X, _ = table
+    y = 2 * X[:, 0] + 0.1 * X[:, 1]
+    page = report_page(X, y, features=["age", "dose", "ratio"])
+    assert "R2 of the best single feature, age" in page

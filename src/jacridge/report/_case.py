@@ -11,6 +11,7 @@ from scipy.linalg import LinAlgError
 
 from .. import Choice, select_bandwidth
 from .._compute.arrays import Array, Indices
+from .._pipeline import named
 from ._columns import Column, Table, deviations
 from ._tasks import REGRESSION, Task
 
@@ -168,7 +169,7 @@ class Case:
     @cached_property
     def diagnosis(self) -> Any:
         """Diagnosis of the model; None where too few rows differ to tell."""
-        return answer(self.estimator.diagnose)
+        return answer(named(self.estimator, list(self.names)).diagnose)
 
     @cached_property
     def metric(self) -> str:
