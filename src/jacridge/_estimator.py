@@ -148,7 +148,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     choices_ : list of dict
         Every kernel and metric that was tried, best first, if one of them was chosen: kernel, kind
         of metric, rounds, error on held-out rows (in units of the variance of y), the standard
-        error of its difference to the best one, seconds, and whether it was chosen.
+        error of its difference to the best one, seconds, how many predictions of held-out rows it
+        was judged by (finalists by more), and whether it was chosen.
         ``pandas.DataFrame(est.choices_)`` is a table.
     dual_coef_ : ndarray of shape (n_rows,) or (n_rows, n_targets)
         Coefficients of the kernels at the rows of `X_fit_`.
@@ -315,6 +316,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             metric = metric_of(source.rows, *asked, penalty, rng, loss, centred=kind != "none")
         solver, choice = self._solver_for(source, metric.mapping)
         options: dict[str, Any] = {"kind": kind, "rng": rng, "penalty": penalty}
+        options["start"] = metric.start
         if solver == "exact":
             source = in_memory(source, space.distance)
         else:
@@ -325,14 +327,14 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         data, found = least_loo(self._tried(solver, source, space, options) for space in spaces)
         lam = found.lam
         if penalty.criterion and not metric.has_signal:  # nothing to follow but noise
-            lam = np.maximum(lam, min(NO_SIGNAL, penalty.ends[1]))
+            lam = np.maximum(lam, min(NO_SIGNAL * data.penalty.unit, data.penalty.ends[1]))
         model = self._solve(solver, source, data, found.sigma, np.atleast_1d(lam))
         self._keep(model, one_target)
         self.bandwidth_ = found.sigma
         self.alpha_ = lam if np.size(lam) > 1 else float(np.ravel(lam)[0])
         self.solver_, self.kernel_ = solver, data.space.kernel.name
         self._fitted = {"metric": self.metric, "intercept": kind, "n": data.n}
-        self._fitted |= self._asked(penalty, source)
+        self._fitted |= self._asked(data.penalty, source)
         self._columns = source.first if self.metric == "precomputed" else None
         self._weightless = source.weightless
         self._keep_metric(metric)
@@ -1052,7 +1054,8 @@ class AutoKernelRidge(JacobianKernelRidge):
     choices_ : list of dict
         Every candidate that was tried, best first: kernel, kind of metric, rounds, whether
         heavy tails were compressed, error on held-out rows (in units of the variance of y), the
-        standard error of its difference to the best one, seconds, and whether it was chosen.
+        standard error of its difference to the best one, seconds, how many predictions of
+        held-out rows it was judged by (finalists by more), and whether it was chosen.
         ``pandas.DataFrame(est.choices_)`` is a table.
     metric_ : ndarray of shape (n_features, n_directions)
         The linear map of the learned metric.
