@@ -22,13 +22,13 @@ from ._rows.given import rows_given
 from ._rows.merging import distinct_rows
 from ._rows.parquet_files import ParquetFiles
 from ._rules.choice import Loss, squared_errors
-from ._rules.fitting import Request, Solution, fitted, notes_on, training_sample, variance_within
+from ._rules.fitting import PARAMETERS, Request, Solution, fitted, notes_on
 from ._rules.metric import Metric
 from ._rules.training import TrainingData
 from ._solvers.function import FittedFunction
 from ._solvers.model import Model
-from ._solvers.saved import check_saved, from_version_0_1
-from .diagnostics import Diagnosis, Fitted, diagnose, loo_r2
+from ._solvers.saved import state_from_file, state_to_save
+from .diagnostics import Diagnosis, diagnosis_of, loo_r2_of
 from .effects import (
     Contrast,
     Effects,
@@ -112,9 +112,9 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         it is. None if all are.
     choices_ : list of dict
         Every kernel and metric that was tried, best first, if one of them was chosen: kernel, kind
-        of metric, rounds, error on held-out rows (in units of the variance of y), the standard
-        error of its difference to the best one, seconds, and whether it was chosen.
-        ``pandas.DataFrame(est.choices_)`` is a table.
+        of metric, rounds, whether heavy tails were compressed, error on held-out rows (in units of
+        the variance of y), the standard error of its difference to the best one, seconds, and
+        whether it was chosen. ``pandas.DataFrame(est.choices_)`` is a table.
     dual_coef_ : ndarray of shape (n_rows,) or (n_rows, n_targets)
         Coefficients of the kernels at the rows of `X_fit_`.
     intercept_ : float or ndarray of shape (n_targets,)
@@ -154,10 +154,6 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     _feature_std: Array | None = None
     # The rows of `X_fit_` before the map of the metric, if these are the training rows.
     _X_given: Array | None = None
-    # Indices, features and targets of the rows of weight zero.
-    _weightless: tuple[Any, Array, Array] | None = None
-    # Columns of given distances that are kept.
-    _columns: Any = None
     _names: list[str] | None = None
 
     def __init__(
@@ -215,19 +211,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         shared: bool = False,
     ) -> JacobianKernelRidge:
         """Fit with kernel and metric chosen by a loss; one penalty for all targets if `shared`."""
-        asked = Request(
-            self.bandwidth,
-            self.alpha,
-            self.kernel,
-            self.metric,
-            self.solver,
-            self.n_landmarks,
-            self.landmarks,
-            self.fit_intercept,
-            self.random_state,
-            loss,
-            shared,
-        )
+        given = {name: getattr(self, name) for name in PARAMETERS}
+        asked = Request(**given, loss=loss, shared=shared)
         with listening(printer() if self.verbose else None):
             source, one_target = rows_given(X).source(self, y, sample_weight, asked.space.distance)
             fit = fitted(source, asked)
@@ -259,11 +244,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             if found.warp is not None:
                 self.warp_ = np.stack([found.warp.centre, found.warp.width])
         if metric.chosen is not None:
-            best = metric.chosen.best
-            self.choices_ = [
-                {**candidate.row(), "chosen": candidate is best}
-                for candidate in metric.chosen.table
-            ]
+            self.choices_ = metric.choices
 
     def _function(self) -> FittedFunction:
         """The fitted function of rows as given, with the sources of its errors."""
@@ -293,6 +274,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self._made
 
     def _fitted_model(self) -> Model:
+        """The solved model."""
         return self._function().model
 
     def _each_block(self, X: Any, work: Work, *shape: int, errors: bool = False) -> tuple[Any, ...]:
@@ -529,10 +511,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Summary
             Prints like the summaries of statsmodels and renders as HTML.
         """
-        effects = self.effects()
-        function = self._function()
-        model, data = function.model, training_sample(function, self._fitted)
-        influences, residuals = model.influences, model.jackknife.residuals
+        effects, function = self.effects(), self._function()
+        influences, residuals = function.influences, function.model.jackknife.residuals
         left = [part.residual_degrees for part in influences for _ in part.s2]
         fit = {
             "rows": round(self._fitted["n"] or len(residuals)),
@@ -543,7 +523,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             "bandwidth": self.bandwidth_,
             "penalty": np.atleast_1d(self.alpha_).tolist(),
             "residual degrees of freedom": left,
-            "leave-one-out R2": loo_r2(data, residuals, variance_within(model)),
+            "leave-one-out R2": loo_r2_of(function, residuals, self._fitted),
             "residual deviation": [float(s) for part in influences for s in np.sqrt(part.s2)],
         }
         return Summary(fit, effects)
@@ -626,25 +606,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         >>> est.diagnose().warnings
         ()
         """
-        function, notes = self._function(), self._fitted
-        residuals, degrees = function.model.sample_residuals, function.model.degrees_of_freedom
-        data, lams = training_sample(function, notes), notes.get("lams")
-        features = zip(function.names, function.unmapped(data.X).T, strict=False)
-        fit = Fitted(
-            self.bandwidth_,
-            np.broadcast_to(self.alpha_, data.targets.shape[1]),
-            residuals,
-            degrees,
-            rows=len(data.w) if self.solver_ == "exact" else data.n,
-            rule=notes.get("rule"),
-            lams=(lams[0], lams[1]) if lams else None,
-            dropped=notes.get("dropped", 0.0),
-            within=variance_within(function.model),
-            choices=getattr(self, "choices_", ()),
-            features=dict(features) if notes["metric"] in LINEAR else {},
-            scales_matter=notes["metric"] == "euclidean",
-        )
-        return diagnose(data, fit)
+        return diagnosis_of(self._function(), self._fitted, getattr(self, "choices_", ()))
 
     @property
     def _metric_kind(self) -> str:
@@ -656,22 +618,10 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return plain if kind in ("plain", "auto") else kind
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        state.pop("_made", None)
-        if "_solved" in state:
-            solved = state.pop("_solved")
-            state["_saved"] = solved if isinstance(solved, dict) else solved.state()
-        return state
+        return state_to_save(super().__getstate__())
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        if "bandwidth_" in state and "_saved" not in state:
-            state = from_version_0_1(state)
-        if "_saved" in state:
-            saved = state.pop("_saved")
-            check_saved(saved, state["X_fit_"].shape[-1], np.size(state["intercept_"]))
-            state["_solved"] = saved
-        super().__setstate__(state)
+        super().__setstate__(state_from_file(state))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -691,17 +641,8 @@ class AutoKernelRidge(JacobianKernelRidge):
 
     Attributes
     ----------
-    choices_ : list of dict
-        Every candidate that was tried, best first: kernel, kind of metric, rounds, whether
-        heavy tails were compressed, error on held-out rows (in units of the variance of y), the
-        standard error of its difference to the best one, seconds, and whether it was chosen.
-        ``pandas.DataFrame(est.choices_)`` is a table.
-    metric_ : ndarray of shape (n_features, n_directions)
-        The linear map of the learned metric.
-    feature_importances_ : ndarray of shape (n_features,)
-        How much the prediction moves with each feature, as shares that sum to one.
-    warp_, bandwidth_, alpha_, kernel_, solver_, dual_coef_, intercept_, X_fit_, loo_residuals_, \
-n_features_in_, feature_names_in_
+    choices_, metric_, warp_, feature_importances_, bandwidth_, alpha_, kernel_, solver_, \
+dual_coef_, intercept_, X_fit_, loo_residuals_, n_features_in_, feature_names_in_
         As for :class:`JacobianKernelRidge`.
 
     Examples

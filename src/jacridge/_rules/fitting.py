@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,14 +19,13 @@ from .._geometry.space import LEARNED, LINEAR, METRICS, Space, kernels_with, spa
 from .._rows.rows import ArrayRows
 from .._rows.source import Source, in_memory, mapped
 from .._solvers.exact import centred_rows, solve_exact
-from .._solvers.function import FittedFunction
 from .._solvers.landmarks import LANDMARKS
 from .._solvers.model import INTERCEPTS, Model
 from .._solvers.pcg import solve_pcg
 from .choice import Loss, squared_errors
 from .metric import Metric, metric_of
 from .registry import Found, check_alpha, find, least_loo
-from .training import LandmarkChoice, Penalty, TrainingData, data_in_memory, training_data
+from .training import LandmarkChoice, Penalty, TrainingData, training_data
 
 SOLVERS = ("auto", "exact", "nystrom", "pcg")
 
@@ -83,6 +81,10 @@ class Request:
                 f'`fit_intercept` must be True, False or "free", got {self.fit_intercept!r}.'
             )
         return INTERCEPTS[given.index(self.fit_intercept)]
+
+
+# The parameters of an estimator that a fit depends on.
+PARAMETERS = tuple(each.name for each in fields(Request) if each.name not in ("loss", "shared"))
 
 
 @dataclass(frozen=True)
@@ -247,27 +249,3 @@ def notes_on(fit: Solution, asked: Request) -> dict[str, Any]:
         "shared": penalty.shared,
         "dropped": dropped,
     }
-
-
-def training_sample(function: FittedFunction, notes: Mapping[str, Any]) -> TrainingData:
-    """The training rows, or the sample of them that a Nystrom model keeps."""
-    state = function.model.state()
-    if function.solver == "exact":
-        X, y, w = function.Z, state["y"], state["w"]
-    else:
-        X, y, w = state["sample_X"], state["sample_y"] - state["mean"], state["sample_w"]
-    given = notes.get("lams") is None and len(function.lams) == 1
-    penalty = Penalty(shared=notes.get("shared", False))
-    penalty = replace(penalty, lam=float(function.lams[0])) if given else penalty
-    options: dict[str, Any] = {"penalty": penalty, "has_intercept": function.kind != "none"}
-    return data_in_memory(X, y, w, function.space, n=notes["n"], **options)
-
-
-def variance_within(model: Model) -> Array | float:
-    """Mean square of y about the means of equal rows, for each target."""
-    state = model.state()
-    within = state.get("within", state.get("sample_within"))
-    if within is None:
-        return 0.0
-    kept = within[state["group"] >= 0] if "group" in state else within
-    return np.asarray(np.square(kept).mean(axis=0))

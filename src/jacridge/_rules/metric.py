@@ -44,6 +44,14 @@ class Metric:
         """Whether y can be predicted; True where nothing was chosen."""
         return self.chosen is None or self.chosen.has_signal
 
+    @property
+    def choices(self) -> list[dict[str, Any]]:
+        """Table of the candidates that were tried, best first; empty if there was no choice."""
+        if self.chosen is None:
+            return []
+        best = self.chosen.best
+        return [{**each.row(), "chosen": each is best} for each in self.chosen.table]
+
 
 def metric_of(
     rows: Rows,
