@@ -50,6 +50,14 @@ class Metric:
         """Where the search for bandwidth and penalty starts; None where nothing was chosen."""
         return None if self.chosen is None else self.chosen.best.tunings[-1]
 
+    @property
+    def choices(self) -> list[dict[str, Any]]:
+        """Table of the candidates that were tried, best first; empty if there was no choice."""
+        if self.chosen is None:
+            return []
+        best = self.chosen.best
+        return [{**each.row(), "chosen": each is best} for each in self.chosen.table]
+
 
 def metric_of(
     rows: Rows,

@@ -9,8 +9,8 @@ import typer
 
 from jacridge import RULES
 
-from .._estimator import SOLVERS
 from .._geometry.kernels import KERNELS
+from .._rules.fitting import SOLVERS
 from .._rules.registry import ALPHAS, SEARCHES, WITH_MINIMUM, WITHOUT_Y
 from ..report._columns import TASKS
 from ._cells import drop_option

@@ -5,9 +5,9 @@ Users call ``JacobianKernelRidge.effects``, ``.contrast``, ``.summary`` and
 feature.
 """
 
+from .._solvers.function import FittedFunction
 from ._average import Observations, average_effects, error_kind
 from ._contrast import AverageCurve, Contrast, average_predictions, contrast_of
-from ._function import FittedFunction
 from ._summary import Summary
 from ._table import Effect, Effects
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from .._checks import check_number
 from .._compute.arrays import Array
 from .._compute.memory import check_memory
+from .._solvers.function import FittedFunction
 from ._average import ErrorKind, Observations, degrees_of_targets, error_kind, inference
-from ._function import FittedFunction
 from ._terms import Columns
 
 

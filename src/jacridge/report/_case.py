@@ -84,7 +84,7 @@ class Case:
 
     def mapped(self, Z: Array) -> Array:
         """Rows that the model takes, in the space in which it measures distances."""
-        return np.asarray(regressor_of(self.estimator)._seen(Z))
+        return np.asarray(regressor_of(self.estimator)._function().seen(Z))
 
     @cached_property
     def rows(self) -> Indices:

@@ -1,20 +1,28 @@
-"""A fitted function and its linear functionals: slopes, predictions, and their averages."""
+"""A fitted function at rows as given: values, slopes, intervals, and their errors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from .._compute.arrays import Array, Indices, row_blocks, rows_per_block
-from .._compute.threads import blas_for, for_blocks, processors
+from .._compute.arrays import Array, Indices, evenly_spaced, row_blocks, rows_per_block
+from .._compute.threads import blas_for, for_blocks, one_blas_thread, processors
 from .._geometry.maps import FeatureMap
 from .._geometry.space import Space
-from .._solvers.influence import Influence, Noise
+from .influence import Influence, Noise
+from .intervals import Scale, upper_quantile
+from .model import Model
+from .saved import restored_model
 
 # From an influence to the noise whose variance is asked for.
 NoiseOf = Callable[[Influence], Noise]
+
+# Rows at which slopes are looked at to say how much features matter.
+IMPORTANCE_ROWS = 1000
 
 
 def even_noise(influence: Influence) -> Noise:
@@ -32,8 +40,13 @@ class FittedFunction:
     Z : rows of the model, of shape (m, q)
     dual_coef : c, of shape (m, k)
     intercept : b_0, of shape (k,)
+    solver : name of the solver
+    lams : penalties, of shape (k,) or (1,)
+    kind : kind of the intercept
+    solved : the model that errors come from, or the arrays that restore it
     mapping : map of the features, from p to q, or None for none
-    influences : how functionals follow y, for the targets of each penalty
+    columns : columns of given distances that the kernel sees, or None for all
+    Z_given : rows Z before the map, if they are training rows
     names : names of the p features
     """
 
@@ -42,13 +55,109 @@ class FittedFunction:
     Z: Array
     dual_coef: Array
     intercept: Array
-    mapping: FeatureMap | None
-    influences: Sequence[Influence]
-    names: Sequence[str]
+    solver: str
+    lams: Array
+    kind: str
+    solved: Model | dict[str, Any] = field(repr=False)
+    mapping: FeatureMap | None = None
+    columns: Indices | None = None
+    Z_given: Array | None = None
+    names: Sequence[str] = ()
+
+    @cached_property
+    def model(self) -> Model:
+        """The solved model; if it was saved, an exact system is factored again."""
+        if not isinstance(self.solved, dict):
+            return self.solved
+        function = self.Z, self.dual_coef, self.intercept
+        options = self.sigma, self.lams, self.space, self.kind
+        return restored_model(self.solver, self.solved, function, *options)
+
+    @property
+    def influences(self) -> Sequence[Influence]:
+        """How functionals follow y, for the targets of each penalty."""
+        return self.model.influences
+
+    def portable(self, *, errors: bool) -> FittedFunction:
+        """The function as arrays alone, to send to other processes; errors need more of them."""
+        return replace(self, solved=self.model.state() if errors else {}, Z_given=None)
 
     def seen(self, X: Array) -> Array:
         """Rows as the kernel sees them."""
-        return X if self.mapping is None else self.mapping(X)
+        if self.mapping is not None:
+            return self.mapping(X)
+        return X if self.columns is None else X[:, self.columns]
+
+    def unmapped(self, Z: Array) -> Array:
+        """Rows before the map; those that the model is made of, as they were."""
+        if Z is self.Z and self.Z_given is not None:
+            return self.Z_given
+        return Z if self.mapping is None else self.mapping.inverse(Z)
+
+    def training_rows(self) -> tuple[Array, Array]:
+        """Features and weights of the training rows as given; a sample of rows that streamed."""
+        if self.Z_given is not None:
+            return self.influences[0].training_rows(self.Z_given)
+        X, w = self.influences[0].training_rows(self.Z)
+        return self.unmapped(X), w
+
+    def mean(self, X: Array) -> Array:
+        """Predictions, of shape (n, k)."""
+        K_coef = self.space.product(self.seen(X), self.Z, self.dual_coef, self.sigma)
+        return np.asarray(self.intercept + K_coef)
+
+    def std(self, X: Array) -> Array:
+        """Standard deviations of a Gaussian process with this kernel, of shape (n, k)."""
+        found, seen = np.empty((len(X), len(self.intercept))), self.seen(X)
+        for rows in row_blocks(len(X), rows_per_block(len(self.Z))):
+            K = self.space.block(seen[rows], self.Z, self.sigma)
+            found[rows] = self.model.deviations(K)
+        return found
+
+    def slopes(self, X: Array) -> Array:
+        """Derivatives with respect to the features, of shape (n, k, p)."""
+        J = self.space.slopes(self.seen(X), self.Z, self.dual_coef, self.sigma)
+        return J if self.mapping is None else self.mapping.pulled_back(J, X)
+
+    def importances(self, std: Array | None = None) -> Array:
+        """Root mean squares of the slopes, times deviations `std` of the features, as shares."""
+        some = evenly_spaced(len(self.Z), IMPORTANCE_ROWS)
+        J = self.slopes(self.unmapped(self.Z)[some])
+        J = J.reshape(-1, J.shape[2])
+        std = self.Z.std(axis=0) if std is None else std
+        J /= np.abs(J).max() or 1.0  # squares could overflow
+        moved = np.sqrt(np.square(J).mean(axis=0)) * (std / (std.max() or 1.0))
+        return np.asarray(moved / moved.sum() if moved.any() else moved)
+
+    @cached_property
+    def scale(self) -> Scale:
+        """The scale of intervals."""
+        jackknife = self.model.jackknife
+        rows = jackknife.distinct(self.Z, self.space.distance)
+        return Scale(jackknife, rows, self.space, self.sigma)
+
+    def interval(self, X: Array, coverage: float, *, adaptive: bool) -> tuple[Array, Array]:
+        """Lower and upper ends of the jackknife+ interval, of shape (n, k) each."""
+        jackknife, space, X = self.model.jackknife, self.space, self.seen(X)
+        lower, upper = np.empty((2, len(X), len(self.intercept)))
+        sizes, scale = np.abs(jackknife.residuals), None
+        if adaptive:
+            scale = self.scale
+            V = scale.spread(coverage)
+            sizes = scale.scores(V)
+
+        def work(rows: slice) -> None:
+            K = space.block(X[rows], self.Z, self.sigma)
+            left_out = (self.intercept + K @ self.dual_coef)[:, None, :] + jackknife.shifts(K)
+            wide = np.broadcast_to(sizes, left_out.shape)
+            if scale is not None:
+                wide = scale.at(jackknife.columns(X[rows], space.distance), V)[:, None, :] * sizes
+            lower[rows] = -upper_quantile(wide - left_out, coverage)
+            upper[rows] = upper_quantile(left_out + wide, coverage)
+
+        with one_blas_thread():
+            for_blocks(work, len(X), rows_per_block(max(4 * sizes.size, len(self.Z))))
+        return lower, upper
 
     def kernel(self, X: Array) -> Array:
         """Kernel between rows and Z, of shape (n, m)."""
