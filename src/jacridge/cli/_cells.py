@@ -98,6 +98,12 @@ def outcome(column: pl.Series, decimal: str = ".") -> pl.Series:
     return found
 
 
+def outcome_of_part(column: pl.Series) -> pl.Series:
+    """A column to predict in one part of a table, which may hold no value."""
+    found = _typed(column, ".")
+    return found if found.null_count() == len(found) else outcome(column)
+
+
 def groups(column: pl.Series, decimal: str = ".") -> pl.Series:
     """A column whose values name groups of rows."""
     return categories(column)

@@ -142,9 +142,10 @@ def read_columns(
     *,
     numbers: Sequence[str],
     texts: Sequence[str] = (),
+    outcomes: Sequence[str] = (),
     known: Sequence[str] | None = None,
 ) -> pl.DataFrame:
-    """Named columns of a table as numbers or texts, missing values as nulls.
+    """Named columns of a table as numbers, texts or targets, missing values as nulls.
 
     Columns that are not `known`, if that is given, are refused.
     """
@@ -155,7 +156,7 @@ def read_columns(
             f"`{source}` must have the columns of the first part, got {listed(others)} besides. "
             "Name those to take with --features."
         )
-    return typed_columns(frame, source, numbers=numbers, texts=texts)
+    return typed_columns(frame, source, numbers=numbers, texts=texts, outcomes=outcomes)
 
 
 def typed_columns(
@@ -164,6 +165,7 @@ def typed_columns(
     *,
     numbers: Sequence[str],
     texts: Sequence[str] = (),
+    outcomes: Sequence[str] = (),
     dates: dict[str, Dates] | None = None,
     decimal: str = ".",
 ) -> pl.DataFrame:
@@ -171,6 +173,7 @@ def typed_columns(
     as_numbers: Any = partial(_cells.numbers, decimal=decimal)
     works = dict.fromkeys(numbers, as_numbers)
     works |= dict.fromkeys(texts, _cells.categories)
+    works |= dict.fromkeys(outcomes, _cells.outcome_of_part)
     works |= {name: partial(_cells.dates, form=date.format) for name, date in (dates or {}).items()}
     absent = [name for name in works if name not in frame.columns]
     if absent:

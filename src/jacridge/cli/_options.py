@@ -298,7 +298,7 @@ def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
     for name in rows.texts:
         note(f"`{name}` holds {rows.X[name].n_unique()} categories and is one-hot encoded.")
     if reading.task == "auto" and rows.task == "classification":
-        note(_on_classes(rows))
+        note_classes(rows.target or "", np.unique(rows.y))
     for name in rows.ids:
         note(
             f"`{name}` looks like an id: it differs in every row. Leave it out with "
@@ -307,13 +307,13 @@ def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
     return rows
 
 
-def _on_classes(rows: Rows) -> str:
-    """Why the target is taken for one of classes."""
-    classes, are_texts = np.unique(rows.y), rows.y.dtype.kind == "U"
+def note_classes(target: str, classes: Any) -> None:
+    """Say why the target is taken for one of classes."""
     named = ", ".join(map(str, classes[:5])) + (", ..." if len(classes) > 5 else "")
-    if len(classes) == 2 and not are_texts:
-        return (
-            f"`{rows.target}` holds two values, {classes[0]} and {classes[1]}, which are taken as "
+    if len(classes) == 2 and classes.dtype.kind != "U":
+        note(
+            f"`{target}` holds two values, {classes[0]} and {classes[1]}, which are taken as "
             "classes. Use --task regression to predict a number."
         )
-    return f"`{rows.target}` holds texts: its {len(classes)} classes are predicted, {named}."
+        return
+    note(f"`{target}` holds texts: its {len(classes)} classes are predicted, {named}.")

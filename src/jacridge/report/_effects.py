@@ -156,7 +156,7 @@ def effects_in_units(
     found = estimator.effects(variables=asked, **options)
     labels = {f"x{j}": name.partition(" = ")[2] for j, name in enumerate(table.names)}
     rows = (_in_units(row, variables[row.term], table, scale, labels) for row in found)
-    return Effects(tuple(rows), found.level, found.noise)
+    return replace(found, rows=tuple(rows))
 
 
 def _in_units(
