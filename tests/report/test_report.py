@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.metrics import r2_score
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, TimeSeriesSplit
 
 from jacridge import AutoKernelRidge, JacobianKernelRidge
 from jacridge.report import report_page, write_report
+from jacridge.report._case import Case
+from jacridge.report._columns import follows_time, table_of
+from jacridge.report._folds import _later, folds_of
 
 
 class Page(HTMLParser):
@@ -132,6 +135,63 @@ def test_the_verdict_is_what_cross_validation_finds(mixed, chosen):
             predicted[test] = model.fit(X[train], y[train]).predict(X[test])
         assert f"R² = {r2_score(y, predicted):.2f}" in verdict
     assert re.search(r"a linear model [01]\.\d\d", verdict)
+
+
+def drift(n=100):
+    """Rows in the order of time: a trend and a wave, hard to go on with, easy to fill in."""
+    day = np.arange(1.0, n + 1)
+    return np.column_stack([day, np.cos(day)]), day + 5 * np.sin(day / 5)
+
+
+def test_rows_in_the_order_of_time_are_judged_by_later_ones():
+    """The newest row comes first, as in many exports."""
+    X, y = drift()
+    given = {"features": ["day", "x"], "target": "level", "bandwidth": "jacobian"}
+    page = report_page(X[::-1], y[::-1], **given)
+    verdict, predicted = Page(page).all("p", id="verdict")[0]["text"], []
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)  # of all rows, as in a report of this rule
+    for train, test in TimeSeriesSplit(3, test_size=20).split(X):
+        predicted.append(JacobianKernelRidge().fit(Z[train], y[train]).predict(Z[test]))
+    score = f"{r2_score(y[40:], np.concatenate(predicted)):.2f}".replace("-", "−")
+    assert f"On rows later than those it was fitted to, the model reaches R² = {score}" in verdict
+    assert "Between rows whose values are known, before and after, it reaches R² =" in verdict
+    assert "Better predictions by a linear model, " in verdict
+    assert "the rows are in the order of <b>day</b>" in page
+
+
+def test_rows_of_one_time_are_not_divided_between_training_and_test():
+    X, y = drift()
+    X[:, 0] = np.repeat(2000 + np.arange(10.0), 10)  # ten rows a year, twenty a part
+    X[59, 0] = X[60, 0]
+    table = table_of(X, ["day (year)", "x"], {"day (year)": "day"})
+    case = Case(table, y, "level", "jacobian", 1e-3, True, 0)
+    assert folds_of(case).n_train == 80
+    pairs = [(len(a), X[a, 0].max() < X[b, 0].min()) for a, b in _later(case)]
+    assert pairs == [(40, True), (59, True), (80, True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "order", "later"),
+    [("x", 1, False), ("years", 1, True), ("Time", -1, True), ("day", 0, False)],
+)
+def test_only_sorted_columns_of_times_make_a_series(rng, name, order, later):
+    x = np.arange(50.0) * order if order else rng.permutation(np.arange(50.0))
+    assert follows_time(name, x) == later
+
+
+def test_dates_in_no_order_are_told(rng):
+    X = np.column_stack([rng.uniform(2000, 2010, 40), rng.normal(size=40)])
+    given = {"features": ["day (year)", "x"], "parts": {"day (year)": "day"}}
+    page = report_page(X, X[:, 1], **given, bandwidth="jacobian")
+    assert "The rows are not in the order of <code>day</code>" in page
+    assert "On rows that it has not seen" in page
+
+
+def test_many_rows_are_judged_by_one_fit_to_some(rng):
+    X = rng.normal(size=(2100, 2))
+    case = Case(table_of(X, None, {}), X[:, 0], "y", 1.0, 1e-3, True, 0)
+    folds = folds_of(case)
+    assert (folds.n_train, folds.count, len(folds.observed)) == (1500, 1, 600)
 
 
 def test_the_intervals_are_counted_on_rows_kept_aside(chosen):

@@ -131,10 +131,13 @@ def _filled(case: Case, source: Source, start: float, progress: Progress) -> str
     with threadpool_limits(1), _warnings_of_this_thread(), ThreadPoolExecutor(3) as pool:
         progress(0, 4, "fitting the model, and others to compare it with")
         folds = pool.submit(folds_of, case, pool.map)
+        # With a penalty of their own they need not wait for the fit.
+        early = pool.submit(_words.rules, case) if case.is_auto else None
         case.estimator.predict(case.Z[:1])
         progress(1, 4, "looking at the columns")
         diagnosis = pool.submit(lambda: case.diagnosis)
-        rules, effects = pool.submit(_words.rules, case), pool.submit(_words.effects, case)
+        rules = early or pool.submit(_words.rules, case)
+        effects = pool.submit(_words.effects, case)
         sliders, matters = pool.submit(slider_data, case), pool.submit(_matters, case)
         others = folds.result()
         progress(2, 4, "checking the model")
@@ -146,7 +149,7 @@ def _filled(case: Case, source: Source, start: float, progress: Progress) -> str
         values = matters.result()
         charts = [figure.chart for figure in [*performance, *values.pop("figures")]]
         values |= {
-            "verdict": f"{story.verdict(case, others)} {_words.doubts(case, found)}",
+            "verdict": f"{story.verdict(case, others)} {_words.doubts(case, others, found)}",
             "comparison": _words.comparison(case, others),
             "performance_text": story.words(case, others),
             "performance_figures": _html(performance),

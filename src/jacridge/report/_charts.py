@@ -9,6 +9,7 @@ from sklearn.metrics import roc_curve
 
 from .._compute.arrays import Array
 from ._case import Case
+from ._columns import YEAR
 from ._effects import Curve, Surface
 from ._folds import OURS, Folds
 
@@ -205,14 +206,15 @@ def line_chart(case: Case) -> Chart:
     }
 
 
-def series_chart(case: Case, place: int, name: str) -> Chart:
-    """Observed and predicted values over time."""
+def series_chart(case: Case, place: int) -> Chart:
+    """Observed and predicted values over a column of times."""
+    name = case.names[place].removesuffix(YEAR)
     order = np.argsort(case.X[:, place], kind="stable")
     order = order[_spread(len(order))]
     x, seen, predicted = case.X[order, place], case.outcomes[order], case.loo_predictions[order]
     return {
         "id": "series",
-        "x": {**_axis(name, x, room=0.01), "years": True},
+        "x": {**_axis(name, x, room=0.01), "years": name != case.names[place]},
         "y": _axis(case.shown, seen, predicted),
         "layers": [
             {"kind": "dots", "look": "data", "x": numbers(x), "y": numbers(seen)},

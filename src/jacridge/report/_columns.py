@@ -19,6 +19,8 @@ from .._compute.arrays import Array
 TASKS = ("regression", "classification")
 # Words in the names of columns.
 IDS = {"id", "key", "nr", "no", "index", "uuid"}
+YEAR = " (year)"  # ends the name of the part of a date that grows with time
+FEWEST_TIMES = 10
 TIMES = {"year", "month", "week", "day", "hour", "minute", "second", "time", "t", "step"}
 
 
@@ -45,6 +47,18 @@ def looks_like_id(name: str, x: Array) -> bool:
         return False
     words = set(re.split(r"[^a-z]+", name.lower()))
     return bool(words & IDS or ((np.diff(x) == 1).all() and not words & TIMES))
+
+
+def follows_time(name: str, x: Array) -> bool:
+    """Whether rows are in the order of their times: a sorted column of years, days, hours.
+
+    The years of a date may repeat, as several rows may have one date.
+    """
+    values, steps = len(np.unique(x)), np.diff(x)
+    if values < FEWEST_TIMES or ((steps < 0).any() and (steps > 0).any()):
+        return False
+    words = {word.removesuffix("s") for word in re.split(r"[^a-z]+", name.lower())}
+    return name.endswith(YEAR) or (2 * values > len(x) and bool(words & TIMES))
 
 
 def columns_prepared(
@@ -97,6 +111,12 @@ class Table:
     numbers: list[str]
     texts: list[str]
     columns: list[Column]
+
+    @property
+    def time(self) -> int | None:
+        """The column of X whose times the rows follow; None if they follow none."""
+        found = (i for i, name in enumerate(self.numbers) if follows_time(name, self.X[:, i]))
+        return next(found, None)
 
 
 def deviations(table: Table) -> Array:

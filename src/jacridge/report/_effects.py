@@ -15,8 +15,8 @@ from ._case import Case, answer
 from ._columns import Column, Table
 
 ROWS = 400  # whose predictions are watched
-BACKGROUND = 50  # rows over which effect curves are averaged
-POINTS = 25
+BACKGROUND = 40  # rows over which effect curves are averaged
+POINTS = 20
 MOST_LEVELS = 12
 
 

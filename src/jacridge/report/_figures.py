@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ._case import Case
 from ._charts import Chart, effect_chart, effects_axis, line_chart, series_chart, surface_chart
-from ._columns import Column
+from ._columns import YEAR, Column
 from ._effects import curve_of, surface_of
 
 MOST_CURVES = 6
@@ -57,10 +57,9 @@ def place_figures(case: Case) -> Iterator[Figure]:
 
 
 def series_figures(case: Case) -> Iterator[Figure]:
-    """Observed and predicted values over the first column of dates."""
-    for column in case.columns:
-        for i in column.places:
-            if case.names[i] == f"{column.name} (year)":
-                words = "over time: grey is observed, blue is predicted without the row itself"
-                yield Figure(series_chart(case, i, column.name), f"{escape(case.shown)} {words}")
-                return
+    """Observed and predicted values over the time that rows follow, or else the first date."""
+    dates = [i for i, name in enumerate(case.names) if name.endswith(YEAR)]
+    times = [case.time] if case.time is not None else dates
+    if times and len(case.X[0]) > 1:
+        words = "over time: grey is observed, blue is predicted without the row itself"
+        yield Figure(series_chart(case, times[0]), f"{escape(case.shown)} {words}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._compute.arrays import Array
 from ._case import Case
-from ._columns import looks_like_id
+from ._columns import YEAR, looks_like_id
 
 # A value so many robust standard deviations from the median is named.
 FAR = 8.0
@@ -33,6 +33,7 @@ def remarks(
         *_duplicates(case),
         *_constants(case),
         *_ids(case),
+        *_dates(case),
         *on_target,
         *_outliers(case),
     ]
@@ -60,6 +61,18 @@ def _ids(case: Case) -> Iterator[Remark]:
         if whole or len(column.levels) == n > 10:
             sentence = f"`{column.name}` looks like an id: it numbers or names the rows."
             yield Remark("id", f"{sentence} Leave it out, unless it matters.", True)
+
+
+def _dates(case: Case) -> Iterator[Remark]:
+    """Dates that the rows do not follow, by which nothing was measured."""
+    found = [name for name in case.names if name.endswith(YEAR)]
+    if found and case.time is None:
+        name = found[0].removesuffix(YEAR)
+        sentence = (
+            f"The rows are not in the order of `{name}`, so that rows kept aside are of all dates. "
+            "Sort the table by it to see how well later rows are predicted."
+        )
+        yield Remark("dates", sentence)
 
 
 def _outliers(case: Case) -> Iterator[Remark]:

@@ -10,14 +10,16 @@ from .. import RULES, JacobianKernelRidge, select_bandwidth, theory
 from ._case import Case, answer
 from ._charts import LOOKS, lines_of
 from ._columns import Column
-from ._effects import effects_in_units
-from ._folds import Folds
+from ._effects import BACKGROUND, effects_in_units
+from ._folds import OURS, Folds
 from ._pieces import marked_up, number, plural, scroll, share, table
 from ._quality import Remark
 from ._tasks import r2
 
 MOST_COLUMNS = 20
 MOST_EFFECTS = 30
+CLEARLY = 0.02  # a difference of R2 or accuracy
+MOST_ROWS = 1000  # over which effects are averaged
 # What the second score is.
 SCORES = {
     "regression": "The typical error is the median one, in the units of the target.",
@@ -25,18 +27,41 @@ SCORES = {
 }
 
 
-def doubts(case: Case, remarks: list[Remark]) -> str:
+def doubts(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
     """Reasons against the model, with links to them."""
     found = len(case.diagnosis.warnings) if case.diagnosis else 0
     on_data = sum(remark.warning for remark in remarks)
+    better = _better(case, folds)
     parts = [
+        *([f'<a href="#performance">better predictions by {better}</a>'] if better else []),
         *([f'<a href="#trust">{plural(found, "finding")} on the model</a>'] if found else []),
         *([f'<a href="#quality">{plural(on_data, "remark")} on the data</a>'] if on_data else []),
     ]
     if not parts:
         return "Nothing that was checked speaks against it."
-    verb = "speaks" if found + on_data == 1 else "speak"
-    return f"{' and '.join(parts)} {verb} against it."
+    verb = "speaks" if len(parts) == 1 and found + on_data == 1 else "speak"
+    *first, last = parts
+    text = f"{', '.join(first)} and {last}" if first else last
+    return f"{text.replace('>better', '>Better', 1)} {verb} against it."
+
+
+def _better(case: Case, folds: Folds | None) -> str:
+    """The best of the other models, or a constant, if it predicts clearly better; else nothing."""
+    if folds is None:
+        return ""
+    score, seen = case.task.scores[case.task.score_name], folds.observed
+    constant = np.broadcast_to(seen.mean(axis=0), seen.shape)
+    scores = {
+        n: score(seen, found) for n, found in {**folds.predicted, "constant": constant}.items()
+    }
+    best = max(scores, key=lambda name: scores[name])
+    return f"a {best}".replace("a b", "b") if scores[best] > scores[OURS] + CLEARLY else ""
+
+
+def of_rows(case: Case, m: int) -> str:
+    """All rows, or how many were drawn."""
+    n = len(case.X)
+    return f"all {n:,} rows" if m == n else f"a random sample of {m:,} of the {n:,} rows"
 
 
 def facts(case: Case, left_out: int) -> str:
@@ -62,11 +87,18 @@ def comparison(case: Case, folds: Folds | None) -> str:
         for name, outputs in folds.predicted.items()
     ]
     trees, linear = case.task.rivals
+    parts = f", in {folds.count} parts," if folds.count > 1 else ""
+    fitted = f"{plural(len(folds.observed), 'row')} were kept aside{parts} and predicted by models "
+    fitted += (
+        f"fitted to earlier ones alone, as the rows are in the order of "
+        f"<b>{escape(case.time_name)}</b>: rows drawn at random would flatter a model that is to "
+        "look ahead."
+        if folds.later
+        else f"fitted to {folds.n_train:,} others."
+    )
     words = (
-        f"{plural(len(folds.observed), 'row')} were kept aside, in {folds.count} parts, and "
-        f"predicted by models fitted to {folds.n_train:,} others; every model made all its choices "
-        f"without them. Boosted trees are scikit-learn's {trees}, the {case.task.linear_name} its "
-        f"{linear}."
+        f"{fitted} Every model made all its choices without them. Boosted trees are scikit-learn's "
+        f"{trees}, the {case.task.linear_name} its {linear}."
     )
     shown = scroll(table(("model", *case.task.scores, "seconds a fit"), rows, 0))
     return f'{shown}<p class="small">{words} {SCORES[case.task.name]}</p>'
@@ -98,7 +130,7 @@ def importances(case: Case, found: list[tuple[Column, float]]) -> str:
 
 def effects_text(case: Case) -> str:
     """Text on the effect curves."""
-    drawn = lines_of(case)
+    drawn, rows = lines_of(case), of_rows(case, len(case.some_rows(BACKGROUND)))
     if len(drawn) > 1:
         keys = ", ".join(
             f'<span class="key {look}">{escape(case.classes[k])}</span>'
@@ -106,14 +138,14 @@ def effects_text(case: Case) -> str:
         )
         return (
             f"Each line is the mean probability of a class of <b>{escape(case.target)}</b> as one "
-            f"column changes and the others keep their values: {keys}."
+            f"column changes and the others keep their values, over {rows}: {keys}."
         )
     what = "mean prediction" if case.main is None else f"mean {escape(case.predicted)}"
     sure = " The inner band is the 95 % interval of the mean." if case.main is None else ""
     return (
         f"Each line is the {what} as one column changes and the others keep their values.{sure} "
-        f"The {'outer ' if sure else ''}band holds the middle 80 % of the rows' own curves: where "
-        "it is wide, the effect depends on the other columns."
+        f"The {'outer ' if sure else ''}band holds the middle 80 % of the curves of single rows: "
+        f"where it is wide, the effect depends on the other columns. The mean is that over {rows}."
     )
 
 
@@ -121,7 +153,8 @@ def effects(case: Case) -> str:
     """The table of average effects in the columns' own units; nothing for classes."""
     if case.classes:
         return ""
-    found = answer(effects_in_units, case.estimator, case.table, case.scale)
+    some = case.some_rows(MOST_ROWS)
+    found = answer(effects_in_units, case.estimator, case.table, case.scale, X=case.Z[some])
     if found is None:
         return ""
     rows = [
@@ -141,7 +174,8 @@ def effects(case: Case) -> str:
     head = ("column", "effect", "standard error", "95 % interval", "p")
     return (
         f"<h3>Average effects</h3><p>How far the prediction of <b>{escape(case.target)}</b> "
-        "moves, on average over all rows, per unit of a column, or from one category to another. "
+        f"moves, on average over {of_rows(case, len(some))}, per unit of a column, or from one "
+        "category to another. "
         "These are associations, not causes; the standard errors take kernel, metric, bandwidth "
         f"and penalty as given.{rest}</p><div class=effects>{scroll(table(head, rows))}</div>"
     )
@@ -291,8 +325,7 @@ def columns(case: Case) -> str:
 
 def sample(case: Case) -> str:
     """Which rows the sliders are for."""
-    n, m = len(case.X), len(case.rows)
-    rows = f"all {n:,} rows" if m == n else f"a random sample of {m:,} of the {n:,} rows"
+    rows = of_rows(case, len(case.rows))
     what = "" if case.main is None else f"the indicator of <b>{escape(case.shown)}</b> in "
     return f"The sliders fit {what}{rows} with the kernel and the metric of the model."
 
@@ -323,8 +356,7 @@ def norm_text(case: Case) -> str:
 
 def rules_text(case: Case) -> str:
     """Text on the table of rules."""
-    n, m = len(case.X), len(case.rows)
-    on = f"all {n:,} rows" if n == m else f"the sample of {m:,} rows"
+    on = of_rows(case, len(case.rows))
     return (
         f"One bandwidth of a Gaussian kernel for all features, by each rule on {on}, at "
         f"λ = {number(_rules_alpha(case))} unless the rule chooses its own: the leave-one-out R², "
