@@ -15,7 +15,8 @@ from jacridge import AutoKernelRidge, JacobianKernelRidge
 from jacridge.report import report_page, write_report
 from jacridge.report._case import Case
 from jacridge.report._columns import follows_time, table_of
-from jacridge.report._folds import _later, folds_of
+from jacridge.report._folds import OURS, TREES, Folds, _later, folds_of
+from jacridge.report._words import doubts
 
 
 class Page(HTMLParser):
@@ -222,6 +223,75 @@ def test_effect_curves_show_numbers_as_lines_and_texts_as_levels(rng):
     levels = charts["effect-1"]
     assert levels["x"]["levels"] == ["x", "y"]
     assert np.diff(levels["layers"][1]["y"])[0] == pytest.approx(1, abs=0.1)
+
+
+@pytest.fixture(scope="module")
+def unlike():
+    """Columns that need different axes: a long tail, a mark of gaps, a date out of order."""
+    rng = np.random.default_rng(1)
+    names = ["size", "income", "income (missing)", "day (year)"]
+    columns = [rng.normal(size=80), rng.lognormal(9, 1.5, 80), np.arange(80) % 2, np.arange(80) % 7]
+    X = np.column_stack(columns) + [0, 0, 0, 2000]
+    y = X[:, 0] + np.log(X[:, 1]) + X[:, 2] + 0.3 * X[:, 3]
+    given = {"features": names, "parts": {"day (year)": "day"}, "bandwidth": 4.0}
+    remarks = [("gaps filled", "40 of 80 values of `income` are missing.")]
+    return X, report_page(X, y, **given, remarks=remarks)
+
+
+def test_every_column_has_the_axis_that_it_needs(unlike):
+    X, page = unlike
+    captions = [e["text"] for e in Page(page).all("figcaption")]
+    of = {captions[3 + i]: charts_of(page)[f"effect-{i}"] for i in range(4)}
+    assert set(of) == {"size", "income", "income (missing)", "day"}
+    assert (of["size"]["x"]["log"], of["income"]["x"]["log"]) == (False, True)
+    ratios = np.array(of["income"]["layers"][0]["x"])
+    assert np.ptp(ratios[1:] / ratios[:-1]) == pytest.approx(0, abs=1e-4)  # six digits are written
+    ends = np.quantile(X[:, 1], [0.01, 0.99])
+    assert ratios[[0, -1]] == pytest.approx(ends, rel=1e-5)
+    rug = np.array(of["income"]["layers"][-1]["x"])
+    assert ends[0] <= rug.min() <= rug.max() <= ends[1]
+    assert of["income (missing)"]["x"]["levels"] == ["no", "yes"]
+    assert of["day"]["x"]["years"]
+
+
+def test_marks_of_gaps_and_remarks_of_the_caller_can_be_read(unlike):
+    page = unlike[1]
+    assert ">income (missing): yes - no</td>" in page
+    assert "40 of 80 values of <code>income</code> are missing." in page
+
+
+def test_names_may_be_broken_after_underscores_only(wave):
+    page = report_page(wave[0], wave[1], features=["time_of_day"], bandwidth="jacobian")
+    assert '<td class="name">time_<wbr>of_<wbr>day</td>' in page
+
+
+@pytest.mark.parametrize(
+    ("ours", "words"),
+    [
+        (0.0, "A linear model predicts as well. Nothing that was checked speaks against it."),
+        (0.5, '<a href="#performance">Better predictions by a linear model</a> speak against it.'),
+    ],
+)
+def test_a_simple_model_that_would_do_is_told(rng, ours, words):
+    """The errors of our model are those of the linear one, and more."""
+    X = rng.normal(size=(40, 2))
+    y, error = X[:, 0], 0.1 * rng.normal(size=40)
+    case = Case(table_of(X, None, {}), y, "y", 2.0, 1e-3, True, 0)
+    case.__dict__["diagnosis"] = None
+    outputs = {OURS: y + error + ours, TREES: 0 * y, "linear model": y + error}
+    ends = np.column_stack([y - 1, y + 1])
+    assert doubts(case, Folds(y, outputs, {}, ends, 30, 1), []) == words
+
+
+def test_intervals_that_hold_too_few_rows_speak_against_a_model(rng):
+    y = rng.normal(size=40)
+    case = Case(table_of(y[:, None], None, {}), y, "y", 2.0, 1e-3, True, 0)
+    case.__dict__["diagnosis"] = None
+    ends = np.column_stack([y - 1, np.where(np.arange(40) < 20, y + 1, y - 0.5)])
+    outputs = {OURS: y, TREES: 0 * y, "linear model": 0 * y}
+    assert doubts(case, Folds(y, outputs, {}, ends, 30, 1), []) == (
+        '<a href="#performance">90 % intervals that hold 50 % of the rows</a> speak against it.'
+    )
 
 
 @pytest.mark.parametrize(

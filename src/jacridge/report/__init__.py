@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from .. import __version__
 from .._compute.files import replaced
-from . import _classes, _numbers, _words
+from . import _classes, _numbers, _quality, _words
 from ._case import Case
 from ._code import Source, code_blocks
 from ._columns import table_of, task_name
@@ -27,7 +27,6 @@ from ._data import page_data, slider_data
 from ._effects import importances
 from ._figures import Figure, effect_figures, place_figures, series_figures
 from ._folds import folds_of
-from ._quality import remarks
 from ._tasks import TASKS
 
 __all__ = ["report_page", "write_report"]
@@ -51,6 +50,7 @@ def report_page(
     options: Sequence[str] = (),
     left_out: int = 0,
     losses: Sequence[str] = (),
+    remarks: Sequence[tuple[str, str]] = (),
     parts: Mapping[str, str] | None = None,
     random_state: int | None = 0,
     progress: Progress = lambda done, total, what: None,
@@ -77,6 +77,7 @@ def report_page(
     options : further options of the command that the page shows, such as ("--drop", "id")
     left_out : number of rows of the file that lack a value and are not in X
     losses : sentences on these rows
+    remarks : names and sentences of further remarks on the data
     parts : for columns that were made of another one, such as the parts of a date, its name
     random_state : int, optional
         Seed of the samples, folds and choices.
@@ -103,7 +104,7 @@ def report_page(
     if alpha is None:
         alpha = "auto" if isinstance(bandwidth, str) and bandwidth == "auto" else 1e-3
     case = Case(table, labels, target, bandwidth, alpha, standardize, random_state, kind)
-    about = Source(source, tuple(options), left_out, tuple(losses))
+    about = Source(source, tuple(options), left_out, tuple(losses), tuple(remarks))
     return _filled(case, about, start, progress)
 
 
@@ -142,7 +143,7 @@ def _filled(case: Case, source: Source, start: float, progress: Progress) -> str
         others = folds.result()
         progress(2, 4, "checking the model")
         on_target = pool.submit(lambda: list(story.remarks(case))).result()
-        found = remarks(case, on_target, source.losses, source.lost_many(len(case.y)))
+        found = _quality.remarks(case, on_target, source)
         performance = list(story.figures(case, others))
         diagnosis.result()
         progress(3, 4, "writing the page")

@@ -20,6 +20,7 @@ TASKS = ("regression", "classification")
 # Words in the names of columns.
 IDS = {"id", "key", "nr", "no", "index", "uuid"}
 YEAR = " (year)"  # ends the name of the part of a date that grows with time
+MARK = " (missing)"  # ends the name of a column that marks the gaps of another one
 FEWEST_TIMES = 10
 TIMES = {"year", "month", "week", "day", "hour", "minute", "second", "time", "t", "step"}
 
@@ -45,7 +46,7 @@ def looks_like_id(name: str, x: Array) -> bool:
     """
     if len(x) < 10 or (x != np.floor(x)).any() or len(np.unique(x)) < len(x):
         return False
-    words = set(re.split(r"[^a-z]+", name.lower()))
+    words = _words_in(name)
     return bool(words & IDS or ((np.diff(x) == 1).all() and not words & TIMES))
 
 
@@ -57,8 +58,13 @@ def follows_time(name: str, x: Array) -> bool:
     values, steps = len(np.unique(x)), np.diff(x)
     if values < FEWEST_TIMES or ((steps < 0).any() and (steps > 0).any()):
         return False
-    words = {word.removesuffix("s") for word in re.split(r"[^a-z]+", name.lower())}
-    return name.endswith(YEAR) or (2 * values > len(x) and bool(words & TIMES))
+    return name.endswith(YEAR) or (2 * values > len(x) and bool(_words_in(name) & TIMES))
+
+
+def _words_in(name: str) -> set[str]:
+    """The words of a name such as `PassengerId` or `sold_years`, in the singular."""
+    parts = re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
+    return {word.removesuffix("s") for word in parts}
 
 
 def columns_prepared(

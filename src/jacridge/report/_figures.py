@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ._case import Case
 from ._charts import Chart, effect_chart, effects_axis, line_chart, series_chart, surface_chart
-from ._columns import YEAR, Column
+from ._columns import Column
 from ._effects import curve_of, surface_of
 
 MOST_CURVES = 6
@@ -34,7 +34,7 @@ def effect_figures(case: Case, found: list[tuple[Column, float]]) -> Iterator[Fi
     if len(case.columns) == 1:
         return
     largest = found[0][1]
-    wanted = [c for c, size in found if size > 0.02 * largest and (c.is_number or c.levels)]
+    wanted = [c for c, size in found if size > 0.02 * largest]
     curves = [curve_of(case, column) for column in wanted[:MOST_CURVES]]
     if curves:
         axis = effects_axis(case, curves)
@@ -57,9 +57,7 @@ def place_figures(case: Case) -> Iterator[Figure]:
 
 
 def series_figures(case: Case) -> Iterator[Figure]:
-    """Observed and predicted values over the time that rows follow, or else the first date."""
-    dates = [i for i, name in enumerate(case.names) if name.endswith(YEAR)]
-    times = [case.time] if case.time is not None else dates
-    if times and len(case.X[0]) > 1:
+    """Observed and predicted values over the time that the rows follow."""
+    if case.time is not None and len(case.names) > 1:
         words = "over time: grey is observed, blue is predicted without the row itself"
-        yield Figure(series_chart(case, times[0]), f"{escape(case.shown)} {words}")
+        yield Figure(series_chart(case, case.time), f"{escape(case.shown)} {words}")

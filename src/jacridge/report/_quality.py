@@ -9,6 +9,7 @@ import numpy as np
 
 from .._compute.arrays import Array
 from ._case import Case
+from ._code import Source
 from ._columns import YEAR, looks_like_id
 
 # A value so many robust standard deviations from the median is named.
@@ -24,12 +25,12 @@ class Remark:
     warning: bool = False
 
 
-def remarks(
-    case: Case, on_target: Iterable[Remark], losses: tuple[str, ...], lost_many: bool
-) -> list[Remark]:
+def remarks(case: Case, on_target: Iterable[Remark], source: Source) -> list[Remark]:
     """Everything that was found, reasons for doubt first."""
+    many = source.lost_many(len(case.y))
     found = [
-        *(Remark("rows left out", text, lost_many and not i) for i, text in enumerate(losses)),
+        *(Remark("rows left out", text, many and not i) for i, text in enumerate(source.losses)),
+        *(Remark(*remark) for remark in source.remarks),
         *_duplicates(case),
         *_constants(case),
         *_ids(case),
