@@ -115,11 +115,14 @@ def test_a_wrong_word_is_answered_with_the_words_that_tests_go_through(name):
     with pytest.raises(ValueError, match=f"`{name}` must be one of") as error:
         jacridge.JacobianKernelRidge(**{name: "magic"}).fit([[0.0], [1.0], [3.0]], [0, 1, 2])
     told = tuple(re.findall(r"'(\w+)'", str(error.value).split(", got ")[0]))
-    assert told == {
-        "kernel": (*known.KERNELS, "auto"),
-        "metric": known.METRICS,
-        "solver": known.SOLVERS,
-    }[name]
+    assert (
+        told
+        == {
+            "kernel": (*known.KERNELS, "auto"),
+            "metric": known.METRICS,
+            "solver": known.SOLVERS,
+        }[name]
+    )
 
 
 @pytest.mark.parametrize("kernel", known.KERNELS)

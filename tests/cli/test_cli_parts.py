@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jacridge import JacobianKernelRidge
-from jacridge.cli import _parts, main
+from jacridge.cli import main
 from jacridge.cli._columns import UnknownColumn
 from jacridge.cli._parts import _joined, _moments, fit_parts
 from jacridge.cli._text import TableError
@@ -161,9 +161,9 @@ def test_parts_are_fitted_by_a_cluster_of_processes(parts, tmp_path, capsys):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-def test_a_scheduler_without_workers_is_named(parts, tmp_path, capsys, monkeypatch):
+def test_a_scheduler_without_workers_is_named(parts, tmp_path, capsys, size):
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(_parts, "WORKERS_WITHIN", 1)
+    size("seconds for workers", 1)
     with distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=":0") as cluster:
         args = ("-t", "y", "--engine", "dask", "--scheduler", cluster.scheduler_address)
         assert run("fit", parts[0], *args, "-o", tmp_path / "m") == 1

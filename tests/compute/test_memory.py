@@ -39,8 +39,8 @@ def test_the_memory_of_this_machine_is_known_and_plausible():
     assert memory._machine_memory() == pytest.approx(expected, rel=0.5)
 
 
-def test_the_automatic_solver_takes_landmarks_where_the_matrix_does_not_fit(rng, monkeypatch):
+def test_the_automatic_solver_takes_landmarks_where_the_matrix_does_not_fit(rng, size):
     X = rng.standard_normal((300, 2))
-    monkeypatch.setattr("jacridge._estimator.available_memory", lambda: 8 * 300**2)
+    size("memory", 8 * 300**2)
     est = JacobianKernelRidge(1.0, n_landmarks=20, random_state=0).fit(X, X[:, 0])
     assert est.solver_ == "nystrom"

@@ -107,9 +107,9 @@ def test_the_survey_chooses_what_the_package_chooses(split, rule):
 
 
 @pytest.mark.parametrize("sigma", [0.7, 0.02])
-def test_the_survey_has_the_values_of_the_formulas(split, sigma, monkeypatch):
+def test_the_survey_has_the_values_of_the_formulas(split, sigma, size):
     """LOO and GCV by an explicit inverse; with a narrow kernel, rows fall apart into groups."""
-    monkeypatch.setattr("jacridge._solvers.systems.FEW_ROWS", 0)
+    size("few rows", 0)
     lam, n = 1e-2, len(split.y)
     inverse = np.linalg.inv(plain_kernel(split.X, sigma) + lam * np.eye(n))
     y = split.y - split.y.mean()

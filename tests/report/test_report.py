@@ -341,10 +341,10 @@ def test_both_blocks_of_code_run_and_predict_the_same(
     np.testing.assert_allclose(*predictions, atol=1e-6)
 
 
-def test_many_rows_are_landmarks_in_scikit_learn_s_code_too(tmp_path, monkeypatch, rng):
+def test_many_rows_are_landmarks_in_scikit_learn_s_code_too(tmp_path, monkeypatch, size, rng):
     pl = pytest.importorskip("polars")
-    monkeypatch.setattr("jacridge._estimator.EXACT_ROWS", 100)
-    monkeypatch.setattr("jacridge._rules.training.DEFAULT", 200)
+    size("exact rows", 100)
+    size("landmarks", 200)
     monkeypatch.chdir(tmp_path)
     X = rng.uniform(-1, 1, (300, 2))
     y = np.sin(3 * X[:, 0]) + X[:, 1]
@@ -428,8 +428,8 @@ def test_a_report_of_standard_input_reads_some_file_in_its_code(wave):
     assert "pl.read_csv('data.csv'" in blocks(page)["Python"]
 
 
-def test_many_rows_are_sampled_and_the_page_says_so(rng, monkeypatch):
-    monkeypatch.setattr("jacridge.report._case.SAMPLE", 50)
+def test_many_rows_are_sampled_and_the_page_says_so(rng, size):
+    size("report sample", 50)
     X = rng.standard_normal((70, 3))
     page = report_page(X, X[:, 0], bandwidth="jacobian")
     assert "a random sample of 50 of the 70 rows" in page

@@ -104,11 +104,9 @@ def test_bandwidth_and_penalty_are_chosen_together_as_for_numpy(data):
 
 @pytest.mark.parametrize("sample", [400, 10_000])
 @pytest.mark.parametrize("rule", RULES)
-def test_every_rule_finds_what_it_finds_for_numpy_whatever_the_chunks(
-    rule, sample, data, monkeypatch
-):
+def test_every_rule_finds_what_it_finds_for_numpy_whatever_the_chunks(rule, sample, data, size):
     """With a sample of all rows to look at, and with fewer."""
-    monkeypatch.setattr("jacridge._rules.training.SAMPLE", sample)
+    size("sample", sample)
     X, Y, w = (part[:700] for part in data)
     known = nystrom(rule).fit(X, Y, w)
     for chunks in FEW_CHUNKS:
@@ -129,12 +127,12 @@ KINDS = {
 @pytest.mark.filterwarnings("ignore:.* rows are equal to another one")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rule", ["jacobian", "jacobian_median", "scale", "median", "gcv", "auto"])
-def test_rows_of_all_kinds_give_what_they_give_for_numpy(rule, kind, data, monkeypatch):
+def test_rows_of_all_kinds_give_what_they_give_for_numpy(rule, kind, data, size):
     """Equal rows, and rows of weight zero, are compared between chunks.
 
     Arrays in memory are rid of them first, so that other rows are drawn as landmarks.
     """
-    monkeypatch.setattr("jacridge._rules.training.SAMPLE", 300)
+    size("sample", 300)
     X, Y = KINDS[kind](data[0][:600]), data[1][:600]
     w = np.floor(data[2][:600]) if kind == "many equal" else data[2][:600]
     metric = "geodesic" if kind == "places" else "euclidean"
@@ -161,9 +159,8 @@ def test_every_search_finds_bandwidth_and_penalty_as_for_numpy_whatever_the_chun
 
 @pytest.mark.parametrize("sample", [300, 10_000])
 @pytest.mark.parametrize("rule", RULES)
-def test_a_bandwidth_alone_is_that_of_numpy(rule, sample, data, monkeypatch):
-    for module in ("_select", "_rules.training"):
-        monkeypatch.setattr(f"jacridge.{module}.SAMPLE", sample)
+def test_a_bandwidth_alone_is_that_of_numpy(rule, sample, data, size):
+    size("sample", sample)
     X, Y = data[0][:500], data[1][:500]
     known = select_bandwidth(X, Y, rule, random_state=0)
     for rows in (of_unknown_chunks(X), da.from_array(X, chunks=(97, 1))):
@@ -173,9 +170,8 @@ def test_a_bandwidth_alone_is_that_of_numpy(rule, sample, data, monkeypatch):
             np.testing.assert_allclose(getattr(ours, name), getattr(known, name), rtol=1e-6)
 
 
-def test_a_bandwidth_and_penalty_alone_are_those_of_numpy(data, monkeypatch):
-    for module in ("_select", "_rules.training"):
-        monkeypatch.setattr(f"jacridge.{module}.SAMPLE", 300)
+def test_a_bandwidth_and_penalty_alone_are_those_of_numpy(data, size):
+    size("sample", 300)
     X, Y = data[0][:800], data[1][:800]
     known = select_bandwidth(X, Y, alpha="loo", random_state=0)
     ours = select_bandwidth(of_unknown_chunks(X), da.from_array(Y), alpha="loo", random_state=0)
@@ -235,9 +231,9 @@ def test_sums_leave_their_parts_as_they_were():
     assert dask_source._added(parts[3:4]) is parts[3]
 
 
-def test_a_fit_makes_each_block_twice(data, monkeypatch):
+def test_a_fit_makes_each_block_twice(data, size):
     """Once for the geometry and the samples, once for the sums."""
-    monkeypatch.setattr("jacridge._rules.training.SAMPLE", 100)
+    size("sample", 100)
     X, Y, _ = data
     seen = []
 
