@@ -55,7 +55,9 @@ SIZES = {
     "read rows": ["_rows.parquet.READ_ROWS"],
     "report sample": ["report._case.SAMPLE"],
     "sample": ["_rules.training.SAMPLE", "_select.SAMPLE"],
+    "seconds between lines": ["cli._terminal.NEXT_LINES"],
     "seconds for workers": ["cli._parts.WORKERS_WITHIN"],
+    "seconds to a first line": ["cli._terminal.FIRST_LINE"],
     "step rows": ["_rules.without_y.STEP_ROWS"],
     "task rows": ["_rows.rows.TASK_ROWS"],
 }

@@ -605,16 +605,16 @@ def test_data_fetch_prints_where_a_file_is(run, tmp_path, monkeypatch):
 
 
 def test_paper_writes_rows_and_figures_and_can_draw_them_again(run, tmp_path):
-    code, out, err = run("paper", "fig2", "--quick", "-o", tmp_path / "paper")
+    code, out, err = run("paper", "fig1", "--quick", "-o", tmp_path / "paper")
     assert code == 0, err
     names = {path.name for path in (tmp_path / "paper").iterdir()}
-    assert {"fig2.csv", "fig2.png"} <= names
-    assert str(tmp_path / "paper" / "fig2.png") in out.splitlines()
+    assert {"fig1.csv", "fig1.png"} <= names
+    assert str(tmp_path / "paper" / "fig1.png") in out.splitlines()
 
-    (tmp_path / "paper" / "fig2.png").unlink()
-    again = as_json(run("paper", "fig2", "--redraw", "-o", tmp_path / "paper", "--json"))
-    assert str(tmp_path / "paper" / "fig2.csv") in again["files"]
-    assert (tmp_path / "paper" / "fig2.png").exists()
+    (tmp_path / "paper" / "fig1.png").unlink()
+    again = as_json(run("paper", "fig1", "--redraw", "-o", tmp_path / "paper", "--json"))
+    assert str(tmp_path / "paper" / "fig1.csv") in again["files"]
+    assert (tmp_path / "paper" / "fig1.png").exists()
 
 
 def test_drawing_again_what_was_never_run_is_refused(run, tmp_path):

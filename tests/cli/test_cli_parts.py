@@ -11,11 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inside import TableError, UnknownColumn, _joined, _moments, fit_parts
 from jacridge import JacobianKernelRidge
 from jacridge.cli import main
-from jacridge.cli._columns import UnknownColumn
-from jacridge.cli._parts import _joined, _moments, fit_parts
-from jacridge.cli._text import TableError
 
 pytest.importorskip("dask.array")
 SIZES = (70, 1, 0, 129)
@@ -147,11 +145,11 @@ def test_a_scheduler_that_is_not_there_is_named(parts, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-def test_parts_are_fitted_by_a_cluster_of_processes(parts, tmp_path, capsys):
+def test_parts_are_fitted_by_a_worker_in_another_process(parts, tmp_path, capsys):
     distributed = pytest.importorskip("distributed")
     model = tmp_path / "m.skops"
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
+        n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
     ) as cluster:
         args = ("-t", "y", "--engine", "dask", "--scheduler", cluster.scheduler_address)
         code = run("fit", parts[0], *args, "-o", model, "--n-landmarks", "60", "--json")

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jacridge.cli._tables import WRITERS, read_frame, write_table
-from jacridge.cli._text import TableError
+from inside import WRITERS, TableError, read_frame, write_table
 
 CSV = "a,b,c\n1,2.5,x\n3,4.5,y\n"
 CELLS = [("1", "2.5", "x"), ("3", "4.5", "y")]

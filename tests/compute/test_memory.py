@@ -3,27 +3,26 @@
 import psutil
 import pytest
 
+from inside import memory
 from jacridge import JacobianKernelRidge
-from jacridge._compute import memory
-from jacridge._compute.memory import check_memory
 
 
 def test_memory_that_is_not_there_is_refused_with_numbers_and_a_way_out(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: 2 * 10**9)
     with pytest.raises(MemoryError, match=r"This needs 3 GB of memory, 2 GB are available. Rest."):
-        check_memory(3 * 10**9, "This", "Rest.")
-    check_memory(2 * 10**9, "This", "Rest.")
+        memory.check_memory(3 * 10**9, "This", "Rest.")
+    memory.check_memory(2 * 10**9, "This", "Rest.")
 
 
 def test_small_amounts_of_memory_are_told_in_megabytes(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: 10**6)
     with pytest.raises(MemoryError, match=r"needs 20 MB of memory, 1 MB are"):
-        check_memory(2 * 10**7, "This", "Rest.")
+        memory.check_memory(2 * 10**7, "This", "Rest.")
 
 
 def test_memory_is_not_refused_where_nobody_knows_how_much_there_is(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: None)
-    check_memory(10**30, "This", "Rest.")
+    memory.check_memory(10**30, "This", "Rest.")
 
 
 def test_the_smaller_of_the_machine_and_its_control_group_counts(monkeypatch):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from inside import listening, printer, tell
 from jacridge import JacobianKernelRidge
-from jacridge._compute.progress import listening, printer, tell
 
 
 @pytest.fixture

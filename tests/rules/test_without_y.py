@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 
 import naive
+from inside import loo_without_y, ssmm, validation_rows
 from jacridge import JacobianKernelRidge, select_bandwidth
-from jacridge._geometry.kernels import KERNELS
-from jacridge._rules.without_y import loo_without_y, ssmm, validation_rows
-from known import WITHOUT_Y
+from known import KERNELS, WITHOUT_Y
 
 LAMS = np.array([1e-3, 0.1, 1.0, 30.0])
 every_kernel = pytest.mark.parametrize("name", KERNELS)
