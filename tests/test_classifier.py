@@ -23,7 +23,6 @@ from jacridge.parquet import ParquetFiles
 @parametrize_with_checks(
     [
         JacobianKernelClassifier(),
-        JacobianKernelClassifier("auto", "auto"),
         JacobianKernelClassifier("median", kernel="laplacian", metric="scaled"),
         JacobianKernelClassifier("median", 0.1, solver="pcg"),
         JacobianKernelClassifier(solver="nystrom"),

@@ -3,15 +3,15 @@
 import polars as pl
 import pytest
 
-from jacridge.cli._columns import (
+from inside import (
     Reading,
+    TableError,
     UnknownColumn,
     column_named,
     in_place,
     read_columns,
     read_rows,
 )
-from jacridge.cli._text import TableError
 
 CSV = """age,colour,height,weight
 1,red,10,100

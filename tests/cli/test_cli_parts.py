@@ -11,11 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inside import (
+    Part,
+    Reading,
+    TableError,
+    UnknownColumn,
+    _joined,
+    _moments,
+    fit_parts,
+    read_parts,
+)
 from jacridge import JacobianKernelClassifier, JacobianKernelRidge
-from jacridge.cli import _parts, main
-from jacridge.cli._columns import Reading, UnknownColumn
-from jacridge.cli._parts import Part, _joined, _moments, fit_parts, read_parts
-from jacridge.cli._text import TableError
+from jacridge.cli import main
 
 pytest.importorskip("dask.array")
 SIZES = (70, 1, 0, 129)
@@ -242,11 +249,11 @@ def test_a_scheduler_that_is_not_there_is_named(parts, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-def test_parts_are_fitted_by_a_cluster_of_processes(parts, tmp_path, capsys):
+def test_parts_are_fitted_by_a_worker_in_another_process(parts, tmp_path, capsys):
     distributed = pytest.importorskip("distributed")
     model = tmp_path / "m.skops"
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
+        n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
     ) as cluster:
         args = ("-t", "y", "--engine", "dask", "--scheduler", cluster.scheduler_address)
         code = run("fit", parts[0], *args, "-o", model, "--n-landmarks", "60", "--json")
@@ -256,9 +263,9 @@ def test_parts_are_fitted_by_a_cluster_of_processes(parts, tmp_path, capsys):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-def test_a_scheduler_without_workers_is_named(parts, tmp_path, capsys, monkeypatch):
+def test_a_scheduler_without_workers_is_named(parts, tmp_path, capsys, size):
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(_parts, "WORKERS_WITHIN", 1)
+    size("seconds for workers", 1)
     with distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=":0") as cluster:
         args = ("-t", "y", "--engine", "dask", "--scheduler", cluster.scheduler_address)
         assert run("fit", parts[0], *args, "-o", tmp_path / "m") == 1

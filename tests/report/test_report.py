@@ -11,12 +11,20 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold, TimeSeriesSplit
 
+from inside import (
+    OURS,
+    TREES,
+    Case,
+    Folds,
+    _later,
+    doubts,
+    folds_of,
+    follows_time,
+    number,
+    table_of,
+)
 from jacridge import AutoKernelRidge, JacobianKernelRidge
 from jacridge.report import report_page, write_report
-from jacridge.report._case import Case
-from jacridge.report._columns import follows_time, table_of
-from jacridge.report._folds import OURS, TREES, Folds, _later, folds_of
-from jacridge.report._words import doubts
 
 
 class Page(HTMLParser):
@@ -348,8 +356,6 @@ def test_a_date_is_drawn_as_a_series(rng):
     ],
 )
 def test_numbers_are_written_as_people_write_them(value, text):
-    from jacridge.report._words import number
-
     assert number(value) == text
 
 
@@ -471,10 +477,10 @@ def test_both_blocks_of_code_run_and_predict_the_same(
     np.testing.assert_allclose(*predictions, atol=1e-6)
 
 
-def test_many_rows_are_landmarks_in_scikit_learn_s_code_too(tmp_path, monkeypatch, rng):
+def test_many_rows_are_landmarks_in_scikit_learn_s_code_too(tmp_path, monkeypatch, size, rng):
     pl = pytest.importorskip("polars")
-    monkeypatch.setattr("jacridge._rules.fitting.EXACT_ROWS", 100)
-    monkeypatch.setattr("jacridge._rules.training.DEFAULT", 200)
+    size("exact rows", 100)
+    size("landmarks", 200)
     monkeypatch.chdir(tmp_path)
     X = rng.uniform(-1, 1, (300, 2))
     y = np.sin(3 * X[:, 0]) + X[:, 1]
@@ -558,8 +564,8 @@ def test_a_report_of_standard_input_reads_some_file_in_its_code(wave):
     assert "pl.read_csv('data.csv'" in blocks(page)["Python"]
 
 
-def test_many_rows_are_sampled_and_the_page_says_so(rng, monkeypatch):
-    monkeypatch.setattr("jacridge.report._case.SAMPLE", 50)
+def test_many_rows_are_sampled_and_the_page_says_so(rng, size):
+    size("report sample", 50)
     X = rng.standard_normal((70, 3))
     page = report_page(X, X[:, 0], bandwidth="jacobian")
     assert "a random sample of 50 of the 70 rows" in page
@@ -616,8 +622,9 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path, wave):
 
 
 @pytest.mark.slow
-def test_five_thousand_rows_make_a_page_under_two_megabytes(rng):
-    X = rng.uniform(-1, 1, (5000, 8))
+def test_many_rows_make_a_page_under_two_megabytes(rng):
+    """Of more than 250 rows a sample is drawn; two thousand are enough to see it."""
+    X = rng.uniform(-1, 1, (2000, 8))
     page = report_page(X, np.sin(3 * X[:, 0]) * X[:, 1], bandwidth="jacobian")
     assert len(page.encode()) < 2e6
 
