@@ -24,7 +24,7 @@ from jacridge.experiments import (
     sweeps,
     temperature,
 )
-from jacridge.experiments._table import write_rows
+from jacridge.experiments._table import Harness, write_rows
 from known import SEARCHES
 
 pytest.importorskip("matplotlib")
@@ -100,7 +100,7 @@ def test_unit_mml_is_a_minimum_of_its_objective(split):
 @pytest.mark.parametrize("rule", ["loo", "gcv"])
 def test_the_survey_chooses_what_the_package_chooses(split, rule):
     grid = _rules.authors_grid(select_bandwidth(split.X).l_max, 10)
-    rows = {row["rule"]: row for row in _survey.survey(split, 1e-3, grid)}
+    rows = {row["rule"]: row for row in _survey.survey(("loo", "gcv", "mml"), split, 1e-3, grid)}
     sigma = select_bandwidth(split.X, split.y, rule, grid=grid).sigma
     assert rows[rule]["sigma"] == sigma
     assert rows[rule]["r2"] == pytest.approx(_rules.r2_on_test(split, sigma, 1e-3), rel=1e-9)
@@ -129,9 +129,29 @@ def test_the_survey_has_the_values_of_the_formulas(split, sigma, monkeypatch):
 
 def test_the_survey_refines_the_profiled_likelihood(split):
     grid = _rules.authors_grid(select_bandwidth(split.X).l_max, 10)
-    rows = {row["rule"]: row for row in _survey.survey(split, 1e-3, grid)}
+    rows = {row["rule"]: row for row in _survey.survey(("loo", "gcv", "mml"), split, 1e-3, grid)}
     best = select_bandwidth(split.X, split.y, "mml").sigma
     assert rows["mml"]["sigma"] == pytest.approx(best, rel=0.05)  # both stop early
+
+
+def test_the_survey_has_the_published_likelihood_of_the_authors(split):
+    rules, grid = ("mml_unit", "mml_published"), _rules.authors_grid(1.0, 5)
+    rows = {row["rule"]: row for row in _survey.survey(rules, split, 1e-3, grid)}
+    published = rows["mml_published"]
+    assert published["sigma"] == _rules.choose("mml_published", split.X, split.y, 1e-3).sigma
+    alone = _rules.r2_on_test(split, published["sigma"], 1e-3)
+    assert published["r2"] == pytest.approx(alone, rel=1e-9)
+
+
+def test_closed_forms_of_all_kernels_score_as_fits_of_their_own(split):
+    """One array of distances serves them all, and y of equal rows is not averaged."""
+    split.X[3] = split.X[7]
+    rows = {row["rule"]: row for row in _survey.closed_forms(real_data.CLOSED, split, 1e-3)}
+    for name, (kernel, rule) in real_data.CLOSED.items():
+        alone = JacobianKernelRidge(rule, 1e-3, kernel=kernel).fit(split.X, split.y)
+        assert rows[name]["sigma"] == alone.bandwidth_
+        score = alone.score(split.X_test, split.y_test)
+        assert rows[name]["r2"] == pytest.approx(score, rel=1e-9)
 
 
 def test_rules_that_choose_alike_score_alike(split):
@@ -262,6 +282,30 @@ def test_table_2_is_written_as_markdown_and_latex(rng):
     assert real_data.as_latex(tables).count(r"\\") == 1 + 6
     assert real_data.as_csv(tables).count("\n") == 1 + 6
     assert real_data.draw_table2(tables).axes
+
+
+def test_every_rule_of_table_2_belongs_to_one_part():
+    rules = [rule for part, _ in real_data.PARTS.values() for rule in part]
+    assert sorted(rules) == sorted(real_data.ORDER)
+    assert set(rules) <= set(_rules.LABELS)
+
+
+def test_table_2_runs_closed_forms_first_and_split_by_split(monkeypatch, tmp_path):
+    """A run that is stopped leaves the same splits of all data sets."""
+    seen = []
+
+    def note(part, name, seed, n_used):
+        seen.append((part, seed, name))
+        row = {"sigma": 1.0, "seconds": 1.0, "seconds_formula": "", "r2": 0.5}
+        return [{"rule": rule, **row} for rule in real_data.PARTS[part][0]]
+
+    monkeypatch.setattr(real_data, "_part", note)
+    rows = real_data.run_table2(Harness(tmp_path))["table2"]
+    assert seen[:6] == [("closed", 0, name) for name in real_data.TITLES] + [
+        ("closed", 1, "wood_fibres")
+    ]
+    splits = {row["rule"]: row["splits"] for row in real_data.summarise(rows)}
+    assert (splits["jacobian"], splits["matern32"], splits["loo"]) == (100, 100, 30)
 
 
 def test_a_split_of_table_2_is_that_of_the_authors(monkeypatch, rng):

@@ -22,6 +22,9 @@ STYLES: dict[str, dict[str, Any]] = {
     "mml_unit": {"color": "#56B4E9", "linestyle": "-.", "marker": "<"},
     "mml": {"color": "#009E73", "linestyle": "-.", "marker": "v"},
     "silverman": {"color": "#CC79A7", "linestyle": (0, (5, 1, 1, 1, 1, 1)), "marker": "D"},
+    "matern52": {"color": "#56B4E9", "linestyle": "-", "marker": "P"},
+    "matern32": {"color": "#009E73", "linestyle": "-", "marker": "*"},
+    "exponential": {"color": "#000000", "linestyle": "-", "marker": "X"},
 }
 
 
