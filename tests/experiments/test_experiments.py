@@ -276,6 +276,13 @@ def test_splits_are_compared_by_their_seeds_in_whatever_order_they_came(rng):
         assert by_name[row["dataset"], row["rule"]]["r2_p"] == row["r2_p"]
 
 
+def test_a_split_that_some_data_sets_lack_is_left_out_for_that_rule(rng):
+    rows = made_up_table(rng)
+    rows.remove(next(row for row in rows if row["rule"] == "loo" and row["seed"] == 5))
+    splits = [(row["rule"], row["splits"]) for row in real_data.summarise(rows)]
+    assert splits == [("jacobian", 6), ("loo", 5), ("silverman", 6)] * 2
+
+
 def test_table_2_is_written_as_markdown_and_latex(rng):
     tables = {"table2": made_up_table(rng)}
     assert real_data.as_markdown(tables).count("\n") == 2 + 6

@@ -14,7 +14,7 @@ from ._table import Row
 # Okabe and Ito's colours, told apart by all; dashes and markers carry the same in print.
 STYLES: dict[str, dict[str, Any]] = {
     "jacobian": {"color": "#0072B2", "linestyle": "-", "marker": "o"},
-    "jacobian_median": {"color": "#0072B2", "linestyle": "--", "marker": "o"},
+    "jacobian_median": {"color": "#0072B2", "linestyle": "--", "marker": "+"},
     "jacobian_trimmed": {"color": "#0072B2", "linestyle": ":", "marker": "o"},
     "loo": {"color": "#E69F00", "linestyle": "--", "marker": "s"},
     "gcv": {"color": "#A07000", "linestyle": ":", "marker": "x"},
