@@ -144,6 +144,7 @@ def _copy(est: Any) -> Any:
     """A shallow copy that keeps the model, which `copy` would drop as a pickle does."""
     other = object.__new__(type(est))
     other.__dict__.update(vars(est))
+    other.__dict__.pop("_made", None)  # the function of rows as they were
     return other
 
 

@@ -7,13 +7,13 @@ import polars as pl
 import pytest
 
 from jacridge import JacobianKernelRidge, select_bandwidth
-from jacridge.parquet import ParquetFiles, ParquetRows
+from jacridge.parquet import ParquetFiles
 
 
 @pytest.fixture
-def parts(rng, tmp_path, monkeypatch):
+def parts(rng, tmp_path, size):
     """Files of unlike length, one of them empty, read 50 rows at a time; and all rows in one."""
-    monkeypatch.setattr("jacridge._rows.parquet.READ_ROWS", 50)
+    size("read rows", 50)
     frame = pl.DataFrame(rng.standard_normal((300, 3)), schema=["a", "b", "noise"])
     frame = frame.with_columns(y=pl.col("a").sin() + pl.col("b"), z=pl.col("b") ** 2)
     frame = frame.with_columns(weight=pl.Series(rng.integers(0, 3, 300)))
@@ -41,17 +41,19 @@ def test_files_give_the_model_of_their_rows(bandwidth, parts):
 
 
 @pytest.mark.parametrize("bandwidth", ["jacobian", "scale", 1.0])
-def test_a_fit_reads_each_row_twice(bandwidth, parts, monkeypatch):
+def test_a_fit_reads_each_row_twice(bandwidth, parts, monkeypatch, size):
     """Once for the geometry and the samples, of which there are several, once for the sums."""
-    monkeypatch.setattr("jacridge._rules.training.SAMPLE", 100)
-    seen, read = [], ParquetRows._read_file
+    size("sample", 100)
+    files = ParquetFiles(parts[0], ["a", "b"])
+    rows_type = type(files.rows("y"))
+    seen, read = [], rows_type._read_file
 
     def counted(self, *rows):
         seen.append(rows)
         return read(self, *rows)
 
-    monkeypatch.setattr(ParquetRows, "_read_file", counted)
-    ridge(bandwidth=bandwidth, n_landmarks=20).fit(ParquetFiles(parts[0], ["a", "b"]), "y")
+    monkeypatch.setattr(rows_type, "_read_file", counted)
+    ridge(bandwidth=bandwidth, n_landmarks=20).fit(files, "y")
     assert sorted(seen) == sorted(2 * list(dict.fromkeys(seen)))
     assert sum(stop - start for _, start, stop in seen) == 2 * 300
 

@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 
 import naive
+from inside import loo_without_y, ssmm, validation_rows
 from jacridge import JacobianKernelRidge, select_bandwidth
-from jacridge._geometry.kernels import KERNELS
-from jacridge._rules.without_y import loo_without_y, ssmm, validation_rows
-from known import WITHOUT_Y
+from known import KERNELS, WITHOUT_Y
 
 LAMS = np.array([1e-3, 0.1, 1.0, 30.0])
 every_kernel = pytest.mark.parametrize("name", KERNELS)
@@ -124,10 +123,10 @@ def test_rules_without_y_never_look_at_it(rng, rule):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", WITHOUT_Y)
-def test_of_many_rows_a_sample_is_looked_at(rng, rule, monkeypatch):
+def test_of_many_rows_a_sample_is_looked_at(rng, rule, size):
     """A bandwidth of the sample is carried to all rows; drawn anew it moves by less than half."""
-    monkeypatch.setattr("jacridge._rules.without_y.GRID_ROWS", 250)
-    monkeypatch.setattr("jacridge._rules.without_y.STEP_ROWS", 500)
+    size("grid rows", 250)
+    size("step rows", 500)
     X = rng.uniform(size=(800, 2))
     options = {"rule": rule, "alpha": 1e-3}
     sigmas = [select_bandwidth(X, random_state=seed, **options).sigma for seed in (0, 0, 1)]

@@ -10,15 +10,16 @@ import numpy as np
 
 from .._compute.arrays import Array, weighted_mean
 from .._geometry.distances import EUCLIDEAN
+from .._geometry.kernels import KERNELS
 from .._geometry.maps import FeatureMap, scaling_from, warp_of
 from .._geometry.space import LEARNED, Space, space_of
 from .._rows.merging import merged_block
 from .._rows.rows import Rows
 from .._rows.survey import Surveying, sample_of, surveyed
 from .choice import HALF, KERNELS_TRIED, Chosen, Loss, choose, squared_errors
-from .registry import find
+from .registry import WITH_MINIMUM, find
 from .rounds import Rounds, Sample, standardised, wide_penalty
-from .training import Penalty, TrainingData
+from .training import Penalty, TrainingData, Tuning
 
 # Rows that learn the metric, once kernel, kind and number of rounds are chosen.
 METRIC_ROWS = 1500
@@ -44,6 +45,19 @@ class Metric:
         """Whether y can be predicted; True where nothing was chosen."""
         return self.chosen is None or self.chosen.has_signal
 
+    @property
+    def start(self) -> Tuning | None:
+        """Where the search for bandwidth and penalty starts; None where nothing was chosen."""
+        return None if self.chosen is None else self.chosen.best.tunings[-1]
+
+    @property
+    def choices(self) -> list[dict[str, Any]]:
+        """Table of the candidates that were tried, best first; empty if there was no choice."""
+        if self.chosen is None:
+            return []
+        best = self.chosen.best
+        return [{**each.row(), "chosen": each is best} for each in self.chosen.table]
+
 
 def metric_of(
     rows: Rows,
@@ -67,7 +81,7 @@ def metric_of(
     if not kinds and kernel != "auto":
         return Metric(space_of(kernel, metric), plain, std)
     sample = learning_sample(rows, rng, alike=not penalty.shared, centred=centred)
-    kernels = KERNELS_TRIED if kernel == "auto" else (kernel,)
+    kernels = kernels_for(bandwidth) if kernel == "auto" else (kernel,)
     if len(sample) < FEW_ROWS or not sample.y.any():
         return Metric(space_of(kernels[0], metric), plain, std)
 
@@ -85,6 +99,13 @@ def metric_of(
         part = sample.part(rng.permutation(len(sample))[:METRIC_ROWS])
         found = rounds(best.kernel).learned(part, found, best.kind, best.rounds)
     return Metric(space_of(best.kernel, metric), found, std, chosen)
+
+
+def kernels_for(bandwidth: Any) -> Sequence[str]:
+    """The kernels to choose among: smooth ones if the rule needs a minimum of the norm."""
+    if isinstance(bandwidth, str) and bandwidth in WITH_MINIMUM:
+        return [name for name in KERNELS_TRIED if KERNELS[name].is_smooth]
+    return KERNELS_TRIED
 
 
 def rule_of(bandwidth: Any) -> Any:

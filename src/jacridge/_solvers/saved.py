@@ -67,6 +67,26 @@ def restored_model(
         return solve_exact(lambda: pairs.kernel(sigma), rows, lams, kind, space.remedy)
 
 
+def state_to_save(state: dict[str, Any]) -> dict[str, Any]:
+    """State of an estimator as it is pickled: arrays in the place of its model, no caches."""
+    kept = {name: value for name, value in state.items() if name not in ("_made", "_solved")}
+    if "_solved" in state:
+        solved = state["_solved"]
+        kept["_saved"] = solved if isinstance(solved, dict) else solved.state()
+    return kept
+
+
+def state_from_file(state: dict[str, Any]) -> dict[str, Any]:
+    """State of an estimator from one that was pickled, also by an older version."""
+    if "bandwidth_" in state and "_saved" not in state:
+        state = from_version_0_1(dict(state))
+    kept = {name: value for name, value in state.items() if name not in ("_model", "_saved")}
+    if "_saved" in state:
+        check_saved(state["_saved"], state["X_fit_"].shape[-1], np.size(state["intercept_"]))
+        kept["_solved"] = state["_saved"]
+    return kept
+
+
 def from_version_0_1(state: dict[str, Any]) -> dict[str, Any]:
     """The state of an estimator that version 0.1 pickled, as it is saved now."""
     old = {name: state.pop(name, None) for name in ("_y", "_w", "_nystrom", "_state", "_model")}

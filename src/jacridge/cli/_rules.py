@@ -17,7 +17,7 @@ from ..report._tasks import TASKS, Task
 from ._columns import Reading, Rows
 from ._compare import NAMES, check_picture_name, compare_rules, save_picture, score_key
 from ._dates import part_name
-from ._missing import POLICIES
+from ._missing import POLICIES, fillings
 from ._options import (
     FILE,
     Alpha,
@@ -192,7 +192,11 @@ def report(
     check_place(output, file)
     bandwidth, penalty = number_or(rule, RULES, "--rule"), penalty_of(alpha, rule)
     reading = reading_of(features, drop, missing, decimal, no_header, task=task)
-    rows = rows_of(file, [target], reading).filled()
+    rows = rows_of(file, [target], reading)
+    remarks = [("id", f"`{name}` looks like an id and was left out.") for name in rows.ids]
+    if POLICIES[missing].fills:
+        remarks += [("gaps filled", text) for text in fillings(rows.X.select(rows.gappy))]
+    rows = rows.filled()
     if rows.dates or decimal != "." or POLICIES[missing].fills:
         note(
             "The Python code on the page does not repeat how dates and decimal commas were read "
@@ -215,6 +219,7 @@ def report(
             options=_reading_options(reading),
             left_out=rows.n_dropped,
             losses=rows.losses.sentences,
+            remarks=remarks,
             parts=_made_of(rows),
             progress=move,
         )
