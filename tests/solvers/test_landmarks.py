@@ -200,8 +200,16 @@ def test_whitening_comes_late_only_where_it_is_safe(rng):
     X, Z = rng.standard_normal((200, 2)), rng.standard_normal((40, 2))
     rough, smooth = features(Z, 0.1, SPACE), features(Z, 5.0, SPACE)
     assert isinstance(rough, Features)
-    assert whitened_late(rough, X).late
-    assert not whitened_late(smooth, X).late
+    assert whitened_late(rough, X, 200).early == 0
+    assert whitened_late(smooth, X, 200).early is None
+
+
+def test_of_a_wide_kernel_some_features_are_whitened_early_where_rows_are_many(rng):
+    X, Z = rng.standard_normal((300, 3)), rng.standard_normal((60, 3))
+    phi = features(Z, 2.0, SPACE)
+    few, many = (whitened_late(phi, X, n).early for n in (300, 10_000))
+    assert few is None
+    assert 0 < many < 30
 
 
 @pytest.mark.parametrize("limit", [1.01, 0.99])
@@ -216,10 +224,10 @@ def test_how_safe_late_whitening_is_comes_from_rows_and_landmarks(rng, sigma, li
     loss = np.finfo(float).eps * (np.diag(G) * np.diag(np.linalg.inv(G))).sum()
     assert loss < bound / 10
     monkeypatch.setattr(landmarks, "LATE", limit * loss)
-    assert whitened_late(phi, X).late == (limit > 1)
+    assert (whitened_late(phi, X, 200).early == 0) == (limit > 1)
     monkeypatch.setattr(landmarks, "LATE", limit * bound)
     monkeypatch.setattr(landmarks, "_loss", lambda G: np.inf)
-    assert whitened_late(phi, X).late == (limit > 1)
+    assert (whitened_late(phi, X, 200).early == 0) == (limit > 1)
 
 
 @pytest.mark.parametrize("far", [1e4, 1e10, 1e12])
@@ -313,8 +321,8 @@ def test_leverages_in_single_precision_choose_as_those_in_double(rng):
     phi, rows, mean = features(X[-30:], 0.3, SPACE), ArrayRows(X, y), np.zeros(1)
     sums, lams = summed(rows, phi, mean, centred=False), np.logspace(-6, 2, 9)
     double, single = (
-        NystromSpectrum(rows, replace(phi, late=late), sums, centred=False).loo(lams)
-        for late in (False, True)
+        NystromSpectrum(rows, replace(phi, early=early), sums, centred=False).loo(lams)
+        for early in (None, 0)
     )
     np.testing.assert_allclose(single, double, rtol=1e-6)
 
@@ -369,11 +377,11 @@ def test_work_that_has_been_done_can_be_sent_on(rng):
     np.testing.assert_array_equal(found.parts[0], known.parts[0])
 
 
-def test_whitening_late_or_early_gives_the_same_sums(rng):
+@pytest.mark.parametrize("first", [0, 1, 7, 29, 30])
+def test_whitening_late_or_early_gives_the_same_sums(rng, first):
     X, y = rng.standard_normal((500, 3)), rng.standard_normal((500, 1))
     early = features(X[:30], 0.5, SPACE)
-    late = whitened_late(early, X)
-    assert late.late
+    late = replace(early, early=first)
     a, b = (summed(ArrayRows(X, y), phi, np.zeros(1), centred=True) for phi in (early, late))
     np.testing.assert_allclose(np.tril(a.G), np.tril(b.G), atol=1e-10)
     np.testing.assert_allclose(a.B, b.B, atol=1e-10)

@@ -42,8 +42,13 @@ FAR = 1e-9 / EPS / 2
 NEAR = 1e-8
 
 # Whitening after the sum instead of before it halves the work. It loses digits: a tenth to a
-# hundredth of this bound, measured in the predictions, so that 1e-8 is kept.
-LATE = 1e-7
+# hundredth of this bound, measured in the predictions, so that 1e-7 is kept.
+LATE = 1e-6
+
+# Shares of the features that may be whitened before the sum, for the rest to come after it, and
+# rows for each landmark from which on it pays to look for such a share.
+SHARES = (1 / 12, 1 / 4, 2 / 5)
+SHARE_ROWS = 32
 
 
 def uniform(X: Array, m: int, sigma: float, space: Space, rng: np.random.Generator) -> Array:
@@ -139,13 +144,17 @@ def _thinned(H: Array, left: Array, most: int, rng: np.random.Generator) -> tupl
 
 @dataclass(frozen=True)
 class Features:
-    """Landmarks and the map from rows to features: phi = L^-1 k(Z, x), K_zz = L L'."""
+    """Landmarks and the map from rows to features: phi = L^-1 k(Z, x), K_zz = L L'.
+
+    A sum over rows takes the first `early` features as they are, and of the others what these
+    leave: rows [phi_1, k_2 - L_21 phi_1], which `L_late` makes white afterwards.
+    """
 
     Z: Array
     L: Array  # Fortran order, so that BLAS takes it as it is
     sigma: float
     space: Space
-    late: bool = False
+    early: int | None = None  # all
 
     def kernel(self, X: Array, out: Array | None = None) -> Array:
         """K(X, Z), in `out` if it is given."""
@@ -170,15 +179,25 @@ class Features:
         centre = bulk_centre(self.Z)
         return centre, augmented_right(self.Z, centre, self.sigma)
 
-    def whiten(self, K: Array) -> Array:
-        """Rows phi from rows k: K L^-T, in the memory of K.
+    def whiten(self, K: Array, early: int | None = None) -> Array:
+        """Rows phi from rows k: K L^-T, in the memory of K; or only the first ones, as above.
 
         Column by column block, as SciPy's dtrsm holds Python's lock, and NumPy's products do not.
         """
-        for j in row_blocks(len(self.L), CORNER):
+        first = len(self.L) if early is None else early
+        for j in row_blocks(first, CORNER):
             K[:, j] -= K[:, : j.start] @ self.L[j, : j.start].T
             K[:, j] = dtrsm(1.0, self.L[j, j], K[:, j].T, lower=1).T
+        if 0 < first < len(self.L):
+            K[:, first:] -= K[:, :first] @ self.L[first:, :first].T
         return K
+
+    @cached_property
+    def L_late(self) -> Array:
+        """What is left to do after a sum: L with the unit vectors in its first columns."""
+        L = self.L.copy(order="F")
+        L[:, : self.early] = np.eye(len(L))[:, : self.early]
+        return L
 
     def __call__(self, X: Array) -> Array:
         """Features of the rows of X."""
@@ -212,19 +231,28 @@ def features(Z: Array, sigma: float, space: Space) -> Features:
     return Features(Z[pivot[:rank] - 1], np.asfortranarray(L[:rank, :rank]), sigma, space)
 
 
-def whitened_late(phi: Features, X: Array) -> Features:
-    """Features to be whitened after the sum, if X, a sample of rows, shows that this is safe.
+def whitened_late(phi: Features, X: Array, n: int) -> Features:
+    """Features of which as few are whitened before a sum over n rows as is safe.
 
-    Before whitening, G has the entries of K'K, each with an error of eps sqrt(G_ii G_jj). Seen
-    in the metric of G itself that is eps tr(S^-1), S being G scaled to a diagonal of ones.
+    X, a sample of the rows, shows that. Before whitening, G has the entries of K'K, each with an
+    error of eps sqrt(G_ii G_jj). Seen in the metric of G itself that is eps tr(S^-1), S being G
+    scaled to a diagonal of ones. Wide kernels are nearly functions of a few of them: without
+    these, which come first in the pivoted factor L, S is far from singular.
     """
-    with lapack_for(len(phi.Z)):
-        K, K_zz = phi.kernel(X), phi.kernel(phi.Z)  # landmarks are like rows, too
-        d2 = np.einsum("ij,ij->j", K, K) + np.einsum("ij,ij->j", K_zz, K_zz)
+    m = len(phi.Z)
+    with lapack_for(m):
+        K = np.vstack([phi.kernel(X), phi.kernel(phi.Z)])  # landmarks are like rows, too
         # G is at least K_zz^2, whose inverse is at hand: often that will do, without a product.
-        most = EPS * d2 @ _squared_norms_of_inverse(phi.L)
-        late = most < LATE or (most < 1 and _loss(K.T @ K + K_zz.T @ K_zz) < LATE)
-    return replace(phi, late=bool(late))
+        most = EPS * np.einsum("ij,ij->j", K, K) @ _squared_norms_of_inverse(phi.L)
+        if most < LATE:
+            return replace(phi, early=0)
+        tried = [0] if most < 1 else []
+        tried += [int(share * m) for share in SHARES if n >= SHARE_ROWS * m]
+        for early in tried:
+            P = phi.whiten(K.copy(), early)
+            if _loss(P.T @ P) < LATE:
+                return replace(phi, early=early)
+    return phi
 
 
 def _squared_norms_of_inverse(L: Array) -> Array:

@@ -144,7 +144,7 @@ class _LooErrors:
 
     def _leverages(self, K: Array, w: Array) -> Array:
         """Leverages of rows k for each lambda; those near one, which are few, in double."""
-        if not self.phi.late:
+        if self.phi.early != 0:
             return w[:, None] * (np.square(K @ self.T) @ self.R.T)
         T, R = self._single
         P = K.astype(np.float32) @ T
@@ -180,7 +180,7 @@ class Nystrom:
             phi = features(self.choose(sigma), sigma, self.space)
             if self.rows.n >= LATE_ROWS * len(phi.Z):
                 X = self.sample[0]
-                phi = whitened_late(phi, X[evenly_spaced(len(X), len(phi.Z))])
+                phi = whitened_late(phi, X[evenly_spaced(len(X), len(phi.Z))], self.rows.n)
             centred = self.kind != "none"
             sums = summed(self.rows, phi, self._shift, centred=centred)
             self._last = NystromSpectrum(self.rows, phi, sums, centred)

@@ -46,10 +46,10 @@ def summed(rows: Rows, phi: Features, shift: Array, *, centred: bool) -> Sums:
     # G is symmetric: as the transpose of a C array it is in Fortran's order without a copy.
     G, ones = M[:m, :m].copy().T, M[:m, m]
     B = np.column_stack([M[:m, m + 1 :] - np.outer(ones, rest), ones])
-    if phi.late:
+    if phi.early is not None:
         with lapack_for(m):
-            G, _ = lapack.dsygst(G, phi.L, lower=1, overwrite_a=1)
-        B = np.asarray(dtrsm(1.0, phi.L, B, lower=1))
+            G, _ = lapack.dsygst(G, phi.L_late, lower=1, overwrite_a=1)
+        B = np.asarray(dtrsm(1.0, phi.L_late, B, lower=1))
     yy = np.maximum(yy - weight * rest**2, 0.0)
     return Sums(G, B, yy, shift + rest, n, weight, log_weight)
 
@@ -91,8 +91,7 @@ class Summing:
             P, M = self._scratch(rows.stop - rows.start, m, y.shape[1])
             for part in row_blocks(len(P), rows_per_block(m)):
                 self.phi.kernel(X[rows][part], P[part, :-1])
-            if not self.phi.late:
-                self.phi.whiten(P[:, :-1])
+                self.phi.whiten(P[part, :-1], self.phi.early)
             P[:, -1] = 1.0
             T, v = np.subtract(y[rows], self.shift, order="C"), np.ones(len(P))
             if w is not None:
