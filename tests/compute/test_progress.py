@@ -102,7 +102,7 @@ def test_the_command_shows_a_bar_on_a_terminal(rows, tmp_path, monkeypatch, caps
     from jacridge.cli import main
 
     pl.DataFrame(rows[0], schema=["a", "b"]).with_columns(y=rows[1]).write_csv(tmp_path / "t.csv")
-    monkeypatch.setattr("jacridge._rules.training.DEFAULT", 100)
+    monkeypatch.setattr("jacridge._rules.streams.DEFAULT", 100)
     monkeypatch.setenv("FORCE_COLOR", "1")  # for which rich takes any stream for a terminal
     args = ["fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m", "--solver", "nystrom"]
     with pytest.raises(SystemExit):

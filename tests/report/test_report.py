@@ -344,7 +344,7 @@ def test_both_blocks_of_code_run_and_predict_the_same(
 def test_many_rows_are_landmarks_in_scikit_learn_s_code_too(tmp_path, monkeypatch, rng):
     pl = pytest.importorskip("polars")
     monkeypatch.setattr("jacridge._rules.fitting.EXACT_ROWS", 100)
-    monkeypatch.setattr("jacridge._rules.training.DEFAULT", 200)
+    monkeypatch.setattr("jacridge._rules.streams.DEFAULT", 200)
     monkeypatch.chdir(tmp_path)
     X = rng.uniform(-1, 1, (300, 2))
     y = np.sin(3 * X[:, 0]) + X[:, 1]

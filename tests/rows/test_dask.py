@@ -108,7 +108,7 @@ def test_every_rule_finds_what_it_finds_for_numpy_whatever_the_chunks(
     rule, sample, data, monkeypatch
 ):
     """With a sample of all rows to look at, and with fewer."""
-    monkeypatch.setattr("jacridge._rules.training.SAMPLE", sample)
+    monkeypatch.setattr("jacridge._rules.streams.SAMPLE", sample)
     X, Y, w = (part[:700] for part in data)
     known = nystrom(rule).fit(X, Y, w)
     for chunks in FEW_CHUNKS:
@@ -134,7 +134,7 @@ def test_rows_of_all_kinds_give_what_they_give_for_numpy(rule, kind, data, monke
 
     Arrays in memory are rid of them first, so that other rows are drawn as landmarks.
     """
-    monkeypatch.setattr("jacridge._rules.training.SAMPLE", 300)
+    monkeypatch.setattr("jacridge._rules.streams.SAMPLE", 300)
     X, Y = KINDS[kind](data[0][:600]), data[1][:600]
     w = np.floor(data[2][:600]) if kind == "many equal" else data[2][:600]
     metric = "geodesic" if kind == "places" else "euclidean"
@@ -162,7 +162,7 @@ def test_every_search_finds_bandwidth_and_penalty_as_for_numpy_whatever_the_chun
 @pytest.mark.parametrize("sample", [300, 10_000])
 @pytest.mark.parametrize("rule", RULES)
 def test_a_bandwidth_alone_is_that_of_numpy(rule, sample, data, monkeypatch):
-    for module in ("_select", "_rules.training"):
+    for module in ("_select", "_rules.streams"):
         monkeypatch.setattr(f"jacridge.{module}.SAMPLE", sample)
     X, Y = data[0][:500], data[1][:500]
     known = select_bandwidth(X, Y, rule, random_state=0)
@@ -174,7 +174,7 @@ def test_a_bandwidth_alone_is_that_of_numpy(rule, sample, data, monkeypatch):
 
 
 def test_a_bandwidth_and_penalty_alone_are_those_of_numpy(data, monkeypatch):
-    for module in ("_select", "_rules.training"):
+    for module in ("_select", "_rules.streams"):
         monkeypatch.setattr(f"jacridge.{module}.SAMPLE", 300)
     X, Y = data[0][:800], data[1][:800]
     known = select_bandwidth(X, Y, alpha="loo", random_state=0)
@@ -237,7 +237,7 @@ def test_sums_leave_their_parts_as_they_were():
 
 def test_a_fit_makes_each_block_twice(data, monkeypatch):
     """Once for the geometry and the samples, once for the sums."""
-    monkeypatch.setattr("jacridge._rules.training.SAMPLE", 100)
+    monkeypatch.setattr("jacridge._rules.streams.SAMPLE", 100)
     X, Y, _ = data
     seen = []
 

@@ -43,7 +43,7 @@ def test_files_give_the_model_of_their_rows(bandwidth, parts):
 @pytest.mark.parametrize("bandwidth", ["jacobian", "scale", 1.0])
 def test_a_fit_reads_each_row_twice(bandwidth, parts, monkeypatch):
     """Once for the geometry and the samples, of which there are several, once for the sums."""
-    monkeypatch.setattr("jacridge._rules.training.SAMPLE", 100)
+    monkeypatch.setattr("jacridge._rules.streams.SAMPLE", 100)
     files = ParquetFiles(parts[0], ["a", "b"])
     rows_type = type(files.rows("y"))
     seen, read = [], rows_type._read_file

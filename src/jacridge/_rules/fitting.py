@@ -25,7 +25,9 @@ from .._solvers.pcg import solve_pcg
 from .choice import Loss, squared_errors
 from .metric import Metric, metric_of
 from .registry import Found, check_alpha, find, least_loo
-from .training import LandmarkChoice, Penalty, TrainingData, training_data
+from .rounds import Rule
+from .streams import LandmarkChoice, training_data
+from .training import Penalty, TrainingData
 
 SOLVERS = ("auto", "exact", "nystrom", "pcg")
 
@@ -120,7 +122,7 @@ def fitted(source: Source, asked: Request) -> Solution:
     penalty, kind, rng = asked.penalty, asked.intercept, generator(asked.random_state)
     metric = Metric(asked.space)
     if asked.metric in LINEAR:
-        words = asked.kernel, asked.metric, asked.bandwidth
+        words = asked.kernel, asked.metric, rule_in_rounds(asked.bandwidth)
         metric = metric_of(source.rows, *words, penalty, rng, asked.loss, centred=kind != "none")
     solver, landmarks = solver_for(source, asked, metric.mapping)
     source = in_memory(source, asked.space.distance) if solver == "exact" else source
@@ -156,6 +158,18 @@ def fitted(source: Source, asked: Request) -> Solution:
         source=source,
         n=data.n,
     )
+
+
+def rule_in_rounds(bandwidth: Any) -> Rule | None:
+    """Rule for the rounds of a learned metric from a number, a rule's name or a function."""
+    if isinstance(bandwidth, str) and bandwidth == "auto":
+        return None  # rounds search by themselves
+
+    def rule(data: TrainingData) -> tuple[float, float]:
+        found = find(bandwidth, data)
+        return found.sigma, float(np.exp(np.log(np.maximum(found.lam, 1e-300)).mean()))
+
+    return rule
 
 
 def solver_for(

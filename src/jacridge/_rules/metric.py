@@ -16,9 +16,8 @@ from .._rows.merging import merged_block
 from .._rows.rows import Rows
 from .._rows.survey import Surveying, sample_of, surveyed
 from .choice import HALF, KERNELS_TRIED, Chosen, Loss, choose, squared_errors
-from .registry import find
-from .rounds import Rounds, Sample, standardised, wide_penalty
-from .training import Penalty, TrainingData
+from .rounds import Rounds, Rule, Sample, standardised, wide_penalty
+from .training import Penalty
 
 # Rows that learn the metric, once kernel, kind and number of rounds are chosen.
 METRIC_ROWS = 1500
@@ -57,7 +56,7 @@ def metric_of(
     rows: Rows,
     kernel: str,
     metric: str,
-    bandwidth: Any,
+    rule: Rule | None,
     penalty: Penalty,
     rng: np.random.Generator,
     loss: Loss = squared_errors,
@@ -68,7 +67,8 @@ def metric_of(
 
     A word that is no choice is taken as it is: "euclidean" is the identity and "scaled" divides by
     standard deviations. "diagonal" and "full" are learned in rounds, whose number is chosen by
-    cross-fitting; "auto" chooses the kind, too, and kernel="auto" the kernel.
+    cross-fitting; "auto" chooses the kind, too, and kernel="auto" the kernel. `rule` finds the
+    bandwidth within rounds; None searches for the best leave-one-out error.
     """
     plain, std = (None, None) if metric == "euclidean" else plain_map(rows)
     kinds: Sequence[str] = LEARNED.get(metric, ())
@@ -80,7 +80,6 @@ def metric_of(
         return Metric(space_of(kernels[0], metric), plain, std)
 
     def rounds(name: str) -> Rounds:
-        rule = None if isinstance(bandwidth, str) and bandwidth == "auto" else rule_of(bandwidth)
         return Rounds(space_of(name, "euclidean"), wide_penalty(penalty), rule)
 
     maps = [plain or FeatureMap(np.eye(sample.X.shape[1]))]
@@ -93,16 +92,6 @@ def metric_of(
         part = sample.part(rng.permutation(len(sample))[:METRIC_ROWS])
         found = rounds(best.kernel).learned(part, found, best.kind, best.rounds)
     return Metric(space_of(best.kernel, metric), found, std, chosen)
-
-
-def rule_of(bandwidth: Any) -> Any:
-    """A rule for rounds from a number, a rule's name or a function."""
-
-    def rule(data: TrainingData) -> tuple[float, float]:
-        found = find(bandwidth, data)
-        return found.sigma, float(np.exp(np.log(np.maximum(found.lam, 1e-300)).mean()))
-
-    return rule
 
 
 def plain_map(rows: Rows) -> tuple[FeatureMap, Array]:
