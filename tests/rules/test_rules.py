@@ -246,7 +246,7 @@ def test_the_spacing_of_many_rows_is_that_of_a_sample(rng, monkeypatch):
         return select_bandwidth(X, rule="jacobian_median", random_state=0).spacing
 
     exact = spacing()
-    for module in ("_select", "_rules.training"):
+    for module in ("_select", "_rules.streams"):
         monkeypatch.setattr(f"jacridge.{module}.SAMPLE", 1500)
     monkeypatch.setattr("jacridge._rows.extent.NEIGHBOUR_SAMPLE", 1000)
     # The median of 750 draws is within a few parts in a hundred of that of all.
