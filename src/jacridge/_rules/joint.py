@@ -8,15 +8,17 @@ behind. Every point of the walk costs one Cholesky factorisation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._compute.arrays import TINY, Array
-from .._solvers.spectrum import Spectral
 from .criteria import criterion_at
 from .searches import Surface, best_lambdas, check_solved, downhill, in_units_of, surface, vertex
-from .training import TrainingData
+
+if TYPE_CHECKING:
+    from .._solvers.spectrum import Spectral
+    from .training import TrainingData
 
 FIRST_SIGMAS = 9
 # Rows on which whole lines of penalties are looked at, from one eigendecomposition a bandwidth.

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import t as student
 
 from .._checks import check_number
 from .._compute.arrays import Array, Indices
-from .._solvers.function import FittedFunction
 from .._solvers.influence import Influence, NoiseOf, even_noise
 from ._table import Effect, Effects
 from ._terms import Columns, Difference, Slope, Term, terms_of
+
+if TYPE_CHECKING:
+    from .._solvers.function import FittedFunction
 
 QUARTILES = (0.25, 0.5, 0.75)
 
