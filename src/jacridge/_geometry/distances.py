@@ -19,15 +19,15 @@ from .diameter import (
     cityblock_diameter,
     embedding_dimension,
     euclidean_diameter,
-    geodesic_diameter,
-    geodesic_spacing,
     given_spacing,
     neighbour_spacing,
 )
 from .geodesics import (
+    geodesic_diameter,
     geodesic_distances,
     geodesic_slopes,
     geodesic_slopes_along,
+    geodesic_spacing,
     paired_geodesics,
 )
 from .kernels import OnnxGraph

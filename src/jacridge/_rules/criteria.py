@@ -16,6 +16,7 @@ from .._compute.threads import blas_for
 from .._geometry.space import Pairs
 from .._solvers.spectrum import mean_shift
 from .._solvers.systems import Solvable, clustered_system
+from .searches import in_units_of
 
 
 def loo(
@@ -84,15 +85,3 @@ def criterion_at(
     if y.shape[1] > 1:
         values = in_units_of((y**2).mean(axis=0) if scale is None else scale, values, name)
     return float(values.mean())
-
-
-def in_units_of(scale: Array, values: Array, name: str) -> Array:
-    """Criteria in units of each target's mean square; zero for a target of zeros.
-
-    Targets of different scale then count alike. A likelihood has no unit. With a scale of one
-    entry all targets are added up: values (..., targets) become (..., 1).
-    """
-    if len(scale) == 1:
-        values = values.sum(axis=-1, keepdims=True)
-    some = scale > 0
-    return np.where(some, values / np.where(some, scale, 1.0) if name != "mml" else values, 0.0)

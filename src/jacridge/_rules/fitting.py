@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -22,10 +23,12 @@ from .._solvers.exact import centred_rows, solve_exact
 from .._solvers.landmarks import LANDMARKS
 from .._solvers.model import INTERCEPTS, Model
 from .._solvers.pcg import solve_pcg
-from .choice import Loss, squared_errors
+from .choice import KERNELS_TRIED, Loss, squared_errors
 from .metric import Metric, metric_of
-from .registry import Found, check_alpha, find, least_loo
-from .training import LandmarkChoice, Penalty, TrainingData, training_data
+from .registry import WITH_MINIMUM, Found, check_alpha, find, least_loo
+from .rounds import Rule
+from .streams import LandmarkChoice, training_data
+from .training import Penalty, TrainingData
 
 SOLVERS = ("auto", "exact", "nystrom", "pcg")
 
@@ -66,6 +69,15 @@ class Request:
         check_choice("kernel", self.kernel, (*KERNELS, "auto"))
         check_choice("solver", self.solver, SOLVERS)
         return space_of("gaussian" if self.kernel == "auto" else self.kernel, self.metric)
+
+    @property
+    def kernels(self) -> Sequence[str]:
+        """The kernels to choose among; only smooth ones have a minimum of the Jacobian norm."""
+        if self.kernel != "auto":
+            return (self.kernel,)
+        if isinstance(self.bandwidth, str) and self.bandwidth in WITH_MINIMUM:
+            return [name for name in KERNELS_TRIED if KERNELS[name].is_smooth]
+        return KERNELS_TRIED
 
     @cached_property
     def penalty(self) -> Penalty:
@@ -122,7 +134,7 @@ def fitted(source: Source, asked: Request) -> Solution:
     penalty, kind, rng = asked.penalty, asked.intercept, generator(asked.random_state)
     metric = Metric(asked.space)
     if asked.metric in LINEAR:
-        words = asked.kernel, asked.metric, asked.bandwidth
+        words = asked.kernels, asked.metric, rule_in_rounds(asked.bandwidth)
         metric = metric_of(source.rows, *words, penalty, rng, asked.loss, centred=kind != "none")
     solver, landmarks = solver_for(source, asked, metric.mapping)
     source = in_memory(source, asked.space.distance) if solver == "exact" else source
@@ -158,6 +170,18 @@ def fitted(source: Source, asked: Request) -> Solution:
         n=data.n,
         penalty=data.penalty,
     )
+
+
+def rule_in_rounds(bandwidth: Any) -> Rule | None:
+    """Rule for the rounds of a learned metric from a number, a rule's name or a function."""
+    if isinstance(bandwidth, str) and bandwidth == "auto":
+        return None  # rounds search by themselves
+
+    def rule(data: TrainingData) -> tuple[float, float]:
+        found = find(bandwidth, data)
+        return found.sigma, float(np.exp(np.log(np.maximum(found.lam, 1e-300)).mean()))
+
+    return rule
 
 
 def solver_for(

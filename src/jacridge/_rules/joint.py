@@ -16,8 +16,8 @@ import numpy as np
 from .._compute.arrays import TINY, Array
 from .._compute.threads import in_threads, one_blas_thread
 from .._solvers.spectrum import Spectral
-from .criteria import criterion_at, in_units_of
-from .searches import Surface, best_lambdas, check_solved, downhill, surface, vertex
+from .criteria import criterion_at
+from .searches import Surface, best_lambdas, check_solved, downhill, in_units_of, surface, vertex
 from .training import TrainingData
 
 FIRST_SIGMAS = 9

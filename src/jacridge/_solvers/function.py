@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,21 +13,13 @@ from .._compute.arrays import Array, Indices, evenly_spaced, row_blocks, rows_pe
 from .._compute.threads import blas_for, for_blocks, one_blas_thread, processors
 from .._geometry.maps import FeatureMap
 from .._geometry.space import Space
-from .influence import Influence, Noise
+from .influence import Influence, NoiseOf, even_noise
 from .intervals import Scale, upper_quantile
 from .model import Model
 from .saved import restored_model
 
-# From an influence to the noise whose variance is asked for.
-NoiseOf = Callable[[Influence], Noise]
-
 # Rows at which slopes are looked at to say how much features matter.
 IMPORTANCE_ROWS = 1000
-
-
-def even_noise(influence: Influence) -> Noise:
-    """Noise of one variance."""
-    return influence.even
 
 
 @dataclass(frozen=True)

@@ -136,6 +136,15 @@ class Influence(Protocol):
         """Features and weights of the rows as given; Z are the rows of the model."""
 
 
+# From an influence to the noise whose variance is asked for.
+NoiseOf = Callable[[Influence], Noise]
+
+
+def even_noise(influence: Influence) -> Noise:
+    """Noise of one variance."""
+    return influence.even
+
+
 @dataclass(frozen=True)
 class Scores:
     """Residuals and leverages of the rows as given, in the order of these rows.

@@ -12,8 +12,7 @@ from scipy.stats import t as student
 
 from .._checks import check_number
 from .._compute.arrays import Array, Indices
-from .._solvers.function import NoiseOf, even_noise
-from .._solvers.influence import Influence
+from .._solvers.influence import Influence, NoiseOf, even_noise
 from ._table import Effect, Effects
 from ._terms import Columns, Difference, Slope, Term, terms_of
 

@@ -26,8 +26,8 @@ from .._compute.arrays import Array, row_blocks, rows_per_block
 from .._compute.memory import check_memory
 from .._compute.threads import blas_for
 from .._rules.calibration import LogOdds, probabilities
-from .._solvers.function import FittedFunction, NoiseOf
-from .._solvers.influence import Influence, JointNoise
+from .._solvers.function import FittedFunction
+from .._solvers.influence import Influence, JointNoise, NoiseOf
 from ._contrast import Contrast, check_pairs
 
 
