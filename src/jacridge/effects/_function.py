@@ -15,6 +15,8 @@ from .._solvers.influence import Influence, Noise
 
 # From an influence to the noise whose variance is asked for.
 NoiseOf = Callable[[Influence], Noise]
+# From an influence to the degrees of freedom of Student's t.
+DegreesOf = Callable[[Influence], float]
 
 
 def even_noise(influence: Influence) -> Noise:
@@ -51,6 +53,10 @@ class FittedFunction:
         """Names of the targets."""
         k = len(self.intercept)
         return ["y"] if k == 1 else [f"y{t}" for t in range(k)]
+
+    def degrees(self, of: DegreesOf) -> list[float]:
+        """Degrees of freedom of Student's t, for each target."""
+        return [of(part) for part in self.influences for _ in part.s2]
 
     def seen(self, X: Array) -> Array:
         """Rows as the kernel sees them."""
