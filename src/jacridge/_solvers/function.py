@@ -13,7 +13,7 @@ from .._compute.arrays import Array, Indices, evenly_spaced, row_blocks, rows_pe
 from .._compute.threads import blas_for, for_blocks, one_blas_thread, processors
 from .._geometry.maps import FeatureMap
 from .._geometry.space import Space
-from .influence import Influence, NoiseOf, even_noise
+from .influence import DegreesOf, Influence, NoiseOf, even_noise
 from .intervals import Scale, upper_quantile
 from .model import Model
 from .saved import restored_model
@@ -79,6 +79,10 @@ class FittedFunction:
         """Names of the targets."""
         k = len(self.intercept)
         return ["y"] if k == 1 else [f"y{t}" for t in range(k)]
+
+    def degrees(self, of: DegreesOf) -> list[float]:
+        """Degrees of freedom of Student's t, for each target."""
+        return [of(part) for part in self.influences for _ in part.s2]
 
     def seen(self, X: Array) -> Array:
         """Rows as the kernel sees them."""

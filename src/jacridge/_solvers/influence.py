@@ -138,6 +138,8 @@ class Influence(Protocol):
 
 # From an influence to the noise whose variance is asked for.
 NoiseOf = Callable[[Influence], Noise]
+# From an influence to the degrees of freedom of Student's t.
+DegreesOf = Callable[[Influence], float]
 
 
 def even_noise(influence: Influence) -> Noise:
