@@ -38,6 +38,50 @@ def table(rng):
     return X, X[:, 0] ** 2 + 0.3 * X[:, 1] + 0.2 * rng.standard_normal(60)
 
 
+# Where the package keeps the sizes from which it works in parts or takes another way.
+SIZES = {
+    "block entries": ["_compute.arrays.BLOCK_ENTRIES"],
+    "coarse rows": ["_rules.registry.COARSE_ROWS"],
+    "exact rows": ["_rules.fitting.EXACT_ROWS"],
+    "few rows": ["_solvers.systems.FEW_ROWS"],
+    "grid rows": ["_rules.without_y.GRID_ROWS"],
+    "inverse panel": ["_solvers.cholesky.INVERSE_PANEL"],
+    "jackknife rows": ["_solvers.nystrom_model.JACKKNIFE_ROWS"],
+    "landmarks": ["_rules.streams.DEFAULT"],
+    "neighbour sample": ["_rows.extent.NEIGHBOUR_SAMPLE"],
+    "pairs": ["_rules.training.PAIRS"],
+    "pcg iterations": ["_solvers.pcg.ITERATIONS"],
+    "pcg single rows": ["_solvers.pcg.SINGLE_ROWS"],
+    "read rows": ["_rows.parquet.READ_ROWS"],
+    "report sample": ["report._case.SAMPLE"],
+    "sample": ["_rules.streams.SAMPLE", "_select.SAMPLE"],
+    "seconds between lines": ["cli._terminal.NEXT_LINES"],
+    "seconds for workers": ["cli._parts.WORKERS_WITHIN"],
+    "seconds to a first line": ["cli._terminal.FIRST_LINE"],
+    "step rows": ["_rules.without_y.STEP_ROWS"],
+    "task rows": ["_rows.rows.TASK_ROWS"],
+}
+# What the package asks the machine for.
+ASKED = {
+    "memory": ["_compute.memory.available_memory", "_rules.fitting.available_memory"],
+    "memory for tables": ["cli._tables.available_memory"],
+    "processors": ["_compute.threads.processors", "_rows.rows.processors"],
+}
+
+
+@pytest.fixture
+def size(monkeypatch):
+    """Function that sets a size of the package, or of the machine, for one test."""
+
+    def set_to(name, value):
+        for path in SIZES.get(name, ()):
+            monkeypatch.setattr(f"jacridge.{path}", value)
+        for path in () if name in SIZES else ASKED[name]:
+            monkeypatch.setattr(f"jacridge.{path}", lambda: value)
+
+    return set_to
+
+
 @pytest.fixture(scope="session")
 def paper_data():
     """The folder with the paper's data, or a skip that says how to get it."""

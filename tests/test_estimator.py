@@ -14,18 +14,10 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import naive
 from jacridge import RULES, AutoKernelRidge, JacobianKernelRidge, select_bandwidth
 from known import SEARCHES
-
-
-@pytest.mark.slow
-@parametrize_with_checks([JacobianKernelRidge(rule) for rule in RULES])
-@pytest.mark.filterwarnings("ignore:.*rows are equal to another one")
-def test_scikit_learn_takes_it_for_an_estimator_with_every_rule(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture
@@ -325,19 +317,19 @@ def test_one_column_of_targets_gives_one_column_of_predictions(table, new):
 
 
 @pytest.mark.parametrize("entries", [1, 100, 1 << 20])
-def test_predictions_in_one_block_or_many_agree(table, new, monkeypatch, entries):
+def test_predictions_in_one_block_or_many_agree(table, new, size, entries):
     X, y = table
     est = JacobianKernelRidge().fit(X, y)
     whole = est.predict(new, return_std=True), est.jacobian(new)
-    monkeypatch.setattr("jacridge._compute.arrays.BLOCK_ENTRIES", entries)
+    size("block entries", entries)
     (mean, std), J = est.predict(new, return_std=True), est.jacobian(new)
     np.testing.assert_allclose(mean, whole[0][0], rtol=1e-9)
     np.testing.assert_allclose(std, whole[0][1], rtol=1e-9)
     np.testing.assert_allclose(J, whole[1], rtol=1e-9, atol=1e-9)
 
 
-def test_memory_of_predictions_does_not_grow_with_new_rows_times_rows(rng, monkeypatch):
-    monkeypatch.setattr("jacridge._compute.arrays.BLOCK_ENTRIES", 1 << 14)
+def test_memory_of_predictions_does_not_grow_with_new_rows_times_rows(rng, size):
+    size("block entries", 1 << 14)
     X, X_new = rng.standard_normal((500, 2)), rng.standard_normal((8000, 2))
     est = JacobianKernelRidge(1.0, 1.0).fit(X, X[:, 0])
     for ask in (est.predict, lambda rows: est.predict(rows, return_std=True), est.jacobian):
@@ -350,9 +342,9 @@ def test_memory_of_predictions_does_not_grow_with_new_rows_times_rows(rng, monke
 
 
 @pytest.mark.parametrize("rule", ["jacobian", pytest.param("loo", marks=pytest.mark.slow)])
-def test_a_fit_takes_one_matrix_of_memory(rng, monkeypatch, rule):
-    monkeypatch.setattr("jacridge._compute.arrays.BLOCK_ENTRIES", 1 << 14)
-    monkeypatch.setattr("jacridge._solvers.cholesky.INVERSE_PANEL", 32)
+def test_a_fit_takes_one_matrix_of_memory(rng, size, rule):
+    size("block entries", 1 << 14)
+    size("inverse panel", 32)
     X = rng.standard_normal((900, 3))
     tracemalloc.start()
     JacobianKernelRidge(rule, 0.1).fit(X, X[:, 0])
@@ -477,8 +469,8 @@ def test_a_kernel_of_places_all_round_the_earth_may_have_negative_eigenvalues(rn
     assert est.score(X, y) > 0.99
 
 
-def test_memory_is_asked_for_before_it_is_taken(monkeypatch, rng):
-    monkeypatch.setattr("jacridge._compute.memory.available_memory", lambda: 10**5)
+def test_memory_is_asked_for_before_it_is_taken(size, rng):
+    size("memory", 10**5)
     X = rng.standard_normal((200, 2))
     words = r'n_samples=200 needs 0.32 MB of memory, 0.1 MB are available. Use `solver="nystrom"`'
     with pytest.raises(MemoryError, match=words):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import naive
+from inside import intervals
 from jacridge import JacobianKernelRidge
-from jacridge._solvers import intervals
 
 TABLES = [
     "wood_fibres.csv",

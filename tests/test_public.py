@@ -6,6 +6,7 @@ import re
 import pytest
 
 import jacridge
+import known
 
 
 def signature(function):
@@ -107,6 +108,31 @@ def test_these_rules_are_known():
         "jacobian", "jacobian_median", "jacobian_lattice", "silverman", "scale", "median", "maxvar",
         "ssmm", "loo_without_y", "loo", "gcv", "mml", "jacobian_loo", "jacobian_mml",
     } <= set(jacridge.RULES)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["kernel", "metric", "solver"])
+def test_a_wrong_word_is_answered_with_the_words_that_tests_go_through(name):
+    with pytest.raises(ValueError, match=f"`{name}` must be one of") as error:
+        jacridge.JacobianKernelRidge(**{name: "magic"}).fit([[0.0], [1.0], [3.0]], [0, 1, 2])
+    told = tuple(re.findall(r"'(\w+)'", str(error.value).split(", got ")[0]))
+    assert (
+        told
+        == {
+            "kernel": (*known.KERNELS, "auto"),
+            "metric": known.METRICS,
+            "solver": known.SOLVERS,
+        }[name]
+    )
+
+
+@pytest.mark.parametrize("kernel", known.KERNELS)
+def test_the_smooth_kernels_are_those_with_a_jacobian_rule(kernel):
+    X = [[0.0], [1.0], [3.0]]
+    if kernel in known.SMOOTH:
+        assert jacridge.select_bandwidth(X, kernel=kernel).sigma > 0
+    else:
+        with pytest.raises(ValueError, match="has no minimum"):
+            jacridge.select_bandwidth(X, kernel=kernel)
 
 
 def attributes_of(cls):

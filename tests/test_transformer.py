@@ -70,11 +70,10 @@ def test_a_rule_that_needs_a_target_takes_it(table):
         JacobianNystroem(bandwidth="loo").fit(table[0])
 
 
-def test_many_rows_are_searched_by_landmarks_as_select_bandwidth_does(table, monkeypatch):
+def test_many_rows_are_searched_by_landmarks_as_select_bandwidth_does(table, size):
     known = JacobianNystroem(bandwidth="loo", random_state=0).fit(*table).bandwidth_
-    for module in ("_select", "_rules.streams"):
-        monkeypatch.setattr(f"jacridge.{module}.SAMPLE", len(table[0]) - 1)
-    monkeypatch.setattr("jacridge._rules.streams.DEFAULT", 10)
+    size("sample", len(table[0]) - 1)
+    size("landmarks", 10)
     phi = JacobianNystroem(bandwidth="loo", random_state=0).fit(*table)
     assert phi.bandwidth_ == select_bandwidth(*table, "loo", random_state=0).sigma != known
 

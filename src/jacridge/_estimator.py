@@ -113,8 +113,9 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     choices_ : list of dict
         Every kernel and metric that was tried, best first, if one of them was chosen: kernel, kind
         of metric, rounds, whether heavy tails were compressed, error on held-out rows (in units of
-        the variance of y), the standard error of its difference to the best one, seconds, and
-        whether it was chosen. ``pandas.DataFrame(est.choices_)`` is a table.
+        the variance of y), the standard error of its difference to the best one, seconds, how many
+        predictions of held-out rows it was judged by (finalists by more), and whether it was
+        chosen. ``pandas.DataFrame(est.choices_)`` is a table.
     dual_coef_ : ndarray of shape (n_rows,) or (n_rows, n_targets)
         Coefficients of the kernels at the rows of `X_fit_`.
     intercept_ : float or ndarray of shape (n_targets,)

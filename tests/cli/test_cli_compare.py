@@ -9,7 +9,9 @@ from sklearn.model_selection import ShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
 import jacridge
-from jacridge.cli._compare import NAMES, compare_rules, save_picture
+from inside import compare
+
+compare_rules, save_picture, NAMES = compare.compare_rules, compare.save_picture, compare.NAMES
 
 
 def test_the_mean_is_that_of_scikit_learn_s_ridge_on_the_same_splits(table):
@@ -63,7 +65,7 @@ def test_a_rule_that_fails_is_told_beside_those_that_do_not(table, monkeypatch):
             raise ValueError("no median today")
         return jacridge.select_bandwidth(X, y, rule, **options)
 
-    monkeypatch.setattr("jacridge.cli._compare.select_bandwidth", broken)
+    monkeypatch.setattr(compare, "select_bandwidth", broken)
     good, bad = compare_rules(*table, ["jacobian", "median"], splits=2)
     assert good["r2_mean"] < 1
     assert bad == {"rule": "median", "error": "no median today"}

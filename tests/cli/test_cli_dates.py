@@ -6,11 +6,18 @@ import numpy as np
 import polars as pl
 import pytest
 
+from inside import (
+    CYCLES,
+    DAYS,
+    PARTS,
+    TIMES,
+    Reading,
+    TableError,
+    format_of,
+    load_model,
+    read_rows,
+)
 from jacridge.cli import main
-from jacridge.cli._columns import Reading, read_rows
-from jacridge.cli._dates import CYCLES, DAYS, PARTS, TIMES, format_of
-from jacridge.cli._model_file import load_model
-from jacridge.cli._text import TableError
 
 START = datetime.datetime(2021, 11, 28, 5, 40)
 MOMENTS = [START + datetime.timedelta(hours=31 * i) for i in range(40)]

@@ -12,16 +12,16 @@ import skops.io
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline
 
-from jacridge import JacobianKernelRidge
-from jacridge.cli._model_file import (
+from inside import (
     ModelFileError,
     SavedModel,
+    WrongUse,
     check_model_name,
+    columns_prepared,
     load_model,
     save_model,
 )
-from jacridge.cli._terminal import WrongUse
-from jacridge.report._columns import columns_prepared
+from jacridge import JacobianKernelRidge
 
 
 @pytest.fixture

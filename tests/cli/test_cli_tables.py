@@ -11,9 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jacridge.cli import _tables
-from jacridge.cli._tables import WRITERS, read_frame, write_table
-from jacridge.cli._text import TableError
+from inside import WRITERS, TableError, read_frame, write_table
 
 CSV = "a,b,c\n1,2.5,x\n3,4.5,y\n"
 CELLS = [("1", "2.5", "x"), ("3", "4.5", "y")]
@@ -123,16 +121,16 @@ def test_a_header_with_quotes_and_line_ends_keeps_them(tmp_path):
     assert frame.columns == ['size\nin "m"', "name, first", 'a "b" c']
 
 
-def test_a_gzip_that_unpacks_to_too_much_is_refused_with_the_numbers(tmp_path, monkeypatch):
-    monkeypatch.setattr(_tables, "available_memory", lambda: 40_000_000)
+def test_a_gzip_that_unpacks_to_too_much_is_refused_with_the_numbers(tmp_path, size):
+    size("memory for tables", 40_000_000)
     path = write(tmp_path / "bomb.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 3_000_000))
     message = r"at most 2 MB, as 40 MB of memory are available .* got more. Unpack it first"
     with pytest.raises(TableError, match=message):
         read_frame(path)
 
 
-def test_a_gzip_is_not_unpacked_to_the_end_to_be_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(_tables, "available_memory", lambda: 40_000_000)
+def test_a_gzip_is_not_unpacked_to_the_end_to_be_refused(tmp_path, size):
+    size("memory for tables", 40_000_000)
     path = write(tmp_path / "bomb.csv.gz", gzip.compress(bytes(200_000_000), 1))
     tracemalloc.start()
     with pytest.raises(TableError, match="must unpack to at most 2 MB"):
@@ -235,8 +233,8 @@ def test_a_workbook_with_a_damaged_directory_is_refused(workbook):
         read_frame(str(workbook))
 
 
-def test_a_workbook_that_unpacks_to_too_much_is_refused(workbook, monkeypatch):
-    monkeypatch.setattr(_tables, "available_memory", lambda: 1000)
+def test_a_workbook_that_unpacks_to_too_much_is_refused(workbook, size):
+    size("memory for tables", 1000)
     with pytest.raises(TableError, match="must unpack to at most 0 MB"):
         read_frame(str(workbook))
 

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from jacridge.cli import _terminal, main
-from jacridge.cli._terminal import busy, grid, note, progress, show, visible, warn
+from inside import busy, grid, note, progress, show, visible, warn
+from jacridge.cli import main
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_a_long_path_is_not_wrapped(capsys):
 
 
 @pytest.fixture
-def impatient(monkeypatch):
-    monkeypatch.setattr(_terminal, "FIRST_LINE", 0.05)
-    monkeypatch.setattr(_terminal, "NEXT_LINES", 0.05)
+def impatient(size):
+    size("seconds to a first line", 0.05)
+    size("seconds between lines", 0.05)
 
 
 @pytest.mark.usefixtures("impatient")

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from jacridge._compute.files import check_place, replaced, separator_of
+from inside import check_place, replaced, separator_of
 
 posix = pytest.mark.skipif(
     sys.platform == "win32", reason="needs modes, links and signals of POSIX"
@@ -126,7 +126,7 @@ def test_the_umask_of_the_process_is_left_alone(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_sigterm_removes_the_temporary_file(tmp_path):
     code = (
-        "import sys, time\nfrom jacridge._compute.files import replaced\n"
+        f"import sys, time\nfrom {replaced.__module__} import replaced\n"
         "with replaced(sys.argv[1]) as beside:\n"
         "    print('ready', flush=True)\n    time.sleep(60)\n"
     )

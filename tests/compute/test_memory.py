@@ -3,27 +3,26 @@
 import psutil
 import pytest
 
+from inside import memory
 from jacridge import JacobianKernelRidge
-from jacridge._compute import memory
-from jacridge._compute.memory import check_memory
 
 
 def test_memory_that_is_not_there_is_refused_with_numbers_and_a_way_out(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: 2 * 10**9)
     with pytest.raises(MemoryError, match=r"This needs 3 GB of memory, 2 GB are available. Rest."):
-        check_memory(3 * 10**9, "This", "Rest.")
-    check_memory(2 * 10**9, "This", "Rest.")
+        memory.check_memory(3 * 10**9, "This", "Rest.")
+    memory.check_memory(2 * 10**9, "This", "Rest.")
 
 
 def test_small_amounts_of_memory_are_told_in_megabytes(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: 10**6)
     with pytest.raises(MemoryError, match=r"needs 20 MB of memory, 1 MB are"):
-        check_memory(2 * 10**7, "This", "Rest.")
+        memory.check_memory(2 * 10**7, "This", "Rest.")
 
 
 def test_memory_is_not_refused_where_nobody_knows_how_much_there_is(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: None)
-    check_memory(10**30, "This", "Rest.")
+    memory.check_memory(10**30, "This", "Rest.")
 
 
 def test_the_smaller_of_the_machine_and_its_control_group_counts(monkeypatch):
@@ -39,8 +38,8 @@ def test_the_memory_of_this_machine_is_known_and_plausible():
     assert memory._machine_memory() == pytest.approx(expected, rel=0.5)
 
 
-def test_the_automatic_solver_takes_landmarks_where_the_matrix_does_not_fit(rng, monkeypatch):
+def test_the_automatic_solver_takes_landmarks_where_the_matrix_does_not_fit(rng, size):
     X = rng.standard_normal((300, 2))
-    monkeypatch.setattr("jacridge._rules.fitting.available_memory", lambda: 8 * 300**2)
+    size("memory", 8 * 300**2)
     est = JacobianKernelRidge(1.0, n_landmarks=20, random_state=0).fit(X, X[:, 0])
     assert est.solver_ == "nystrom"

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from inside import listening, printer, tell
 from jacridge import JacobianKernelRidge
-from jacridge._compute.progress import listening, printer, tell
 
 
 @pytest.fixture
@@ -40,9 +40,9 @@ def test_none_leaves_it_to_who_listens_already():
 
 
 @pytest.mark.parametrize("alpha", [0.1, "loo"])
-def test_a_nystrom_fit_tells_of_each_pass_over_the_rows(alpha, rows, monkeypatch):
-    monkeypatch.setattr("jacridge._rows.rows.TASK_ROWS", 100)
-    monkeypatch.setattr("jacridge._rows.rows.processors", lambda: 3)
+def test_a_nystrom_fit_tells_of_each_pass_over_the_rows(alpha, rows, size):
+    size("task rows", 100)
+    size("processors", 3)
     lines = heard(lambda: estimator(solver="nystrom").set_params(alpha=alpha).fit(*rows))
     sums = [line for line in lines if line[2] == "rows, their sums"]
     assert [done for done, _, _ in sums] == [100, 200, 300]
@@ -56,11 +56,11 @@ def test_conjugate_gradients_tell_of_the_digits_found(rows):
     assert digits[0][0] < 70
 
 
-def test_parquet_files_are_told_of_by_rows(rows, tmp_path, monkeypatch):
+def test_parquet_files_are_told_of_by_rows(rows, tmp_path, size):
     pl = pytest.importorskip("polars")
     from jacridge import parquet
 
-    monkeypatch.setattr("jacridge._rows.parquet.READ_ROWS", 120)
+    size("read rows", 120)
     frame = pl.DataFrame(rows[0], schema=["a", "b"]).with_columns(y=rows[1])
     frame.write_parquet(tmp_path / "1.parquet")
     files = parquet.ParquetFiles(str(tmp_path / "1.parquet"))
@@ -97,12 +97,12 @@ def test_a_printer_prints_ends_and_one_line_in_each_second(capsys):
     assert capsys.readouterr().err == "[jacridge] rows: 5 of 5\n"
 
 
-def test_the_command_shows_a_bar_on_a_terminal(rows, tmp_path, monkeypatch, capsys):
+def test_the_command_shows_a_bar_on_a_terminal(rows, tmp_path, monkeypatch, size, capsys):
     pl = pytest.importorskip("polars")
     from jacridge.cli import main
 
     pl.DataFrame(rows[0], schema=["a", "b"]).with_columns(y=rows[1]).write_csv(tmp_path / "t.csv")
-    monkeypatch.setattr("jacridge._rules.streams.DEFAULT", 100)
+    size("landmarks", 100)
     monkeypatch.setenv("FORCE_COLOR", "1")  # for which rich takes any stream for a terminal
     args = ["fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m", "--solver", "nystrom"]
     with pytest.raises(SystemExit):

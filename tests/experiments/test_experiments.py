@@ -1,19 +1,21 @@
 """Experiments: what the authors ran is reproduced, and every one runs, resumes and draws."""
 
+import dataclasses
 import json
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
+from inside import Harness, geodesic_distances, metres_per_degree, write_rows
+from inside import experiment_rules as rules
+from inside import experiment_survey as survey
 from jacridge import JacobianKernelRidge, datasets, select_bandwidth
-from jacridge._geometry.geodesics import geodesic_distances, metres_per_degree
 from jacridge.datasets import Split
 from jacridge.experiments import (
     EXPERIMENTS,
-    _rules,
-    _survey,
     beyond,
     demo,
     draw_experiment,
@@ -24,7 +26,6 @@ from jacridge.experiments import (
     sweeps,
     temperature,
 )
-from jacridge.experiments._table import write_rows
 from known import SEARCHES
 
 pytest.importorskip("matplotlib")
@@ -59,7 +60,7 @@ def test_published_mml_is_the_search_of_the_authors(split, lam):
         theirs = minimize_scalar(
             lambda sigma: plain_mml(split, sigma, lam), bounds=(1e-3, l_max), method="bounded"
         )
-    found = _rules.choose("mml_published", split.X, split.y, lam)
+    found = rules.choose("mml_published", split.X, split.y, lam)
     # Both stop within 1e-5, and the last digits of det and Cholesky differ.
     assert found.sigma == pytest.approx(theirs.x, rel=1e-4)
 
@@ -68,16 +69,16 @@ def test_published_mml_runs_to_the_largest_distance_when_the_determinant_underfl
     X = rng.uniform(size=(200, 1))
     y = np.sin(20 * X[:, 0])
     assert plain_mml(Split(X, y, X, y), 0.5, 1e-3) == -np.inf
-    choice = _rules.choose("mml_published", X, y, 1e-3)
+    choice = rules.choose("mml_published", X, y, 1e-3)
     assert choice.sigma > 0.99 * choice.l_max
 
 
 def test_a_determinant_that_underflowed_is_not_made_again(rng, monkeypatch):
     calls = []
-    parts = _rules._parts
-    monkeypatch.setattr(_rules, "_parts", lambda *args: calls.append(args) or parts(*args))
+    parts = rules._parts
+    monkeypatch.setattr(rules, "_parts", lambda *args: calls.append(args) or parts(*args))
     X = rng.uniform(size=(200, 1))
-    choice = _rules.choose("mml_published", X, np.sin(20 * X[:, 0]), 1e-3)
+    choice = rules.choose("mml_published", X, np.sin(20 * X[:, 0]), 1e-3)
     assert choice.sigma > 0.99 * choice.l_max
     assert len(calls) < 5
 
@@ -92,24 +93,24 @@ def test_the_determinant_falls_with_the_bandwidth(split):
 
 
 def test_unit_mml_is_a_minimum_of_its_objective(split):
-    sigma = _rules.choose("mml_unit", split.X, split.y, 0.1).sigma
+    sigma = rules.choose("mml_unit", split.X, split.y, 0.1).sigma
     here, *nearby = (plain_mml(split, s * sigma, 0.1) for s in (1, 0.9, 1.1))
     assert here < min(nearby)
 
 
 @pytest.mark.parametrize("rule", ["loo", "gcv"])
 def test_the_survey_chooses_what_the_package_chooses(split, rule):
-    grid = _rules.authors_grid(select_bandwidth(split.X).l_max, 10)
-    rows = {row["rule"]: row for row in _survey.survey(split, 1e-3, grid)}
+    grid = rules.authors_grid(select_bandwidth(split.X).l_max, 10)
+    rows = {row["rule"]: row for row in survey.survey(("loo", "gcv", "mml"), split, 1e-3, grid)}
     sigma = select_bandwidth(split.X, split.y, rule, grid=grid).sigma
     assert rows[rule]["sigma"] == sigma
-    assert rows[rule]["r2"] == pytest.approx(_rules.r2_on_test(split, sigma, 1e-3), rel=1e-9)
+    assert rows[rule]["r2"] == pytest.approx(rules.r2_on_test(split, sigma, 1e-3), rel=1e-9)
 
 
 @pytest.mark.parametrize("sigma", [0.7, 0.02])
-def test_the_survey_has_the_values_of_the_formulas(split, sigma, monkeypatch):
+def test_the_survey_has_the_values_of_the_formulas(split, sigma, size):
     """LOO and GCV by an explicit inverse; with a narrow kernel, rows fall apart into groups."""
-    monkeypatch.setattr("jacridge._solvers.systems.FEW_ROWS", 0)
+    size("few rows", 0)
     lam, n = 1e-2, len(split.y)
     inverse = np.linalg.inv(plain_kernel(split.X, sigma) + lam * np.eye(n))
     y = split.y - split.y.mean()
@@ -117,7 +118,7 @@ def test_the_survey_has_the_values_of_the_formulas(split, sigma, monkeypatch):
     seen = []
 
     def rule(problem):
-        seen.append(_survey.criteria(problem, sigma, inverse=True))
+        seen.append(survey.criteria(problem, sigma, inverse=True))
         return sigma
 
     select_bandwidth(split.X, split.y, rule, alpha=lam)
@@ -128,18 +129,38 @@ def test_the_survey_has_the_values_of_the_formulas(split, sigma, monkeypatch):
 
 
 def test_the_survey_refines_the_profiled_likelihood(split):
-    grid = _rules.authors_grid(select_bandwidth(split.X).l_max, 10)
-    rows = {row["rule"]: row for row in _survey.survey(split, 1e-3, grid)}
+    grid = rules.authors_grid(select_bandwidth(split.X).l_max, 10)
+    rows = {row["rule"]: row for row in survey.survey(("loo", "gcv", "mml"), split, 1e-3, grid)}
     best = select_bandwidth(split.X, split.y, "mml").sigma
     assert rows["mml"]["sigma"] == pytest.approx(best, rel=0.05)  # both stop early
 
 
+def test_the_survey_has_the_published_likelihood_of_the_authors(split):
+    names, grid = ("mml_unit", "mml_published"), rules.authors_grid(1.0, 5)
+    rows = {row["rule"]: row for row in survey.survey(names, split, 1e-3, grid)}
+    published = rows["mml_published"]
+    assert published["sigma"] == rules.choose("mml_published", split.X, split.y, 1e-3).sigma
+    alone = rules.r2_on_test(split, published["sigma"], 1e-3)
+    assert published["r2"] == pytest.approx(alone, rel=1e-9)
+
+
+def test_closed_forms_of_all_kernels_score_as_fits_of_their_own(split):
+    """One array of distances serves them all, and y of equal rows is not averaged."""
+    split.X[3] = split.X[7]
+    rows = {row["rule"]: row for row in survey.closed_forms(real_data.CLOSED, split, 1e-3)}
+    for name, (kernel, rule) in real_data.CLOSED.items():
+        alone = JacobianKernelRidge(rule, 1e-3, kernel=kernel).fit(split.X, split.y)
+        assert rows[name]["sigma"] == alone.bandwidth_
+        score = alone.score(split.X_test, split.y_test)
+        assert rows[name]["r2"] == pytest.approx(score, rel=1e-9)
+
+
 def test_rules_that_choose_alike_score_alike(split):
-    rows = _rules.measured(
+    rows = rules.measured(
         ("jacobian", "loo", "silverman"), split, 1e-3, metric="euclidean", points=5
     )
     for row in rows:
-        assert row["r2"] == _rules.r2_on_test(split, row["sigma"], 1e-3)
+        assert row["r2"] == rules.r2_on_test(split, row["sigma"], 1e-3)
     assert rows[0]["seconds_formula"] > 0
     assert rows[1]["seconds_formula"] == ""
 
@@ -173,12 +194,12 @@ def test_an_unknown_experiment_is_answered_with_the_known_ones(tmp_path):
 
 @pytest.mark.slow
 def test_a_figure_is_drawn_again_without_running(tmp_path, monkeypatch):
-    first = run_experiment("fig2", tmp_path)
+    first = run_experiment("fig1", tmp_path)
     assert {path.suffix for path in first} == {".csv", ".png", ".pdf"}
-    (tmp_path / "fig2.png").unlink()
-    monkeypatch.setattr(demo, "_factors", None)  # would fail if it were called
-    draw_experiment("fig2", tmp_path)
-    assert (tmp_path / "fig2.png").stat().st_size > 10_000
+    (tmp_path / "fig1.png").unlink()
+    monkeypatch.setattr(demo, "_fit", None)  # would fail if it were called
+    draw_experiment("fig1", tmp_path)
+    assert (tmp_path / "fig1.png").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize("number", ["splits", "jobs"])
@@ -187,7 +208,8 @@ def test_a_run_of_no_splits_or_in_no_process_is_refused(tmp_path, number):
         run_experiment("fig1", tmp_path, **{number: 0})
 
 
-def test_drawing_again_leaves_the_rows_of_a_quick_run_out(tmp_path, rng):
+def test_drawing_again_leaves_the_rows_of_a_quick_run_out(tmp_path, rng, monkeypatch):
+    do_not_draw(monkeypatch, "table2")  # the summary shows which rows are in
     full = [{**row, "rows_used": 10_000} for row in made_up_table(rng)]
     quick = [{**row, "rows_used": 2000, "r2": 0.0} for row in full]
     write_rows(tmp_path / "table2.csv", [*quick, *full])
@@ -256,12 +278,43 @@ def test_splits_are_compared_by_their_seeds_in_whatever_order_they_came(rng):
         assert by_name[row["dataset"], row["rule"]]["r2_p"] == row["r2_p"]
 
 
+def test_a_split_that_some_data_sets_lack_is_left_out_for_that_rule(rng):
+    rows = made_up_table(rng)
+    rows.remove(next(row for row in rows if row["rule"] == "loo" and row["seed"] == 5))
+    splits = [(row["rule"], row["splits"]) for row in real_data.summarise(rows)]
+    assert splits == [("jacobian", 6), ("loo", 5), ("silverman", 6)] * 2
+
+
 def test_table_2_is_written_as_markdown_and_latex(rng):
     tables = {"table2": made_up_table(rng)}
     assert real_data.as_markdown(tables).count("\n") == 2 + 6
     assert real_data.as_latex(tables).count(r"\\") == 1 + 6
     assert real_data.as_csv(tables).count("\n") == 1 + 6
     assert real_data.draw_table2(tables).axes
+
+
+def test_every_rule_of_table_2_belongs_to_one_part():
+    rules = [rule for part, _ in real_data.PARTS.values() for rule in part]
+    assert sorted(rules) == sorted(real_data.ORDER)
+    assert set(rules) <= set(rules.LABELS)
+
+
+def test_table_2_runs_closed_forms_first_and_split_by_split(monkeypatch, tmp_path):
+    """A run that is stopped leaves the same splits of all data sets."""
+    seen = []
+
+    def note(part, name, seed, n_used):
+        seen.append((part, seed, name))
+        row = {"sigma": 1.0, "seconds": 1.0, "seconds_formula": "", "r2": 0.5}
+        return [{"rule": rule, **row} for rule in real_data.PARTS[part][0]]
+
+    monkeypatch.setattr(real_data, "_part", note)
+    rows = real_data.run_table2(Harness(tmp_path))["table2"]
+    assert seen[:6] == [("closed", 0, name) for name in real_data.TITLES] + [
+        ("closed", 1, "wood_fibres")
+    ]
+    splits = {row["rule"]: row["splits"] for row in real_data.summarise(rows)}
+    assert (splits["jacobian"], splits["matern32"], splits["loo"]) == (100, 100, 30)
 
 
 def test_a_split_of_table_2_is_that_of_the_authors(monkeypatch, rng):
@@ -369,12 +422,48 @@ def test_the_norm_of_a_kernel_is_the_product_of_its_factors(lam):
 # From here on the paper's own data, against figures that the authors' code gave.
 
 
+@pytest.fixture
+def few_points(monkeypatch):
+    """Fewer tables, sizes, penalties and places than even a quick run takes."""
+    for name in list(real_data.TITLES)[1::2]:
+        monkeypatch.delitem(real_data.TITLES, name)
+    monkeypatch.setattr(sweeps, "SIZES", dict.fromkeys(sweeps.SIZES, (10, 20)))
+    monkeypatch.setattr(sweeps, "SIZE_FOR_PENALTIES", dict.fromkeys(sweeps.SIZES, 15))
+    monkeypatch.setattr(sweeps, "PENALTIES", sweeps.PENALTIES[::7])
+    monkeypatch.setattr(temperature, "N_MAP", 12)
+    monkeypatch.setattr(made_up, "DIMENSIONS", made_up.DIMENSIONS[:2])
+    monkeypatch.setattr(made_up, "SCALES", made_up.SCALES[::2])
+    monkeypatch.setattr(made_up, "FEATURES", made_up.FEATURES[:3])
+    kept = {name: kernels.KERNELS[name] for name in ("gaussian", "matern32", "laplacian")}
+    monkeypatch.setattr(kernels, "KERNELS", kept)
+    for pairs, place in (("COMPARED", 1), ("PAIRS", 0)):
+        few = [pair for pair in getattr(kernels, pairs) if pair[place] in kept]
+        monkeypatch.setattr(kernels, pairs, few)
+    compared = demo.compared_data
+
+    def at_few_points(name):
+        X, y, points, metric = compared(name)
+        return X, y, points[::50], metric
+
+    for module in (demo, kernels):
+        monkeypatch.setattr(module, "compared_data", at_few_points)
+
+
+def do_not_draw(monkeypatch, name):
+    """Let an experiment write its rows and texts, but draw nothing."""
+    blank = SimpleNamespace(savefig=lambda path, **_: None)
+    silent = dataclasses.replace(EXPERIMENTS[name], draw=lambda tables: blank)
+    monkeypatch.setitem(EXPERIMENTS, name, silent)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_points")
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_experiment_runs_quickly_and_resumes(paper_data, tmp_path, name):
+def test_every_experiment_runs_quickly_and_resumes(paper_data, tmp_path, monkeypatch, name):
     paths = run_experiment(name, tmp_path, splits=1, quick=True)
     assert all(path.stat().st_size > 0 for path in paths)
     before = {path: path.read_bytes() for path in paths if path.suffix == ".csv"}
+    do_not_draw(monkeypatch, name)  # it was drawn once
     run_experiment(name, tmp_path, splits=1, quick=True)
     assert before == {path: path.read_bytes() for path in before}
 
@@ -388,13 +477,13 @@ REFERENCE = {
 }
 
 
-def jackknifed(rules, X, y, **options):
-    """Rows of the rules with each row of the data left out."""
+def jackknifed(names, X, y, **options):
+    """Rows of these rules with each row of the data left out."""
     return [
         row
         for i in range(len(y))
-        for row in _rules.bandwidths(
-            rules, np.delete(X, i, axis=0), np.delete(y, i), 1e-3, points=100, **options
+        for row in rules.bandwidths(
+            names, np.delete(X, i, axis=0), np.delete(y, i), 1e-3, points=100, **options
         )
     ]
 
@@ -480,17 +569,17 @@ def test_wood_fibres_with_the_authors_first_seed(paper_data):
     split = real_data.standardised_split("wood_fibres", 0)
     choice = select_bandwidth(split.X, split.y)
     silverman = select_bandwidth(split.X, split.y, "silverman").sigma
-    eighth = _rules.authors_grid(choice.l_max, 10)[7]
+    eighth = rules.authors_grid(choice.l_max, 10)[7]
     for sigma, r2, room in (
         (choice.sigma, 0.6507, 5e-4),
         (silverman, 0.4595, 5e-4),
         (eighth, 0.6473, 5e-4),
         (choice.l_max, 0.6184, 5e-3),
     ):
-        assert _rules.r2_on_test(split, sigma, 1e-3) == pytest.approx(r2, abs=room)
+        assert rules.r2_on_test(split, sigma, 1e-3) == pytest.approx(r2, abs=room)
 
 
 def test_a_grid_that_starts_near_zero_raises_no_warning(split):
     """A kernel is made where the last factor was, whose exponential would overflow."""
-    grid = _rules.authors_grid(select_bandwidth(split.X).l_max, 20)
+    grid = rules.authors_grid(select_bandwidth(split.X).l_max, 20)
     assert select_bandwidth(split.X, split.y, "loo", grid=grid).sigma in grid

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from jacridge.experiments._table import Harness, Job, largest, read_rows, write_rows
+from inside import Harness, Job, experiment_table, largest, write_rows
+
+read_rows = experiment_table.read_rows
 
 
 def two_rows(seed, log=None):

@@ -49,12 +49,12 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("p", [1, 2, 3, 15, 30])
-@pytest.mark.parametrize("n", [2, 3, 50, 1200])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", DIAMETERS)
-def test_the_diameter_is_the_largest_distance_of_all_pairs(rng, name, shape, n, p):
-    X = SHAPES[shape](rng, n, p)
-    assert DIAMETERS[name](X) == pytest.approx(pdist(X, name).max(), rel=1e-12)
+def test_the_diameter_is_the_largest_distance_of_all_pairs(rng, name, shape, p):
+    for n in (2, 3, 50, 800):
+        X = SHAPES[shape](rng, n, p)
+        assert DIAMETERS[name](X) == pytest.approx(pdist(X, name).max(), rel=1e-12), n
 
 
 @given(

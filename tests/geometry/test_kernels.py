@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from sklearn.metrics.pairwise import laplacian_kernel
 
 import naive
-from jacridge._geometry.kernels import CHUNK, KERNELS
+from inside import CHUNK, KERNELS
 
 RADIAL = [name for name, kernel in KERNELS.items() if kernel.power == 2]
 SMOOTH = [name for name, kernel in KERNELS.items() if kernel.is_smooth]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import naive
-from jacridge._compute import arrays, memory
 from jacridge._geometry.kernels import KERNELS
 from jacridge._geometry.space import METRICS, Pairs, space_of
 
@@ -49,26 +48,24 @@ def test_a_block_of_the_kernel_agrees_with_a_loop(kernel, metric):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("targets", [(), (3,)])
-def test_a_product_with_the_kernel_is_the_same_in_one_block_or_many(
-    rng, monkeypatch, kernel, targets
-):
+def test_a_product_with_the_kernel_is_the_same_in_one_block_or_many(rng, size, kernel, targets):
     X, Z = rng.standard_normal((23, 2)), rng.standard_normal((9, 2))
     coef = rng.normal(size=(9, *targets))
     expected = known_kernel(lengths(X, Z, kernel, "euclidean"), 0.8, kernel) @ coef
     space = space_of(kernel, "euclidean")
     for entries in (1, 50, 1 << 20):
-        monkeypatch.setattr(arrays, "BLOCK_ENTRIES", entries)
+        size("block entries", entries)
         np.testing.assert_allclose(space.product(X, Z, coef, 0.8), expected, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("targets", [1, 3])
 @pytest.mark.parametrize(("kernel", "metric"), FEATURED)
-def test_slopes_agree_with_finite_differences(rng, monkeypatch, kernel, metric, targets):
+def test_slopes_agree_with_finite_differences(rng, size, kernel, metric, targets):
     X, Z, coef = PLACES[:3] + 0.55, PLACES, rng.normal(size=(6, targets))
     sigma, space = bandwidth(metric), space_of(kernel, metric)
     expected = naive.slopes(lambda x: space.product(x, Z, coef, sigma), X, h=0.01)
     for entries in (1, 1 << 20):
-        monkeypatch.setattr(arrays, "BLOCK_ENTRIES", entries)
+        size("block entries", entries)
         found = space.slopes(X, Z, coef, sigma)
         assert found.shape == (3, targets, 2)
         # The difference itself is good to about eight digits with this step, to six near a kink.
@@ -96,8 +93,8 @@ def test_a_product_over_features_is_no_kernel_of_geodesics(kernel):
 
 @pytest.mark.parametrize(("kernel", "metric"), SPACES)
 @pytest.mark.parametrize("entries", [1, 40, 1 << 20])
-def test_one_array_holds_gaps_above_and_any_kernel_below(rng, monkeypatch, kernel, metric, entries):
-    monkeypatch.setattr(arrays, "BLOCK_ENTRIES", entries)
+def test_one_array_holds_gaps_above_and_any_kernel_below(rng, size, kernel, metric, entries):
+    size("block entries", entries)
     X = PLACES[rng.integers(6, size=15)] + rng.uniform(-1, 1, (15, 2))
     D, space = lengths(X, X, kernel, metric), space_of(kernel, metric)
     pairs = Pairs(D if metric == "precomputed" else X, space)
@@ -166,8 +163,8 @@ def test_the_kernel_of_a_cluster_is_that_of_its_rows(apart, kernel):
     np.testing.assert_allclose(pairs.block(rows, 5.0), expected, rtol=1e-12)
 
 
-def test_a_search_takes_one_matrix_of_memory(rng, monkeypatch):
-    monkeypatch.setattr(arrays, "BLOCK_ENTRIES", 1 << 14)
+def test_a_search_takes_one_matrix_of_memory(rng, size):
+    size("block entries", 1 << 14)
     X = rng.standard_normal((1500, 3))
     tracemalloc.start()
     pairs = Pairs(X, space_of("gaussian", "euclidean"))
@@ -179,8 +176,8 @@ def test_a_search_takes_one_matrix_of_memory(rng, monkeypatch):
     assert peak < 1.2 * 8 * 1500**2
 
 
-def test_a_matrix_that_does_not_fit_is_not_begun(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda: 10**9)
+def test_a_matrix_that_does_not_fit_is_not_begun(size):
+    size("memory", 10**9)
     X = np.zeros((20_000, 1))
     words = r'n_samples=20000 needs 3.2 GB of memory, 1 GB are available. Use `solver="nystrom"`'
     with pytest.raises(MemoryError, match=words):

@@ -34,7 +34,7 @@ def folder(tmp_path_factory):
     X = rng.standard_normal((80, 5))
     names = [HOSTILE, "b" * 200, "c", "d", "e"]
     write_report(folder / "table.html", X, X[:, 0] ** 2, features=names, target=HOSTILE)
-    X = np.column_stack([X[:, :2], 2020 + 3 * rng.uniform(size=80)])
+    X = np.column_stack([X[:, :2], 2020 + 3 * np.sort(rng.uniform(size=80))])
     labels = np.array(["a", "b" * 60, HOSTILE])[np.digitize(X[:, 0], [-0.5, 0.5])]
     dates = {"features": ["u", "v", "sold (year)"], "parts": {"sold (year)": "sold"}}
     write_report(folder / "classes.html", X, labels, bandwidth="scale", **dates)
@@ -88,7 +88,9 @@ def test_a_report_opens_without_an_error_or_a_request(visit, name):
     assert page.locator("#norms path.curve").count() >= 1
     assert page.locator("#predictions circle").count() == 80
     assert page.locator("#observed circle").count() == 80
-    assert page.locator("#intervals line.interval").count() == 80
+    # Of a series, later rows are kept aside: three times a fifth of all.
+    kept_aside = 48 if name == "curve.html" else 80
+    assert page.locator("#intervals line.interval").count() == kept_aside
 
 
 @pytest.mark.parametrize("name", ["curve.html", "surface.html", "table.html", "classes.html"])
@@ -197,17 +199,19 @@ def test_a_column_named_like_a_script_shows_as_text(visit):
     assert page.locator("h1").inner_text().startswith(HOSTILE)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 390, 1400])
 @pytest.mark.parametrize("name", ["curve.html", "surface.html", "table.html", "classes.html"])
-def test_nothing_sticks_out_at_the_side(visit, name, width, scheme):
-    page = visit(name, width, scheme)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    inside = page.evaluate(
-        "[...document.querySelectorAll('.chart svg')].every(s => "
-        "s.getBoundingClientRect().right <= innerWidth)"
-    )
-    assert inside
+def test_nothing_sticks_out_at_the_side(visit, name, width):
+    page = visit(name, width)
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        settle(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, scheme
+        inside = page.evaluate(
+            "[...document.querySelectorAll('.chart svg')].every(s => "
+            "s.getBoundingClientRect().right <= innerWidth)"
+        )
+        assert inside, scheme
 
 
 def contrast(page, selector):
@@ -226,13 +230,13 @@ def contrast(page, selector):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("selector", ["p", "a", ".small", ".key.c1", ".key.c2", "th"])
-def test_texts_can_be_read_in_light_and_in_dark(visit, scheme, selector):
+def test_texts_can_be_read_in_light_and_in_dark(visit, scheme):
     page = visit("curve.html", 1400, scheme)
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (background == "rgb(255, 255, 255)") == (scheme == "light")
-    # 4.5 is what WCAG asks for texts; bold keys of charts count as large, for which it asks 3.
-    assert contrast(page, selector) >= (3 if selector.startswith(".key") else 4.5)
+    for selector in ("p", "a", ".small", ".key.c1", ".key.c2", "th"):
+        # 4.5 is what WCAG asks for texts; bold keys of charts count as large, for which it asks 3.
+        assert contrast(page, selector) >= (3 if selector.startswith(".key") else 4.5), selector
 
 
 def chart_width(page):

@@ -10,21 +10,16 @@ import time
 import numpy as np
 import pytest
 
+from inside import EUCLIDEAN, ArrayRows, Summing, Surveying, dask_source
 from jacridge import RULES, JacobianKernelRidge, select_bandwidth
-from jacridge._geometry.distances import EUCLIDEAN
-from jacridge._rows import dask as dask_source
-from jacridge._rows.dask import dask_rows
-from jacridge._rows.rows import ArrayRows
-from jacridge._rows.survey import Surveying
-from jacridge._solvers.sums import Summing
 from known import SEARCHES
 
 da = pytest.importorskip("dask.array")
 dask = pytest.importorskip("dask")
 
 CHUNKS = [(-1, -1), (500, 2), ((700, 1, 1299), 3), (97, 1)]
-# For the first 700 rows, where many rules are looked at.
-FEW_CHUNKS = [((300, 1, 399), 3), (97, 1)]
+# For the first 300 rows, where many rules are looked at.
+FEW_CHUNKS = [((120, 1, 179), 3), (97, 1)]
 
 OPTIONS = {"n_landmarks": 50, "random_state": 0}
 
@@ -43,8 +38,8 @@ def data(rng):
 
 def of_unknown_chunks(Z):
     """The same rows in a Dask array that knows neither their number nor its chunks."""
-    rows = da.from_array(Z, chunks=(300, *Z.shape[1:]))
-    return rows[da.from_array(np.ones(len(Z), dtype=bool), chunks=300)]
+    rows = da.from_array(Z, chunks=(len(Z) // 3, *Z.shape[1:]))
+    return rows[da.from_array(np.ones(len(Z), dtype=bool), chunks=len(Z) // 3)]
 
 
 @pytest.mark.parametrize("chunks", CHUNKS)
@@ -102,14 +97,12 @@ def test_bandwidth_and_penalty_are_chosen_together_as_for_numpy(data):
     np.testing.assert_allclose(ours.predict(X), known.predict(X), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("sample", [400, 10_000])
+@pytest.mark.parametrize("sample", [200, 10_000])
 @pytest.mark.parametrize("rule", RULES)
-def test_every_rule_finds_what_it_finds_for_numpy_whatever_the_chunks(
-    rule, sample, data, monkeypatch
-):
+def test_every_rule_finds_what_it_finds_for_numpy_whatever_the_chunks(rule, sample, data, size):
     """With a sample of all rows to look at, and with fewer."""
-    monkeypatch.setattr("jacridge._rules.streams.SAMPLE", sample)
-    X, Y, w = (part[:700] for part in data)
+    size("sample", sample)
+    X, Y, w = (part[:300] for part in data)
     known = nystrom(rule).fit(X, Y, w)
     for chunks in FEW_CHUNKS:
         ours = nystrom(rule).fit(da.from_array(X, chunks=chunks), Y, w)
@@ -129,18 +122,18 @@ KINDS = {
 @pytest.mark.filterwarnings("ignore:.* rows are equal to another one")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rule", ["jacobian", "jacobian_median", "scale", "median", "gcv", "auto"])
-def test_rows_of_all_kinds_give_what_they_give_for_numpy(rule, kind, data, monkeypatch):
+def test_rows_of_all_kinds_give_what_they_give_for_numpy(rule, kind, data, size):
     """Equal rows, and rows of weight zero, are compared between chunks.
 
     Arrays in memory are rid of them first, so that other rows are drawn as landmarks.
     """
-    monkeypatch.setattr("jacridge._rules.streams.SAMPLE", 300)
-    X, Y = KINDS[kind](data[0][:600]), data[1][:600]
-    w = np.floor(data[2][:600]) if kind == "many equal" else data[2][:600]
+    size("sample", 150)
+    X, Y = KINDS[kind](data[0][:300]), data[1][:300]
+    w = np.floor(data[2][:300]) if kind == "many equal" else data[2][:300]
     metric = "geodesic" if kind == "places" else "euclidean"
     rows = da.from_array(X, chunks=-1) if kind == "many equal" else X
     known = nystrom(rule, metric=metric).fit(rows, Y, w)
-    for chunks in [(300, -1), (97, 1)]:
+    for chunks in [(200, -1), (97, 1)]:
         ours = nystrom(rule, metric=metric).fit(da.from_array(X, chunks=chunks), Y, w)
         # Predictions agree to 1e-6, as promised.
         np.testing.assert_allclose(ours.bandwidth_, known.bandwidth_, rtol=1e-6)
@@ -149,7 +142,7 @@ def test_rows_of_all_kinds_give_what_they_give_for_numpy(rule, kind, data, monke
 
 @pytest.mark.parametrize("rule", SEARCHES)
 def test_every_search_finds_bandwidth_and_penalty_as_for_numpy_whatever_the_chunks(rule, data):
-    X, Y, w = (part[:700] for part in data)
+    X, Y, w = (part[:300] for part in data)
     known = nystrom(rule, "auto").fit(X, Y, w)
     for chunks in FEW_CHUNKS:
         ours = nystrom(rule, "auto").fit(da.from_array(X, chunks=chunks), Y, w)
@@ -159,12 +152,11 @@ def test_every_search_finds_bandwidth_and_penalty_as_for_numpy_whatever_the_chun
         np.testing.assert_allclose(ours.predict(X), known.predict(X), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("sample", [300, 10_000])
+@pytest.mark.parametrize("sample", [150, 10_000])
 @pytest.mark.parametrize("rule", RULES)
-def test_a_bandwidth_alone_is_that_of_numpy(rule, sample, data, monkeypatch):
-    for module in ("_select", "_rules.streams"):
-        monkeypatch.setattr(f"jacridge.{module}.SAMPLE", sample)
-    X, Y = data[0][:500], data[1][:500]
+def test_a_bandwidth_alone_is_that_of_numpy(rule, sample, data, size):
+    size("sample", sample)
+    X, Y = data[0][:250], data[1][:250]
     known = select_bandwidth(X, Y, rule, random_state=0)
     for rows in (of_unknown_chunks(X), da.from_array(X, chunks=(97, 1))):
         ours = select_bandwidth(rows, da.from_array(Y), rule, random_state=0)
@@ -173,9 +165,8 @@ def test_a_bandwidth_alone_is_that_of_numpy(rule, sample, data, monkeypatch):
             np.testing.assert_allclose(getattr(ours, name), getattr(known, name), rtol=1e-6)
 
 
-def test_a_bandwidth_and_penalty_alone_are_those_of_numpy(data, monkeypatch):
-    for module in ("_select", "_rules.streams"):
-        monkeypatch.setattr(f"jacridge.{module}.SAMPLE", 300)
+def test_a_bandwidth_and_penalty_alone_are_those_of_numpy(data, size):
+    size("sample", 300)
     X, Y = data[0][:800], data[1][:800]
     known = select_bandwidth(X, Y, alpha="loo", random_state=0)
     ours = select_bandwidth(of_unknown_chunks(X), da.from_array(Y), alpha="loo", random_state=0)
@@ -222,7 +213,8 @@ def test_empty_blocks_are_passed_over(data):
 
 def test_rows_are_taken_in_the_order_asked_for(data, rng):
     X, Y, w = data
-    rows, i = dask_rows(da.from_array(X, chunks=(97, 3)), Y, w, EUCLIDEAN), rng.permutation(2000)
+    rows = dask_source.dask_rows(da.from_array(X, chunks=(97, 3)), Y, w, EUCLIDEAN)
+    i = rng.permutation(2000)
     for found, known in zip(rows.take(i[:70]), ArrayRows(X, Y, w).take(i[:70]), strict=True):
         np.testing.assert_array_equal(found, known)
 
@@ -235,9 +227,9 @@ def test_sums_leave_their_parts_as_they_were():
     assert dask_source._added(parts[3:4]) is parts[3]
 
 
-def test_a_fit_makes_each_block_twice(data, monkeypatch):
+def test_a_fit_makes_each_block_twice(data, size):
     """Once for the geometry and the samples, once for the sums."""
-    monkeypatch.setattr("jacridge._rules.streams.SAMPLE", 100)
+    size("sample", 100)
     X, Y, _ = data
     seen = []
 
@@ -323,22 +315,28 @@ def test_a_data_frame_gives_its_names(data):
     np.testing.assert_allclose(ours.predict(rows).compute(), known, rtol=1e-8)
 
 
-@pytest.fixture
-def cluster():
-    """Two worker processes of one thread each, on this machine alone, and a client."""
+@pytest.fixture(scope="module")
+def two_workers():
+    """Two worker processes of one thread each, on this machine alone."""
     distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address=":0",
-            memory_limit="400MB",
-        ) as local,
-        distributed.Client(local) as client,
-    ):
-        yield local, client
+    with distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address=":0",
+        memory_limit="400MB",
+    ) as local:
+        yield local
+
+
+@pytest.fixture
+def cluster(two_workers):
+    """The two workers, those in the place of killed ones too, and a client for one test."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.Client(two_workers) as client:
+        client.wait_for_workers(2)
+        yield two_workers, client
 
 
 def made(start, rows):
@@ -359,9 +357,10 @@ def made_on_workers(count, rows):
 def test_a_worker_imports_what_work_needs_before_its_first_task():
     """Its task to unpack the work is known by name, from the module that imports all of it."""
     [task] = dask_source._shared(Surveying(EUCLIDEAN)).dask.values()
-    assert task.func.__module__ == "jacridge._rows.dask"
+    module = dask_source.__name__
+    assert task.func.__module__ == module
     code = (
-        "import pickle, sys, jacridge._rows.dask; known = set(sys.modules); "
+        f"import pickle, sys, {module}; known = set(sys.modules); "
         f"pickle.loads({pickle.dumps((Summing, Surveying))}); "
         "print(set(sys.modules) - known)"
     )
@@ -414,14 +413,14 @@ def test_data_larger_than_the_memory_of_all_workers_are_fitted(cluster):
 
 
 @pytest.mark.slow
-def test_workers_that_die_of_a_block_too_large_for_them_are_named(cluster):
-    """A block of 1.6 GB, where a worker may take 400 MB: the nanny ends it."""
+def test_workers_that_die_of_a_block_too_large_for_them_are_named(cluster, monkeypatch):
+    """A block of 0.8 GB, where a worker may take 400 MB: the nanny ends it."""
     local, _ = cluster
-    local.scheduler.allowed_failures = 0
-    block = dask.delayed(lambda: np.ones((66_000_000, 3)))()
-    rows = da.from_delayed(block, (66_000_000, 3), dtype=float)
+    monkeypatch.setattr(local.scheduler, "allowed_failures", 0)
+    block = dask.delayed(lambda: np.ones((33_000_000, 3)))()
+    rows = da.from_delayed(block, (33_000_000, 3), dtype=float)
     with pytest.raises(MemoryError, match=r"Use smaller chunks \(X.rechunk\)"):
-        nystrom(1.0).fit(rows, da.ones(66_000_000, chunks=-1))
+        nystrom(1.0).fit(rows, da.ones(33_000_000, chunks=-1))
 
 
 @pytest.mark.slow

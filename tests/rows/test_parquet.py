@@ -11,9 +11,9 @@ from jacridge.parquet import ParquetFiles
 
 
 @pytest.fixture
-def parts(rng, tmp_path, monkeypatch):
+def parts(rng, tmp_path, size):
     """Files of unlike length, one of them empty, read 50 rows at a time; and all rows in one."""
-    monkeypatch.setattr("jacridge._rows.parquet.READ_ROWS", 50)
+    size("read rows", 50)
     frame = pl.DataFrame(rng.standard_normal((300, 3)), schema=["a", "b", "noise"])
     frame = frame.with_columns(y=pl.col("a").sin() + pl.col("b"), z=pl.col("b") ** 2)
     frame = frame.with_columns(weight=pl.Series(rng.integers(0, 3, 300)))
@@ -41,9 +41,9 @@ def test_files_give_the_model_of_their_rows(bandwidth, parts):
 
 
 @pytest.mark.parametrize("bandwidth", ["jacobian", "scale", 1.0])
-def test_a_fit_reads_each_row_twice(bandwidth, parts, monkeypatch):
+def test_a_fit_reads_each_row_twice(bandwidth, parts, monkeypatch, size):
     """Once for the geometry and the samples, of which there are several, once for the sums."""
-    monkeypatch.setattr("jacridge._rules.streams.SAMPLE", 100)
+    size("sample", 100)
     files = ParquetFiles(parts[0], ["a", "b"])
     rows_type = type(files.rows("y"))
     seen, read = [], rows_type._read_file

@@ -9,8 +9,8 @@ from jacridge._rows.rows import ArrayRows, MappedRows, places_in_blocks, rejoine
 
 
 @pytest.fixture
-def rows(rng, monkeypatch):
-    monkeypatch.setattr(rows_module, "TASK_ROWS", 7)
+def rows(rng, size):
+    size("task rows", 7)
     return ArrayRows(rng.standard_normal((100, 2)), rng.standard_normal((100, 3)), np.arange(100.0))
 
 
@@ -43,9 +43,9 @@ def test_a_total_is_the_sum_over_all_rows(rows):
     np.testing.assert_allclose(rows.total(lambda X, y, w: w @ y), rows.w @ rows.y, rtol=1e-12)
 
 
-def test_a_total_takes_no_more_sums_than_blocks_under_way(rows, monkeypatch):
+def test_a_total_takes_no_more_sums_than_blocks_under_way(rows, size):
     """Work that can add does so, to one of the sums in turns."""
-    monkeypatch.setattr(rows_module, "processors", lambda: 3)
+    size("processors", 3)
     work = Adding()
     expected = rows.X.T @ (rows.w[:, None] * rows.y)
     np.testing.assert_allclose(rows.total(work), expected, rtol=1e-12)
@@ -53,15 +53,15 @@ def test_a_total_takes_no_more_sums_than_blocks_under_way(rows, monkeypatch):
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
-def test_a_total_does_not_depend_on_which_block_is_ready_first(rows, monkeypatch, workers):
-    monkeypatch.setattr(rows_module, "processors", lambda: workers)
+def test_a_total_does_not_depend_on_which_block_is_ready_first(rows, size, workers):
+    size("processors", workers)
     once, again = (rows.total(lambda X, y, w: w @ y) for _ in range(2))
     assert (once == again).all()
 
 
 @pytest.mark.parametrize("n", [1, 1000, 8193, 125_000])
-def test_tasks_are_of_one_size_and_as_many_for_each_processor(n, monkeypatch):
-    monkeypatch.setattr(rows_module, "processors", lambda: 2)
+def test_tasks_are_of_one_size_and_as_many_for_each_processor(n, size):
+    size("processors", 2)
     sizes = [
         len(part) for part in ArrayRows(np.zeros((n, 1)), np.zeros((n, 1))).each(lambda X, *_: X)
     ]
@@ -132,8 +132,8 @@ def test_mapped_rows_are_the_rows_times_the_map(mapped):
     np.testing.assert_allclose(X, rows.X[[7]] @ T, rtol=1e-12)
 
 
-def test_a_total_over_mapped_rows_adds_where_the_work_can(mapped, monkeypatch):
-    monkeypatch.setattr(rows_module, "processors", lambda: 3)
+def test_a_total_over_mapped_rows_adds_where_the_work_can(mapped, size):
+    size("processors", 3)
     rows, other, T = mapped
     work = Adding()
     expected = (rows.X @ T).T @ (rows.w[:, None] * rows.y)

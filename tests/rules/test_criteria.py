@@ -9,7 +9,6 @@ import naive
 from jacridge._geometry.kernels import KERNELS
 from jacridge._geometry.space import Pairs, space_of
 from jacridge._rules.criteria import CRITERIA, criterion_at
-from jacridge._solvers import systems
 from jacridge._solvers.cholesky import factor
 from jacridge._solvers.spectrum import spectrum
 
@@ -126,9 +125,9 @@ def test_a_criterion_is_infinite_where_the_system_cannot_be_solved(points, name)
 @pytest.mark.parametrize("centred", [True, False])
 @pytest.mark.parametrize("name", CRITERIA)
 @pytest.mark.parametrize("sigma", [1e-6, 1e-4, 2e-3])
-def test_a_kernel_that_falls_apart_gives_the_same_criteria(rng, name, sigma, centred, monkeypatch):
+def test_a_kernel_that_falls_apart_gives_the_same_criteria(rng, name, sigma, centred, size):
     """Pairs of rows and one alone, far from each other; the bandwidth joins them or not."""
-    monkeypatch.setattr(systems, "FEW_ROWS", 0)
+    size("few rows", 0)
     X = np.repeat(rng.permutation(np.arange(12.0)), 2)[:21, None]
     X, y = X + 1e-3 * rng.uniform(size=(21, 1)), rng.standard_normal(21)
     w = rng.uniform(0.5, 2, 21)

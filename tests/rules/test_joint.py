@@ -5,8 +5,8 @@ from functools import partial
 import numpy as np
 import pytest
 
+from inside import joint
 from jacridge import JacobianKernelRidge, select_bandwidth
-from jacridge._rules.joint import _not_clearly_worse
 
 
 def noisy(rng, n, p=3):
@@ -84,7 +84,7 @@ def test_auto_takes_the_criterion_of_the_penalty(rng, rule):
 def test_bandwidths_that_few_rows_cannot_tell_apart_are_kept():
     """Those within sqrt(4 / 400) = 10 % of the best one, and its neighbours whatever they are."""
     curve = np.array([1.04, 1.08, 5.0, 1.0, 5.0, 1.12])
-    kept = _not_clearly_worse(curve, "loo", 400)
+    kept = joint._not_clearly_worse(curve, "loo", 400)
     assert np.flatnonzero(kept).tolist() == [0, 1, 2, 3, 4]
 
 
@@ -142,7 +142,5 @@ def test_landmarks_at_a_small_penalty_predict_better_with_their_own_bandwidth(rn
         JacobianKernelRidge, "auto", 1e-6, solver="nystrom", n_landmarks=150, random_state=0
     )
     own = make().fit(X, y).score(X_new, y_new)
-    monkeypatch.setattr(
-        "jacridge._rules.joint._for_landmarks", lambda data, trials, sigma, _: sigma
-    )
+    monkeypatch.setattr(joint, "_for_landmarks", lambda data, trials, sigma, _: sigma)
     assert own > make().fit(X, y).score(X_new, y_new) + 0.01

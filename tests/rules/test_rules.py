@@ -228,8 +228,8 @@ def test_a_closed_form_makes_no_matrix_of_all_pairs(rng, rule):
 
 
 @pytest.mark.parametrize("rule", ["median", "maxvar"])
-def test_rules_on_pairs_look_at_a_sample_that_the_seed_decides(rng, monkeypatch, rule):
-    monkeypatch.setattr("jacridge._rules.training.PAIRS", 10_000)
+def test_rules_on_pairs_look_at_a_sample_that_the_seed_decides(rng, size, rule):
+    size("pairs", 10_000)
     X = rng.standard_normal((300, 2))
     first, second = (select_bandwidth(X, rule=rule, random_state=0).sigma for _ in range(2))
     other = select_bandwidth(X, rule=rule, random_state=1).sigma
@@ -239,23 +239,22 @@ def test_rules_on_pairs_look_at_a_sample_that_the_seed_decides(rng, monkeypatch,
     assert other == pytest.approx(first, rel=0.05)
 
 
-def test_the_spacing_of_many_rows_is_that_of_a_sample(rng, monkeypatch):
+def test_the_spacing_of_many_rows_is_that_of_a_sample(rng, size):
     X = rng.uniform(size=(3000, 2))
 
     def spacing():
         return select_bandwidth(X, rule="jacobian_median", random_state=0).spacing
 
     exact = spacing()
-    for module in ("_select", "_rules.streams"):
-        monkeypatch.setattr(f"jacridge.{module}.SAMPLE", 1500)
-    monkeypatch.setattr("jacridge._rows.extent.NEIGHBOUR_SAMPLE", 1000)
+    size("sample", 1500)
+    size("neighbour sample", 1000)
     # The median of 750 draws is within a few parts in a hundred of that of all.
     assert spacing() == pytest.approx(exact, rel=0.1)
     assert spacing() == spacing() != exact
 
 
-def test_a_search_on_more_rows_than_the_first_look_takes_is_still_the_best(rng, monkeypatch):
-    monkeypatch.setattr("jacridge._rules.registry.COARSE_ROWS", 60)
+def test_a_search_on_more_rows_than_the_first_look_takes_is_still_the_best(rng, size):
+    size("coarse rows", 60)
     X = np.sort(rng.uniform(0, 10, (150, 1)), axis=0)
     y = np.sin(2 * X[:, 0]) + 0.2 * rng.standard_normal(150)
     found = select_bandwidth(X, y, "loo", alpha=0.1, random_state=0).sigma

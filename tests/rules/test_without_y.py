@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 
 import naive
+from inside import loo_without_y, ssmm, validation_rows
 from jacridge import JacobianKernelRidge, select_bandwidth
-from jacridge._geometry.kernels import KERNELS
-from jacridge._rules.without_y import loo_without_y, ssmm, validation_rows
-from known import WITHOUT_Y
+from known import KERNELS, WITHOUT_Y
 
 LAMS = np.array([1e-3, 0.1, 1.0, 30.0])
 every_kernel = pytest.mark.parametrize("name", KERNELS)
@@ -30,7 +29,9 @@ def test_ssmm_is_its_formula(rng, name):
         S = K_val @ np.linalg.inv(K + lam * np.eye(15))
         expected.append(np.linalg.norm(S.T @ S / 9 - np.eye(15) / 15))
     found = ssmm(K, K_val, 15, LAMS)
+    one_by_one = [ssmm(K, K_val, 15, LAMS[[i]])[0] for i in range(len(LAMS))]
     np.testing.assert_allclose(found, expected, rtol=1e-9)  # the inverse loses digits
+    np.testing.assert_allclose(one_by_one, expected, rtol=1e-9)
 
 
 @every_kernel
@@ -42,7 +43,9 @@ def test_leave_one_out_without_y_is_its_formula(rng, name):
         B = np.linalg.inv(K + lam * np.eye(15))
         expected.append(np.linalg.norm(B @ np.diag(np.diag(B) ** -2) @ B))
     found = loo_without_y(K, LAMS)
+    one_by_one = [loo_without_y(K, LAMS[[i]])[0] for i in range(len(LAMS))]
     np.testing.assert_allclose(found, expected, rtol=1e-9)  # the inverse loses digits
+    np.testing.assert_allclose(one_by_one, expected, rtol=1e-9)
 
 
 def test_leave_one_out_without_y_bounds_the_residuals_of_actual_refits(rng):
@@ -68,6 +71,8 @@ def test_equal_rows_without_a_penalty_cannot_be_solved(rng):
     K, lams = matrix("gaussian", X, X, 1.0), np.array([0.0, 1.0])
     for found in (loo_without_y(K, lams), ssmm(K, K, 8, lams)):
         assert list(np.isfinite(found)) == [False, True]
+    for found in (loo_without_y(K, lams[:1]), ssmm(K, K, 8, lams[:1])):
+        assert list(found) == [np.inf]
 
 
 def test_validation_rows_have_the_mean_and_the_covariance_of_the_rows(rng):
@@ -124,10 +129,10 @@ def test_rules_without_y_never_look_at_it(rng, rule):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", WITHOUT_Y)
-def test_of_many_rows_a_sample_is_looked_at(rng, rule, monkeypatch):
+def test_of_many_rows_a_sample_is_looked_at(rng, rule, size):
     """A bandwidth of the sample is carried to all rows; drawn anew it moves by less than half."""
-    monkeypatch.setattr("jacridge._rules.without_y.GRID_ROWS", 250)
-    monkeypatch.setattr("jacridge._rules.without_y.STEP_ROWS", 500)
+    size("grid rows", 250)
+    size("step rows", 500)
     X = rng.uniform(size=(800, 2))
     options = {"rule": rule, "alpha": 1e-3}
     sigmas = [select_bandwidth(X, random_state=seed, **options).sigma for seed in (0, 0, 1)]

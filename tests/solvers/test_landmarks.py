@@ -1,12 +1,18 @@
-"""Landmarks, low-rank factors by random pivots, and the features of landmarks."""
+"""Landmarks, low-rank factors by random pivots, features of landmarks and their sums."""
+
+import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import naive
 from jacridge import JacobianKernelRidge
 from jacridge._geometry.kernels import KERNELS
 from jacridge._geometry.space import space_of
+from jacridge._rows.rows import ArrayRows
 from jacridge._solvers import landmarks
 from jacridge._solvers.landmarks import (
     LANDMARKS,
@@ -17,6 +23,8 @@ from jacridge._solvers.landmarks import (
     low_rank,
     whitened_late,
 )
+from jacridge._solvers.nystrom import NystromSpectrum
+from jacridge._solvers.sums import Summing, summed
 from naive import distances, kernel
 
 SPACE = space_of("gaussian", "euclidean")
@@ -247,3 +255,125 @@ def test_landmarks_that_are_given_stay_whatever_the_rows_and_the_bandwidth(rng):
     for sigma in (0.1, 3.0):
         np.testing.assert_array_equal(choose(sigma), Z[::2])
     np.testing.assert_array_equal(evenly_among(Z)(Z, 20)(1.0), Z)
+
+
+# Sums of features over the rows, and the criteria of a low-rank kernel.
+
+
+@pytest.fixture
+def targets(rng):
+    """Rows of a table with two targets and weights: X (70, 3), Y (70, 2), w (70,)."""
+    X = rng.standard_normal((70, 3))
+    Y = np.column_stack([np.sin(X[:, 0]) + X[:, 1], X[:, 2] ** 2]) + 3
+    return X, Y + 0.1 * rng.standard_normal(Y.shape), rng.uniform(0.2, 3, 70)
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_criteria_are_those_of_the_low_rank_kernel(centred, targets):
+    """Of Q = K_nz K_zz^-1 K_zn as a dense matrix; each row is left out with all its weight."""
+    X, Y, w = targets
+    phi, rows = features(X[:20], 0.8, SPACE), ArrayRows(X, Y, w)
+    found = NystromSpectrum(rows, phi, summed(rows, phi, np.zeros(2), centred=centred), centred)
+    mean = w @ Y / w.sum() if centred else np.zeros(2)
+    K, K_zz = (kernel(distances(A, phi.Z), 0.8) for A in (X, phi.Z))
+    Q, lams, n = K @ np.linalg.solve(K_zz, K.T), np.array([1e-3, 0.3, 20.0]), len(X)
+    for j, lam in enumerate(lams):
+        A = Q + lam * np.diag(1 / w)
+        inverse = np.linalg.inv(A)
+        errors = []
+        for i in range(n):
+            r = np.arange(n) != i
+            b = w[r] @ Y[r] / w[r].sum() if centred else np.zeros(2)
+            errors.append(Y[i] - b - Q[i, r] @ np.linalg.solve(A[np.ix_(r, r)], Y[r] - b))
+        loo = w @ np.square(errors) / w.sum()
+        left = (Y - mean) - Q @ inverse @ (Y - mean)
+        gcv = n * (w @ np.square(left)) / (n - np.trace(Q @ inverse)) ** 2
+        fit = np.diag((Y - mean).T @ inverse @ (Y - mean))
+        mml = n * np.log(fit / n) + np.linalg.slogdet(A)[1]
+        for name, value in {"loo": loo, "gcv": gcv, "mml": mml}.items():
+            np.testing.assert_allclose(getattr(found, name)(lams)[j], value, rtol=1e-7)
+
+
+def test_one_penalty_has_the_criterion_that_it_has_among_many(targets):
+    X, Y, w = targets
+    rows, phi, mean = ArrayRows(X, Y, w), features(X[:20], 0.8, SPACE), np.zeros(2)
+    found = NystromSpectrum(rows, phi, summed(rows, phi, mean, centred=False), centred=False)
+    lams = np.array([1e-3, 0.3])
+    alone = [found.gcv(lams[[j]])[0] for j in range(2)]
+    np.testing.assert_allclose(alone, found.gcv(lams), rtol=1e-9)
+
+
+def test_leverages_in_single_precision_choose_as_those_in_double(rng):
+    """Where whitening may come late; two landmarks far from all rows have leverages near one.
+
+    To 1e-6, some units of single precision.
+    """
+    X = np.vstack([rng.standard_normal((600, 2)), [[30.0, 0.0], [0.0, 40.0]]])
+    y = np.sin(X[:, :1]) + 0.1 * rng.standard_normal((602, 1))
+    phi, rows, mean = features(X[-30:], 0.3, SPACE), ArrayRows(X, y), np.zeros(1)
+    sums, lams = summed(rows, phi, mean, centred=False), np.logspace(-6, 2, 9)
+    double, single = (
+        NystromSpectrum(rows, replace(phi, late=late), sums, centred=False).loo(lams)
+        for late in (False, True)
+    )
+    np.testing.assert_allclose(single, double, rtol=1e-6)
+
+
+def test_residuals_of_targets_with_penalties_of_their_own_take_one_pass(targets, monkeypatch):
+    """Its work is sent to workers without the rows."""
+    X, Y, _ = targets
+    est, each, passes = (
+        JacobianKernelRidge(0.8, "loo", solver="nystrom", landmarks=X[:20]).fit(X, Y),
+        ArrayRows.each,
+        [],
+    )
+    monkeypatch.setattr(
+        ArrayRows, "each", lambda rows, work: passes.append(work) or each(rows, work)
+    )
+    assert est.loo_residuals_.shape == (70, 2)
+    assert len(passes) == 1
+    assert [model.rows for model in passes[0].models] == [None, None]
+
+
+@given(st.integers(1, 80))
+def test_one_block_or_many_give_the_same_sums(size):
+    rng = np.random.default_rng(0)
+    X, y, w = rng.standard_normal((80, 2)), rng.standard_normal((80, 1)), rng.uniform(0, 1, 80)
+    work = Summing(features(X[:10], 1.0, SPACE), np.zeros(1))
+    whole = work(X, y, w)
+    parts = [work(X[i : i + size], y[i : i + size], w[i : i + size]) for i in range(0, 80, size)]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    for found, known in zip(total.parts, whole.parts, strict=True):
+        np.testing.assert_allclose(found, known, rtol=1e-10, atol=1e-12)
+
+
+def test_sums_are_added_in_the_memory_of_the_first(rng):
+    X, y = rng.standard_normal((80, 2)), rng.standard_normal((80, 1))
+    work = Summing(features(X[:10], 1.0, SPACE), np.zeros(1))
+    first, second = work(X[:50], y[:50], None), work(X[50:], y[50:], None)
+    known, M = first + second, first.parts[0]
+    first += second
+    assert first.parts[0] is M
+    np.testing.assert_array_equal(M, known.parts[0])
+    assert first.parts[1][-2] == 80
+
+
+def test_work_that_has_been_done_can_be_sent_on(rng):
+    """A worker that has begun may be asked for the work by another one."""
+    X, y = rng.standard_normal((80, 2)), rng.standard_normal((80, 1))
+    work = Summing(features(X[:10], 1.0, SPACE), np.zeros(1))
+    known = work(X, y, None)
+    found = pickle.loads(pickle.dumps(work))(X, y, None)
+    np.testing.assert_array_equal(found.parts[0], known.parts[0])
+
+
+def test_whitening_late_or_early_gives_the_same_sums(rng):
+    X, y = rng.standard_normal((500, 3)), rng.standard_normal((500, 1))
+    early = features(X[:30], 0.5, SPACE)
+    late = whitened_late(early, X)
+    assert late.late
+    a, b = (summed(ArrayRows(X, y), phi, np.zeros(1), centred=True) for phi in (early, late))
+    np.testing.assert_allclose(np.tril(a.G), np.tril(b.G), atol=1e-10)
+    np.testing.assert_allclose(a.B, b.B, atol=1e-10)

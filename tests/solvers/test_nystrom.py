@@ -1,23 +1,15 @@
 """The Nystrom solver: against dense algebra, against the exact solver, against real refits."""
 
 import pickle
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from jacridge import JacobianKernelRidge
-from jacridge._geometry.space import space_of
-from jacridge._rows.rows import ArrayRows
-from jacridge._solvers.landmarks import features, whitened_late
-from jacridge._solvers.nystrom import NystromSpectrum
-from jacridge._solvers.sums import Summing, summed
 from naive import distances, kernel, leave_one_out, slopes, with_intercept
 
 
@@ -39,9 +31,6 @@ def targets(rng):
     X = rng.standard_normal((70, 3))
     Y = np.column_stack([np.sin(X[:, 0]) + X[:, 1], X[:, 2] ** 2]) + 3
     return X, Y + 0.1 * rng.standard_normal(Y.shape), rng.uniform(0.2, 3, 70)
-
-
-SPACE = space_of("gaussian", "euclidean")
 
 
 def nearly_all(X):
@@ -144,18 +133,6 @@ def test_leave_one_out_residuals_are_those_of_refits_with_the_same_landmarks(
     np.testing.assert_allclose(found, leave_one_out(make, X, Y, w), rtol=1e-7)
 
 
-def test_residuals_of_targets_with_penalties_of_their_own_take_one_pass(targets, monkeypatch):
-    """Its work is sent to workers without the rows."""
-    X, Y, _ = targets
-    est, each, passes = nystrom(alpha="loo", landmarks=X[:20]).fit(X, Y), ArrayRows.each, []
-    monkeypatch.setattr(
-        ArrayRows, "each", lambda rows, work: passes.append(work) or each(rows, work)
-    )
-    assert est.loo_residuals_.shape == (70, 2)
-    assert len(passes) == 1
-    assert [model.rows for model in passes[0].models] == [None, None]
-
-
 @pytest.mark.parametrize("fit_intercept", [False, True, "free"])
 def test_intervals_come_from_models_that_leave_a_row_out(fit_intercept, targets, rng):
     """Jackknife+ by 70 refits: the quantiles of prediction plus or minus residual."""
@@ -209,85 +186,6 @@ def test_the_standard_deviation_is_that_of_a_process_with_inducing_points(
     np.testing.assert_allclose(std, np.sqrt(scale * left), rtol=1e-7)
 
 
-@pytest.mark.parametrize("centred", [False, True])
-def test_criteria_are_those_of_the_low_rank_kernel(centred, targets):
-    """Of Q = K_nz K_zz^-1 K_zn as a dense matrix; each row is left out with all its weight."""
-    X, Y, w = targets
-    phi, rows = features(X[:20], 0.8, SPACE), ArrayRows(X, Y, w)
-    found = NystromSpectrum(rows, phi, summed(rows, phi, np.zeros(2), centred=centred), centred)
-    mean = w @ Y / w.sum() if centred else np.zeros(2)
-    K, K_zz = (kernel(distances(A, phi.Z), 0.8) for A in (X, phi.Z))
-    Q, lams, n = K @ np.linalg.solve(K_zz, K.T), np.array([1e-3, 0.3, 20.0]), len(X)
-    for j, lam in enumerate(lams):
-        A = Q + lam * np.diag(1 / w)
-        inverse = np.linalg.inv(A)
-        errors = []
-        for i in range(n):
-            r = np.arange(n) != i
-            b = w[r] @ Y[r] / w[r].sum() if centred else np.zeros(2)
-            errors.append(Y[i] - b - Q[i, r] @ np.linalg.solve(A[np.ix_(r, r)], Y[r] - b))
-        loo = w @ np.square(errors) / w.sum()
-        left = (Y - mean) - Q @ inverse @ (Y - mean)
-        gcv = n * (w @ np.square(left)) / (n - np.trace(Q @ inverse)) ** 2
-        fit = np.diag((Y - mean).T @ inverse @ (Y - mean))
-        mml = n * np.log(fit / n) + np.linalg.slogdet(A)[1]
-        for name, value in {"loo": loo, "gcv": gcv, "mml": mml}.items():
-            np.testing.assert_allclose(getattr(found, name)(lams)[j], value, rtol=1e-7)
-
-
-def test_one_penalty_has_the_criterion_that_it_has_among_many(targets):
-    X, Y, w = targets
-    rows, phi, mean = ArrayRows(X, Y, w), features(X[:20], 0.8, SPACE), np.zeros(2)
-    found = NystromSpectrum(rows, phi, summed(rows, phi, mean, centred=False), centred=False)
-    lams = np.array([1e-3, 0.3])
-    alone = [found.gcv(lams[[j]])[0] for j in range(2)]
-    np.testing.assert_allclose(alone, found.gcv(lams), rtol=1e-9)
-
-
-@given(st.integers(1, 80))
-def test_one_block_or_many_give_the_same_sums(size):
-    rng = np.random.default_rng(0)
-    X, y, w = rng.standard_normal((80, 2)), rng.standard_normal((80, 1)), rng.uniform(0, 1, 80)
-    work = Summing(features(X[:10], 1.0, SPACE), np.zeros(1))
-    whole = work(X, y, w)
-    parts = [work(X[i : i + size], y[i : i + size], w[i : i + size]) for i in range(0, 80, size)]
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    for found, known in zip(total.parts, whole.parts, strict=True):
-        np.testing.assert_allclose(found, known, rtol=1e-10, atol=1e-12)
-
-
-def test_sums_are_added_in_the_memory_of_the_first(rng):
-    X, y = rng.standard_normal((80, 2)), rng.standard_normal((80, 1))
-    work = Summing(features(X[:10], 1.0, SPACE), np.zeros(1))
-    first, second = work(X[:50], y[:50], None), work(X[50:], y[50:], None)
-    known, M = first + second, first.parts[0]
-    first += second
-    assert first.parts[0] is M
-    np.testing.assert_array_equal(M, known.parts[0])
-    assert first.parts[1][-2] == 80
-
-
-def test_work_that_has_been_done_can_be_sent_on(rng):
-    """A worker that has begun may be asked for the work by another one."""
-    X, y = rng.standard_normal((80, 2)), rng.standard_normal((80, 1))
-    work = Summing(features(X[:10], 1.0, SPACE), np.zeros(1))
-    known = work(X, y, None)
-    found = pickle.loads(pickle.dumps(work))(X, y, None)
-    np.testing.assert_array_equal(found.parts[0], known.parts[0])
-
-
-def test_whitening_late_or_early_gives_the_same_sums(rng):
-    X, y = rng.standard_normal((500, 3)), rng.standard_normal((500, 1))
-    early = features(X[:30], 0.5, SPACE)
-    late = whitened_late(early, X)
-    assert late.late
-    a, b = (summed(ArrayRows(X, y), phi, np.zeros(1), centred=True) for phi in (early, late))
-    np.testing.assert_allclose(np.tril(a.G), np.tril(b.G), atol=1e-10)
-    np.testing.assert_allclose(a.B, b.B, atol=1e-10)
-
-
 @pytest.mark.parametrize("metric", ["euclidean", "geodesic"])
 def test_a_weight_of_zero_removes_a_row_and_of_two_repeats_it(metric, rng):
     """To 1e-6, as the rows are their own landmarks, of which nearly dependent ones are dropped."""
@@ -306,10 +204,10 @@ def test_y_plus_a_constant_shifts_the_predictions(targets):
     np.testing.assert_allclose(high.predict(X) - 1e3, low.predict(X), rtol=1e-8)
 
 
-def test_auto_is_exact_for_few_rows_and_says_what_it_took_for_many(monkeypatch, caplog, targets):
+def test_auto_is_exact_for_few_rows_and_says_what_it_took_for_many(size, caplog, targets):
     X, Y, _ = targets
     assert JacobianKernelRidge().fit(X, Y).solver_ == "exact"
-    monkeypatch.setattr("jacridge._rules.fitting.EXACT_ROWS", 50)
+    size("exact rows", 50)
     with caplog.at_level("INFO", logger="jacridge"):
         assert JacobianKernelRidge(n_landmarks=20).fit(X, Y).solver_ == "nystrom"
     assert [record.message for record in caplog.records] == [
@@ -371,9 +269,9 @@ def test_a_pickled_model_is_small_and_keeps_all_but_the_training_rows(targets, r
         again.loo_residuals_  # noqa: B018
 
 
-def test_an_interval_of_many_rows_uses_a_sample_of_them(monkeypatch, rng):
+def test_an_interval_of_many_rows_uses_a_sample_of_them(size, rng):
     """Coverage on normal noise of 200 new rows, its standard deviation 0.02."""
-    monkeypatch.setattr("jacridge._solvers.nystrom_model.JACKKNIFE_ROWS", 300)
+    size("jackknife rows", 300)
     X = rng.uniform(-2, 2, (3200, 1))
     y = np.sin(3 * X[:, 0]) + 0.3 * rng.standard_normal(3200)
     est = nystrom(0.4, 0.1, n_landmarks=40).fit(X[:3000], y[:3000])
@@ -391,9 +289,9 @@ def test_without_a_penalty_nothing_is_infinite(alpha, rng):
 
 
 @pytest.mark.parametrize("c", [7.0, 0.1, 1e6 / 3])
-def test_a_constant_target_is_predicted_as_it_is(c, rng, monkeypatch):
+def test_a_constant_target_is_predicted_as_it_is(c, rng, size):
     """In several blocks, whose sums round: a third of a million is no sum's exact mean."""
-    monkeypatch.setattr("jacridge._rows.rows.TASK_ROWS", 7)
+    size("task rows", 7)
     X = rng.standard_normal((40, 2))
     np.testing.assert_array_equal(nystrom().fit(X, np.full(40, c)).predict(X), c)
     for options in ({"alpha": "gcv"}, {"bandwidth": "auto"}):
@@ -436,22 +334,6 @@ def test_unknown_solvers_and_landmarks_are_refused(targets):
             nystrom(n_landmarks=m).fit(X, Y)
     with pytest.raises(ValueError, match=r"0 sample\(s\)|at least one row|minimum of 1"):
         nystrom(landmarks=np.zeros((0, 3))).fit(X, Y)
-
-
-def test_leverages_in_single_precision_choose_as_those_in_double(rng):
-    """Where whitening may come late; two landmarks far from all rows have leverages near one.
-
-    To 1e-6, some units of single precision.
-    """
-    X = np.vstack([rng.standard_normal((600, 2)), [[30.0, 0.0], [0.0, 40.0]]])
-    y = np.sin(X[:, :1]) + 0.1 * rng.standard_normal((602, 1))
-    phi, rows, mean = features(X[-30:], 0.3, SPACE), ArrayRows(X, y), np.zeros(1)
-    sums, lams = summed(rows, phi, mean, centred=False), np.logspace(-6, 2, 9)
-    double, single = (
-        NystromSpectrum(rows, replace(phi, late=late), sums, centred=False).loo(lams)
-        for late in (False, True)
-    )
-    np.testing.assert_allclose(single, double, rtol=1e-6)
 
 
 def test_rows_of_weight_zero_take_no_landmarks_away(rng):

@@ -7,8 +7,6 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from jacridge import JacobianKernelRidge
-from jacridge._geometry.space import space_of
-from jacridge._solvers import pcg as _pcg
 
 # Iterations stop at a relative residual of 1e-7, of targets that are up to about 10.
 CLOSE = 1e-5
@@ -24,48 +22,21 @@ def both(X, y, **params):
     return pcg.fit(X, y), JacobianKernelRidge(solver="exact", **params).fit(X, y)
 
 
-def test_the_product_with_the_kernel_is_that_of_the_matrix(rng, monkeypatch):
-    monkeypatch.setattr("jacridge._compute.arrays.BLOCK_ENTRIES", 700)
-    monkeypatch.setattr(_pcg, "SINGLE_ROWS", 0)
-    X, V = rng.standard_normal((50, 2)), rng.standard_normal((50, 3))
-    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / (2 * 0.7**2))
-    single, double = _pcg.kernels(X, 0.7, space_of("gaussian", "euclidean"))
-    assert _pcg.symmetric_product(double, V) == pytest.approx(K @ V)
-    # 50 terms, each with the 1e-7 of a single, and that of its exponent.
-    assert _pcg.symmetric_product(single, V) == pytest.approx(K @ V, rel=1e-4, abs=1e-4)
-
-
-def test_a_product_that_is_too_coarse_gives_way_to_the_exact_one(rng):
-    """A product off by a third gains nothing; one that is not positive is given up at once."""
-    A, B = np.diag(np.linspace(1, 9, 40)), rng.standard_normal((40, 2))
-    for bad in (lambda V: (A + 6 * np.eye(40)) @ V, lambda V: -A @ V):
-        Z, _, residual = _pcg.refined([bad, lambda V: A @ V], lambda V: V, B)
-        assert residual <= 1e-7
-        assert np.linalg.norm(A @ Z - B) <= 1.01e-7 * np.linalg.norm(B)
-
-
-def test_rows_far_out_are_not_tried_in_single_precision(rng, monkeypatch):
-    monkeypatch.setattr(_pcg, "SINGLE_ROWS", 0)
+def test_rows_far_out_are_fitted_where_single_precision_would_be_tried(rng, size):
+    size("pcg single rows", 0)
     X = rng.standard_normal((50, 2))
     X[7] = 1e4
-    assert len(_pcg.kernels(X, 1.0, space_of("gaussian", "euclidean"))) == 1
     y = np.sin(X[:, 0])
     pcg, exact = both(X, y, bandwidth=1.0)
     assert pcg.predict(X) == pytest.approx(exact.predict(X), abs=CLOSE)
 
 
 @pytest.mark.parametrize(("sigma", "alpha"), [(0.5, 0.1), (3.0, 1e-5)])
-def test_single_precision_ends_at_the_same_predictions(rng, monkeypatch, sigma, alpha):
-    monkeypatch.setattr(_pcg, "SINGLE_ROWS", 0)
+def test_single_precision_ends_at_the_same_predictions(rng, size, sigma, alpha):
+    size("pcg single rows", 0)
     X, y = smooth(rng)
     pcg, exact = both(X, y, bandwidth=sigma, alpha=alpha)
     assert pcg.predict(X) == pytest.approx(exact.predict(X), abs=CLOSE)
-
-
-def test_the_preconditioner_is_the_inverse_of_what_it_stands_for(rng):
-    F, V = rng.standard_normal((30, 5)), rng.standard_normal((30, 2))
-    inverse = np.linalg.inv(F @ F.T + 0.3 * np.eye(30))
-    assert _pcg.preconditioner(F, 0.3)(V) == pytest.approx(inverse @ V)
 
 
 @pytest.mark.parametrize("bandwidth", ["jacobian", 1.0])
@@ -106,8 +77,8 @@ def test_a_better_preconditioner_takes_fewer_iterations(rng):
     assert many._model.iterations < few._model.iterations
 
 
-def test_an_iteration_that_does_not_converge_is_warned_of(rng, monkeypatch):
-    monkeypatch.setattr(_pcg, "ITERATIONS", 2)
+def test_an_iteration_that_does_not_converge_is_warned_of(rng, size):
+    size("pcg iterations", 2)
     with pytest.warns(UserWarning, match="stopped after 2 iterations at a relative residual"):
         JacobianKernelRidge(1.0, solver="pcg", n_landmarks=5).fit(*smooth(rng))
 
@@ -182,5 +153,5 @@ def test_where_single_precision_wanders_double_takes_over(fit_intercept, rng):
     ours, exact = (
         JacobianKernelRidge(3.0, solver=solver, **options).fit(X, y) for solver in ("pcg", "exact")
     )
-    assert ours._model.residual <= _pcg.TOLERANCE
+    assert ours._model.residual <= 1e-7
     np.testing.assert_allclose(ours.predict(X_new), exact.predict(X_new), atol=1e-5)

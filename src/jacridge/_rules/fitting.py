@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,9 +22,9 @@ from .._solvers.exact import centred_rows, solve_exact
 from .._solvers.landmarks import LANDMARKS
 from .._solvers.model import INTERCEPTS, Model
 from .._solvers.pcg import solve_pcg
-from .choice import Loss, squared_errors
+from .choice import KERNELS_TRIED, Loss, squared_errors
 from .metric import Metric, metric_of
-from .registry import Found, check_alpha, find, least_loo
+from .registry import WITH_MINIMUM, Found, check_alpha, find, least_loo
 from .streams import LandmarkChoice, training_data
 
 if TYPE_CHECKING:
@@ -71,6 +72,15 @@ class Request:
         check_choice("solver", self.solver, SOLVERS)
         return space_of("gaussian" if self.kernel == "auto" else self.kernel, self.metric)
 
+    @property
+    def kernels(self) -> Sequence[str]:
+        """The kernels to choose among; only smooth ones have a minimum of the Jacobian norm."""
+        if self.kernel != "auto":
+            return (self.kernel,)
+        if isinstance(self.bandwidth, str) and self.bandwidth in WITH_MINIMUM:
+            return [name for name in KERNELS_TRIED if KERNELS[name].is_smooth]
+        return KERNELS_TRIED
+
     @cached_property
     def penalty(self) -> Penalty:
         """The penalty, or how to choose it."""
@@ -105,6 +115,7 @@ class Solution:
     metric : the metric, and the table of its choice
     source : the training rows after the map
     n : number of training rows as the rules count them
+    penalty : the penalty as it was asked for, or the range that it was chosen from
     """
 
     model: Model
@@ -117,6 +128,7 @@ class Solution:
     metric: Metric
     source: Source
     n: float
+    penalty: Penalty
 
 
 def fitted(source: Source, asked: Request) -> Solution:
@@ -124,7 +136,7 @@ def fitted(source: Source, asked: Request) -> Solution:
     penalty, kind, rng = asked.penalty, asked.intercept, generator(asked.random_state)
     metric = Metric(asked.space)
     if asked.metric in LINEAR:
-        words = asked.kernel, asked.metric, rule_in_rounds(asked.bandwidth)
+        words = asked.kernels, asked.metric, rule_in_rounds(asked.bandwidth)
         metric = metric_of(source.rows, *words, penalty, rng, asked.loss, centred=kind != "none")
     solver, landmarks = solver_for(source, asked, metric.mapping)
     source = in_memory(source, asked.space.distance) if solver == "exact" else source
@@ -133,10 +145,9 @@ def fitted(source: Source, asked: Request) -> Solution:
     spaces = kernels_with(asked.metric) if by_loo else [metric.space]
 
     def tried(space: Space) -> tuple[TrainingData, Found]:
-        options: dict[str, Any] = {} if solver == "exact" else {"choice": landmarks}
-        data = training_data(
-            source, space, exact=solver == "exact", kind=kind, rng=rng, penalty=penalty, **options
-        )
+        options: dict[str, Any] = {"penalty": penalty, "rng": rng, "start": metric.start}
+        options |= {} if solver == "exact" else {"choice": landmarks}
+        data = training_data(source, space, exact=solver == "exact", kind=kind, **options)
         if solver == "pcg":
             check_pcg(data, asked)
             data.trials = None
@@ -145,7 +156,7 @@ def fitted(source: Source, asked: Request) -> Solution:
     data, found = least_loo(map(tried, spaces))
     lam = found.lam
     if penalty.criterion and not metric.has_signal:  # nothing to follow but noise
-        lam = np.maximum(lam, min(NO_SIGNAL, penalty.ends[1]))
+        lam = np.maximum(lam, min(NO_SIGNAL * data.penalty.unit, data.penalty.ends[1]))
     Z, model = solved(solver, source, data, found.sigma, np.atleast_1d(lam), asked)
     kept = metric.mapping is not None and solver == "exact"
     return Solution(
@@ -159,6 +170,7 @@ def fitted(source: Source, asked: Request) -> Solution:
         metric=metric,
         source=source,
         n=data.n,
+        penalty=data.penalty,
     )
 
 
@@ -252,7 +264,7 @@ def solved(
 
 def notes_on(fit: Solution, asked: Request) -> dict[str, Any]:
     """How a fit came about, in plain values: a fitted estimator keeps them for a diagnosis."""
-    penalty, source, dropped = asked.penalty, fit.source, 0.0
+    penalty, source, dropped = fit.penalty, fit.source, 0.0
     if source.weightless is not None and source.merged is not None:
         dropped = len(source.weightless[0]) / len(source.merged.group)
     ends = [float(penalty.lams[0]), float(penalty.lams[-1])]

@@ -14,12 +14,12 @@ from .._geometry.maps import FeatureMap, scaling_from, warp_of
 from .._geometry.space import LEARNED, Space, space_of
 from .._rows.merging import merged_block
 from .._rows.survey import Surveying, sample_of, surveyed
-from .choice import HALF, KERNELS_TRIED, Chosen, Loss, choose, squared_errors
+from .choice import HALF, Chosen, Loss, choose, squared_errors
 from .rounds import Rounds, Rule, Sample, standardised, wide_penalty
 
 if TYPE_CHECKING:
     from .._rows.rows import Rows
-    from .training import Penalty
+    from .training import Penalty, Tuning
 
 # Rows that learn the metric, once kernel, kind and number of rounds are chosen.
 METRIC_ROWS = 1500
@@ -46,6 +46,11 @@ class Metric:
         return self.chosen is None or self.chosen.has_signal
 
     @property
+    def start(self) -> Tuning | None:
+        """Where the search for bandwidth and penalty starts; None where nothing was chosen."""
+        return None if self.chosen is None else self.chosen.best.tunings[-1]
+
+    @property
     def choices(self) -> list[dict[str, Any]]:
         """Table of the candidates that were tried, best first; empty if there was no choice."""
         if self.chosen is None:
@@ -56,7 +61,7 @@ class Metric:
 
 def metric_of(
     rows: Rows,
-    kernel: str,
+    kernels: Sequence[str],
     metric: str,
     rule: Rule | None,
     penalty: Penalty,
@@ -69,15 +74,14 @@ def metric_of(
 
     A word that is no choice is taken as it is: "euclidean" is the identity and "scaled" divides by
     standard deviations. "diagonal" and "full" are learned in rounds, whose number is chosen by
-    cross-fitting; "auto" chooses the kind, too, and kernel="auto" the kernel. `rule` finds the
+    cross-fitting; "auto" chooses the kind, too. Of several kernels one is chosen. `rule` finds the
     bandwidth within rounds; None searches for the best leave-one-out error.
     """
     plain, std = (None, None) if metric == "euclidean" else plain_map(rows)
     kinds: Sequence[str] = LEARNED.get(metric, ())
-    if not kinds and kernel != "auto":
-        return Metric(space_of(kernel, metric), plain, std)
+    if not kinds and len(kernels) == 1:
+        return Metric(space_of(kernels[0], metric), plain, std)
     sample = learning_sample(rows, rng, alike=not penalty.shared, centred=centred)
-    kernels = KERNELS_TRIED if kernel == "auto" else (kernel,)
     if len(sample) < FEW_ROWS or not sample.y.any():
         return Metric(space_of(kernels[0], metric), plain, std)
 

@@ -17,7 +17,7 @@ from .._rows.survey import SAMPLE, first_look, sample_indices, sample_of
 from .._solvers.exact import centred_rows
 from .._solvers.landmarks import CANDIDATES, DEFAULT, LANDMARKS, chooser, evenly_among
 from .._solvers.nystrom import Choose, Nystrom, NystromSpectrum
-from .training import TrainingData, carried, data_in_memory
+from .training import Penalty, TrainingData, carried, data_in_memory, in_units_of_weights
 
 if TYPE_CHECKING:
     from .._geometry.maps import FeatureMap
@@ -112,6 +112,7 @@ def data_of_stream(
         solver = Nystrom(rows, kind, sample, space, among(candidates[0], m), source.given)
         trials = trial_spectra(solver, candidates, among, m, rng)
     X, y, w = _centred(sample, has_intercept=kind != "none")
+    options["penalty"] = in_units_of_weights(options.get("penalty", Penalty()), w)
     extent: Extent = ArrayExtent(X, w, space.distance)
     if rows.n > len(X):
         extent = StreamExtent(rows, seen, X, space.distance)

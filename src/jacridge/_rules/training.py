@@ -16,7 +16,7 @@ from .._compute.threads import blas_for
 from .._geometry.space import Pairs, Space
 from .._rows.extent import ArrayExtent, Extent
 from .._rows.merging import distinct_rows
-from .._rows.survey import counted
+from .._rows.survey import are_whole, counted
 from .._solvers.spectrum import spectrum
 
 if TYPE_CHECKING:
@@ -30,7 +30,11 @@ PAIRS = 2_000_000
 # one row, and must not decide alone.
 LARGEST_WEIGHT = 5.0
 
-# Penalties among and between which lambda is chosen, if it is not given.
+# Rows whose median distance is the unit of a bandwidth that is carried from one metric to another.
+UNIT_ROWS = 250
+
+# Penalties among and between which lambda is chosen, in units of the mean weight of the rows: a
+# common factor of all weights changes nothing then.
 LAMBDAS = np.logspace(-6, 2, 17)
 # The least penalty that a search may go on to from there.
 SMALLEST_LAM = 1e-10
@@ -44,25 +48,41 @@ class Penalty:
     ----------
     lam : the penalty, or where its choice starts
     criterion : "loo", "gcv", "mml", "auto" (that of the bandwidth's rule), or None if lam is given
-    lams : penalties among and between which it is chosen
+    given : penalties among and between which it is chosen; if None LAMBDAS, and beyond
     shared : whether one penalty serves all targets, whose errors are then added up
+    unit : mean weight of the rows, which LAMBDAS are multiples of
     """
 
     lam: float = 1e-3
     criterion: str | None = None
-    lams: Array = field(default_factory=LAMBDAS.copy)
+    given: Array | None = None
     shared: bool = False
+    unit: float = 1.0
+
+    @property
+    def lams(self) -> Array:
+        """The penalties among and between which lambda is chosen."""
+        return LAMBDAS * self.unit if self.given is None else self.given
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The least and the largest penalty that a search may end at: of a list, its own ends."""
-        if np.array_equal(self.lams, LAMBDAS):
-            return SMALLEST_LAM, np.inf
-        return float(self.lams[0]), float(self.lams[-1])
+        """The least and the largest penalty that a search may end at."""
+        if self.given is None:
+            return SMALLEST_LAM * self.unit, np.inf
+        return float(self.given[0]), float(self.given[-1])
 
     def tried(self) -> Array:
         """The penalties to look at: those to choose among, or the one given."""
         return self.lams if self.criterion else np.array([self.lam])
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Bandwidth, in units of the median distance, penalty, and leave-one-out error."""
+
+    ratio: float
+    lam: float
+    error: float = np.inf
 
 
 @dataclass
@@ -94,11 +114,17 @@ class TrainingData:
     capped: bool = False
     solver: Nystrom | None = None
     trials: Callable[[float], Spectral] | None = None
+    start: Tuning | None = None
 
     @property
     def lam(self) -> float:
         """Ridge penalty, or where the choice of it starts."""
         return self.penalty.lam
+
+    @property
+    def lam_of_rows(self) -> float:
+        """Penalty of the closed forms: n counts rows of weight one if weights are whole numbers."""
+        return self.lam if are_whole(self.w) else self.lam / self.penalty.unit
 
     @property
     def targets(self) -> Array:
@@ -185,6 +211,7 @@ class TrainingData:
             has_intercept=self.has_intercept,
             grid=self.grid,
             capped=capped,
+            start=self.start,
         )
 
     def sample(self, size: int) -> TrainingData:
@@ -211,6 +238,14 @@ class TrainingData:
             y, w, centred = self.targets, self.w, self.has_intercept
             return spectrum(K, y, w, centred=centred, counts=self.counts)
 
+    @property
+    def started_at(self) -> float | None:
+        """The bandwidth at which a search starts, if one was found before."""
+        if self.start is None:
+            return None
+        few = self.X[:UNIT_ROWS]
+        return self.start.ratio * median_distance(self.space, self.space.distance.gaps(few, few))
+
     @cached_property
     def pair_gaps(self) -> Array:
         """Gaps of all pairs of rows, or of a sample of two million."""
@@ -223,11 +258,12 @@ class TrainingData:
     @cached_property
     def pair_weights(self) -> Array | None:
         """How often each of these pairs occurs: a row of weight two is two rows, and a pair."""
-        m = len(self.X)
-        if (self.w == 1).all() or m * (m - 1) // 2 > PAIRS:
+        m, w = len(self.X), self.w
+        if (w == 1).all() or m * (m - 1) // 2 > PAIRS:
             return None
         i, j = np.triu_indices(m, 1)
-        return np.append(self.w[i] * self.w[j], np.maximum(self.w * (self.w - 1) / 2, 0.0))
+        within = w * (w - 1) / 2 if are_whole(w) else np.zeros(m)
+        return np.append(w[i] * w[j], within)
 
     def _random_pairs(self) -> tuple[Indices, Indices]:
         """Two million pairs of rows, each as likely as its weights make it."""
@@ -236,8 +272,16 @@ class TrainingData:
             i = rng.integers(m, size=PAIRS)
             return i, (i + rng.integers(1, m, size=PAIRS)) % m
         i, j = rng.choice(m, size=(2, PAIRS), p=self.w / self.w.sum())
-        apart = (i != j) | (rng.uniform(size=PAIRS) * self.w[i] < self.w[i] - 1)
+        within = self.w[i] - 1 if are_whole(self.w) else 0.0
+        apart = (i != j) | (rng.uniform(size=PAIRS) * self.w[i] < within)
         return i[apart], j[apart]
+
+
+def median_distance(space: Space, gaps: Array) -> float:
+    """Median of the distances between the first rows, from gaps of shape (n, n)."""
+    some = gaps[:UNIT_ROWS, :UNIT_ROWS]
+    some = some[some > 0]
+    return float(np.median(space.distance.lengths(some))) if some.size else 1.0
 
 
 def capped_weights(w: Array) -> Array:
@@ -266,4 +310,10 @@ def data_in_memory(
     """
     n = counted(w) if n is None else n
     extent = ArrayExtent(X, w, space.distance)
+    options["penalty"] = in_units_of_weights(options.get("penalty", Penalty()), w)
     return TrainingData(X=X, y=y, w=w, n=n, space=space, extent=extent, **options)
+
+
+def in_units_of_weights(penalty: Penalty, w: Array) -> Penalty:
+    """The penalty, its default range in units of the mean weight."""
+    return replace(penalty, unit=float(w.mean()))

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._compute.arrays import Array, Indices, evenly_spaced, row_blocks, rows_per_block
 from .._compute.threads import blas_for, for_blocks, one_blas_thread, processors
-from .influence import Influence, NoiseOf, even_noise
+from .influence import DegreesOf, Influence, NoiseOf, even_noise
 from .intervals import Scale, upper_quantile
 from .saved import restored_model
 
@@ -75,6 +75,16 @@ class FittedFunction:
     def portable(self, *, errors: bool) -> FittedFunction:
         """The function as arrays alone, to send to other processes; errors need more of them."""
         return replace(self, solved=self.model.state() if errors else {}, Z_given=None)
+
+    @property
+    def targets(self) -> list[str]:
+        """Names of the targets."""
+        k = len(self.intercept)
+        return ["y"] if k == 1 else [f"y{t}" for t in range(k)]
+
+    def degrees(self, of: DegreesOf) -> list[float]:
+        """Degrees of freedom of Student's t, for each target."""
+        return [of(part) for part in self.influences for _ in part.s2]
 
     def seen(self, X: Array) -> Array:
         """Rows as the kernel sees them."""
@@ -170,13 +180,22 @@ class FittedFunction:
     def slopes_and_average(self, X: Array, share: Array) -> tuple[Array, Array]:
         """Slopes at each row, (n, k, p), and the functionals of their average, (p, m).
 
-        `share` of shape (n,) says how much each row counts. One pass over blocks of the kernel.
+        `share` of shape (n,) says how much each row counts.
+        """
+        J, totals = self.slopes_and_totals(X, share[:, None])
+        return J, totals[0]
+
+    def slopes_and_totals(self, X: Array, V: Array) -> tuple[Array, Array]:
+        """Slopes at each row, (n, k, p), and the functionals of sums over the rows, (r, p, m).
+
+        V of shape (n, r) says how much each row counts. One pass over blocks of the kernel.
         """
         seen, distance = self.seen(X), self.space.distance
         J = np.empty((len(X), self.dual_coef.shape[1], seen.shape[1]))
         bent = _bent_features(self.mapping)
         # How much rows count for all features that are not compressed, and for each that is.
-        counts = np.column_stack([share, share[:, None] * self._bending(X)[:, bent]])
+        bending = self._bending(X)
+        counts = np.hstack([V, *(V * bending[:, [f]] for f in bent)])
         part = -(-len(X) // processors())  # of one thread, which adds up its blocks in order
         totals = np.zeros((-(-len(X) // part), counts.shape[1], len(self.Z), seen.shape[1]))
 
@@ -190,13 +209,13 @@ class FittedFunction:
                     totals[mine.start // part, i] += distance.total_slopes(W, seen[rows], self.Z)
 
         for_blocks(work, len(X), part)
-        total = totals.sum(axis=0)
+        total = totals.sum(axis=0).reshape(-1, V.shape[1], *totals.shape[2:]).swapaxes(2, 3)
         if self.mapping is None:
-            return J, total[0].T
-        average = self.mapping.T @ total[0].T
+            return J, total[0]
+        found = self.mapping.T @ total[0]
         for i, f in enumerate(bent, 1):
-            average[f] = self.mapping.T[f] @ total[i].T
-        return self.mapping.pulled_back(J, X), average
+            found[:, f] = self.mapping.T[f] @ total[i]
+        return self.mapping.pulled_back(J, X), found
 
     def _bending(self, X: Array) -> Array:
         """Derivatives of the compressed features with respect to X, of shape (n, p)."""
@@ -239,11 +258,16 @@ class FittedFunction:
             parts = [noise(part).covariances(part.readout(B, g)) for part in self.influences]
         return np.concatenate(parts)
 
-    def slope_deviations(self, X: Array) -> Array:
+    def average_errors(self, functionals: Array, noise: NoiseOf) -> Array:
+        """Standard errors of averages with these functionals, (r, m), of shape (r, k)."""
+        return self.deviations(functionals, np.zeros(len(functionals)), noise)
+
+    def slope_deviations(self, X: Array, noise: NoiseOf = even_noise) -> Array:
         """Standard errors of the slopes at the rows of X, of shape (n, k, p)."""
         found = np.empty((len(X), len(self.intercept), X.shape[1]))
         for rows, B in self._functional_blocks(X):
-            errors = self.deviations(B.reshape(-1, len(self.Z)), np.zeros(B.shape[0] * B.shape[1]))
+            g = np.zeros(B.shape[0] * B.shape[1])
+            errors = self.deviations(B.reshape(-1, len(self.Z)), g, noise)
             found[rows] = errors.reshape(B.shape[0], B.shape[1], -1).transpose(0, 2, 1)
         return found
 
