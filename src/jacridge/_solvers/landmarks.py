@@ -15,7 +15,7 @@ from .._compute.arrays import EPS, Array, Indices, evenly_spaced, row_blocks
 from .._compute.threads import lapack_for
 from .._geometry.distances import bulk_centre
 from .._geometry.space import Space
-from .cholesky import LastFactor, factor
+from .cholesky import factor
 
 # Landmarks are looked for among this many rows for each landmark.
 CANDIDATES = 10
@@ -240,6 +240,6 @@ def _loss(G: Array) -> float:
     G /= d
     G /= d[:, None]
     try:
-        return float(EPS * LastFactor(factor(G, 0.0).L).inverse_diagonal().sum())
+        return float(EPS * factor(G, 0.0).inverse_diagonal().sum())
     except LinAlgError:
         return np.inf
