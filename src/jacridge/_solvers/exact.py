@@ -228,9 +228,7 @@ class ExactModel:
         group = np.arange(n) if given is None else given.group
         some = evenly_spaced(len(group), JACKKNIFE_ROWS)
         places, group = np.unique(group[some], return_inverse=True)
-        columns = np.zeros((n, len(places)))
-        columns[places, np.arange(len(places))] = 1.0
-        columns = self.A.solve(columns)
+        columns = self.A.inverse_columns(places)
         moved = self.residuals_at(places, columns[places, np.arange(len(places))])
         within = np.zeros((len(some), moved.shape[1])) if given is None else given.within[some]
         return ExactJackknife(self, places, group.ravel(), columns, moved, within)

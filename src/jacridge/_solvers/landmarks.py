@@ -15,7 +15,7 @@ from scipy.linalg.blas import dtrsm
 from .._compute.arrays import EPS, Array, Indices, evenly_spaced, row_blocks
 from .._compute.threads import lapack_for
 from .._geometry.distances import bulk_centre
-from .cholesky import LastFactor, factor
+from .cholesky import factor
 
 if TYPE_CHECKING:
     from .._geometry.space import Space
@@ -243,6 +243,6 @@ def _loss(G: Array) -> float:
     G /= d
     G /= d[:, None]
     try:
-        return float(EPS * LastFactor(factor(G, 0.0).L).inverse_diagonal().sum())
+        return float(EPS * factor(G, 0.0).inverse_diagonal().sum())
     except LinAlgError:
         return np.inf
