@@ -101,7 +101,7 @@ def _on_a_grid(part: TrainingData, criterion: str) -> Surface:
 
 
 def _twin(part: TrainingData) -> TrainingData:
-    """The same data with an n x n array of its own, to work on in another thread."""
+    """A copy of the data with an n x n array of its own, to work on in another thread."""
     twin = copy(part)
     twin.__dict__.pop("pairs", None)
     return twin
