@@ -221,6 +221,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._keep_metric(fit.metric)
         self._fitted = notes_on(fit, asked)
         self._columns = fit.source.first if self.metric == "precomputed" else None
+        self._function()  # made here: predictions leave an estimator as it is
         return self
 
     def _keep(self, fit: Solution, one_target: bool) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
@@ -30,7 +30,9 @@ from .geodesics import (
     geodesic_spacing,
     paired_geodesics,
 )
-from .kernels import OnnxGraph
+
+if TYPE_CHECKING:
+    from .kernels import OnnxGraph
 
 # Up to this many columns differences are as fast as a matrix product, and lose no digits.
 FEW_COLUMNS = 10

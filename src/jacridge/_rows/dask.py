@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import count
 from operator import iadd
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,8 +23,10 @@ from .._checks import check_range, check_weights, require
 from .._compute.arrays import Array, Indices
 from .._compute.progress import is_heard, tell
 from .._compute.threads import one_blas_thread
-from .._geometry.distances import Distance
 from .rows import Block, T, Work, places_in_blocks, progress_name, rejoined, rows_of
+
+if TYPE_CHECKING:
+    from .._geometry.distances import Distance
 
 # Sums that one task adds up; blocks whose results are waited for at a time.
 FAN_IN = 8

@@ -10,14 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from .._compute.arrays import Array
 from .._compute.threads import in_threads, one_blas_thread
-from .._geometry.maps import FeatureMap
-from .rounds import Round, Rounds, Sample
-from .training import Tuning
+
+if TYPE_CHECKING:
+    from .._geometry.maps import FeatureMap
+    from .rounds import Round, Rounds, Sample
+    from .training import Tuning
 
 # Rows in each half, and held-out predictions that are wanted: few rows are halved several times.
 HALF = 500
@@ -42,7 +45,7 @@ JUDGES = ("matern32", "laplacian")
 # Candidates that are compared again on other halves of the rows.
 FINALISTS = 3
 
-Folds = list[tuple[Sample, Sample]]
+Folds: TypeAlias = "list[tuple[Sample, Sample]]"
 
 # Errors of held-out rows from their targets (n, k), predictions (n, k) and weights.
 Loss = Callable[[Array, Array, Array], Array]

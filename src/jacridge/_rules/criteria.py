@@ -6,17 +6,19 @@ Rows are merged: a row is left out with all of its weight, and counts as one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import LinAlgError
 
 from .._compute.arrays import Array
 from .._compute.threads import blas_for
-from .._geometry.space import Pairs
 from .._solvers.spectrum import mean_shift
 from .._solvers.systems import Solvable, clustered_system
 from .searches import in_units_of
+
+if TYPE_CHECKING:
+    from .._geometry.space import Pairs
 
 
 def loo(

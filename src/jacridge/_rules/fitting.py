@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from .._compute.arrays import Array
 from .._compute.memory import available_memory
 from .._compute.threads import blas_for
 from .._geometry.kernels import KERNELS
-from .._geometry.maps import FeatureMap
 from .._geometry.space import LEARNED, LINEAR, METRICS, Space, kernels_with, space_of
 from .._rows.rows import ArrayRows
 from .._rows.source import Source, in_memory, mapped
@@ -26,9 +25,12 @@ from .._solvers.pcg import solve_pcg
 from .choice import KERNELS_TRIED, Loss, squared_errors
 from .metric import Metric, metric_of
 from .registry import WITH_MINIMUM, Found, check_alpha, find, least_loo
-from .rounds import Rule
 from .streams import LandmarkChoice, training_data
-from .training import Penalty, TrainingData
+
+if TYPE_CHECKING:
+    from .._geometry.maps import FeatureMap
+    from .rounds import Rule
+    from .training import Penalty, TrainingData
 
 SOLVERS = ("auto", "exact", "nystrom", "pcg")
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._compute.arrays import TINY, Array
 from .._compute.threads import in_threads, one_blas_thread
-from .._solvers.spectrum import Spectral
 from .criteria import criterion_at
 from .searches import Surface, best_lambdas, check_solved, downhill, in_units_of, surface, vertex
-from .training import TrainingData
+
+if TYPE_CHECKING:
+    from .._solvers.spectrum import Spectral
+    from .training import TrainingData
 
 FIRST_SIGMAS = 9
 # Rows on which whole lines of penalties are looked at, from one eigendecomposition a bandwidth.

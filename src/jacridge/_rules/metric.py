@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,11 +13,13 @@ from .._geometry.distances import EUCLIDEAN
 from .._geometry.maps import FeatureMap, scaling_from, warp_of
 from .._geometry.space import LEARNED, Space, space_of
 from .._rows.merging import merged_block
-from .._rows.rows import Rows
 from .._rows.survey import Surveying, sample_of, surveyed
 from .choice import HALF, Chosen, Loss, choose, squared_errors
 from .rounds import Rounds, Rule, Sample, standardised, wide_penalty
-from .training import Penalty, Tuning
+
+if TYPE_CHECKING:
+    from .._rows.rows import Rows
+    from .training import Penalty, Tuning
 
 # Rows that learn the metric, once kernel, kind and number of rounds are chosen.
 METRIC_ROWS = 1500

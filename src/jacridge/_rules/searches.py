@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import LinAlgError
 
 from .._compute.arrays import Array
-from .._solvers.spectrum import Spectral
+
+if TYPE_CHECKING:
+    from .._solvers.spectrum import Spectral
 
 # How often the steps of a search are halved before its last parabola.
 HALVINGS = 3

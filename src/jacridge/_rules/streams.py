@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._checks import check_choice, check_columns, check_rows
 from .._compute.arrays import Array, weighted_mean
-from .._geometry.maps import FeatureMap
-from .._geometry.space import Space
 from .._rows.extent import ArrayExtent, Extent, StreamExtent
 from .._rows.merging import distinct_rows
 from .._rows.rows import ArrayRows, Block, Rows
-from .._rows.source import Source
 from .._rows.survey import SAMPLE, first_look, sample_indices, sample_of
 from .._solvers.exact import centred_rows
 from .._solvers.landmarks import CANDIDATES, DEFAULT, LANDMARKS, chooser, evenly_among
 from .._solvers.nystrom import Choose, Nystrom, NystromSpectrum
 from .training import Penalty, TrainingData, carried, data_in_memory, in_units_of_weights
+
+if TYPE_CHECKING:
+    from .._geometry.maps import FeatureMap
+    from .._geometry.space import Space
+    from .._rows.source import Source
 
 # Landmarks of the smaller model on which bandwidths are tried.
 TRIAL = 1000

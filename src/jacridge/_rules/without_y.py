@@ -9,6 +9,7 @@ factorisation. Weights w of rows stand in
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
@@ -16,7 +17,9 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from .._compute.arrays import EPS, Array
 from .._compute.threads import blas_for
 from .searches import Surface, check_solved, downhill
-from .training import TrainingData
+
+if TYPE_CHECKING:
+    from .training import TrainingData
 
 # The grid of bandwidths is looked at on this many rows, the steps around its best on more.
 GRID_ROWS, STEP_ROWS = 300, 1000

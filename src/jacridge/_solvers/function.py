@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._compute.arrays import Array, Indices, evenly_spaced, row_blocks, rows_per_block
 from .._compute.threads import blas_for, for_blocks, one_blas_thread, processors
-from .._geometry.maps import FeatureMap
-from .._geometry.space import Space
 from .influence import DegreesOf, Influence, NoiseOf, even_noise
 from .intervals import Scale, upper_quantile
-from .model import Model
 from .saved import restored_model
+
+if TYPE_CHECKING:
+    from .._geometry.maps import FeatureMap
+    from .._geometry.space import Space
+    from .model import Model
 
 # Rows at which slopes are looked at to say how much features matter.
 IMPORTANCE_ROWS = 1000

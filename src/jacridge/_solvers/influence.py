@@ -20,14 +20,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from scipy.sparse import coo_array
 
 from .._compute.arrays import EPS, Array, Indices
 from .._rows.merging import GivenRows
-from .systems import System
+
+if TYPE_CHECKING:
+    from .systems import System
 
 # Residual degrees of freedom, as a share of the rows, below which there is no noise to measure.
 NONE_LEFT = 1e-8

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -26,10 +26,12 @@ from .._compute.arrays import Array, row_blocks, rows_per_block
 from .._compute.memory import check_memory
 from .._compute.threads import blas_for
 from .._rules.calibration import LogOdds, probabilities
-from .._solvers.function import FittedFunction
 from .._solvers.influence import DegreesOf, Influence, JointNoise, NoiseOf
 from ._average import ErrorKind, error_kind
 from ._contrast import Contrast, check_pairs
+
+if TYPE_CHECKING:
+    from .._solvers.function import FittedFunction
 
 # Residual degrees of freedom below which leave-one-out residuals are quotients of rounding errors.
 NONE_LEFT = 1e-11

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +11,11 @@ import numpy.typing as npt
 from .._checks import check_number
 from .._compute.arrays import Array
 from .._compute.memory import check_memory
-from .._solvers.function import FittedFunction
 from ._average import ErrorKind, Observations, error_kind, inference
 from ._terms import Columns
+
+if TYPE_CHECKING:
+    from .._solvers.function import FittedFunction
 
 
 @dataclass(frozen=True)
