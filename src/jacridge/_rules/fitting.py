@@ -114,8 +114,7 @@ class Solution:
     solver : name of the solver that was used
     metric : the metric, and the table of its choice
     source : the training rows after the map
-    n : number of training rows as the rules count them
-    penalty : the penalty as it was asked for, or the range that it was chosen from
+    notes : how the fit came about, in plain values
     """
 
     model: Model
@@ -127,8 +126,7 @@ class Solution:
     solver: str
     metric: Metric
     source: Source
-    n: float
-    penalty: Penalty
+    notes: dict[str, Any]
 
 
 def fitted(source: Source, asked: Request) -> Solution:
@@ -169,8 +167,7 @@ def fitted(source: Source, asked: Request) -> Solution:
         solver=solver,
         metric=metric,
         source=source,
-        n=data.n,
-        penalty=data.penalty,
+        notes=notes_on(data, source, asked),
     )
 
 
@@ -262,16 +259,16 @@ def solved(
         return X, solve_exact(K, rows, lams, asked.intercept, remedy)
 
 
-def notes_on(fit: Solution, asked: Request) -> dict[str, Any]:
+def notes_on(data: TrainingData, source: Source, asked: Request) -> dict[str, Any]:
     """How a fit came about, in plain values: a fitted estimator keeps them for a diagnosis."""
-    penalty, source, dropped = fit.penalty, fit.source, 0.0
+    penalty, dropped = data.penalty, 0.0
     if source.weightless is not None and source.merged is not None:
         dropped = len(source.weightless[0]) / len(source.merged.group)
     ends = [float(penalty.lams[0]), float(penalty.lams[-1])]
     return {
         "metric": asked.metric,
         "intercept": asked.intercept,
-        "n": fit.n,
+        "n": data.n,
         "rule": asked.bandwidth if isinstance(asked.bandwidth, str) else None,
         "lams": ends if penalty.criterion else None,
         "shared": penalty.shared,
