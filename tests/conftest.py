@@ -45,7 +45,7 @@ SIZES = {
     "exact rows": ["_rules.fitting.EXACT_ROWS"],
     "few rows": ["_solvers.systems.FEW_ROWS"],
     "grid rows": ["_rules.without_y.GRID_ROWS"],
-    "inverse panel": ["_solvers.cholesky.INVERSE_PANEL"],
+    "inverse panel": ["_solvers.cholesky.PANEL"],
     "jackknife rows": ["_solvers.nystrom_model.JACKKNIFE_ROWS"],
     "landmarks": ["_rules.streams.DEFAULT"],
     "neighbour sample": ["_rows.extent.NEIGHBOUR_SAMPLE"],
@@ -65,7 +65,11 @@ SIZES = {
 ASKED = {
     "memory": ["_compute.memory.available_memory", "_rules.fitting.available_memory"],
     "memory for tables": ["cli._tables.available_memory"],
-    "processors": ["_compute.threads.processors", "_rows.rows.processors"],
+    "processors": [
+        "_compute.threads.processors",
+        "_rows.rows.processors",
+        "_solvers.cholesky.processors",
+    ],
 }
 
 

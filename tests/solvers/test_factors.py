@@ -9,7 +9,6 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import naive
-from jacridge._compute import threads
 from jacridge._geometry.space import space_of
 from jacridge._solvers import cholesky, pcg
 from jacridge._solvers import spectrum as spectrum_module
@@ -33,14 +32,13 @@ def system(rng):
 
 
 @pytest.fixture(params=["lapack", "panels of 7", "panels of 30", "panels of 100"])
-def way(request, monkeypatch):
+def way(request, size, monkeypatch):
     """LAPACK at once, or panel by panel in two threads, with panels that divide the rows or not."""
     if request.param != "lapack":
         monkeypatch.setattr(cholesky, "SMALL_ORDER", 1)
-        monkeypatch.setattr(cholesky, "processors", lambda: 2)
-        monkeypatch.setattr(threads, "processors", lambda: 2)
-        for size in ("PANEL", "ROWS"):
-            monkeypatch.setattr(cholesky, size, int(request.param.split()[-1]))
+        size("processors", 2)
+        for name in ("PANEL", "ROWS"):
+            monkeypatch.setattr(cholesky, name, int(request.param.split()[-1]))
 
 
 def garbage_above(K):
@@ -115,11 +113,11 @@ class TestFactor:
 
 
 @pytest.mark.parametrize("order", [1, 10_000])
-def test_a_factorisation_takes_no_second_matrix(monkeypatch, order):
+def test_a_factorisation_takes_no_second_matrix(size, monkeypatch, order):
     monkeypatch.setattr(cholesky, "SMALL_ORDER", order)
-    monkeypatch.setattr(cholesky, "processors", lambda: 2)
-    for size in ("PANEL", "ROWS"):
-        monkeypatch.setattr(cholesky, size, 16)
+    size("processors", 2)
+    for name in ("PANEL", "ROWS"):
+        monkeypatch.setattr(cholesky, name, 16)
     K = np.eye(600) + 0.1
     tracemalloc.start()
     A = factor(K, 1e-3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from functools import cache
@@ -71,10 +71,11 @@ def for_blocks(work: Callable[[slice], None], n: int, size: int) -> None:
             pass
 
 
-def in_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+def in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """Results of `work` for each item, in our threads."""
-    with our_threads(len(items)) as each:
-        return list(each(work, items))
+    listed = list(items)
+    with our_threads(len(listed)) as each:
+        return list(each(work, listed))
 
 
 @contextmanager
