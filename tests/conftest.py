@@ -42,19 +42,19 @@ def table(rng):
 SIZES = {
     "block entries": ["_compute.arrays.BLOCK_ENTRIES"],
     "coarse rows": ["_rules.registry.COARSE_ROWS"],
-    "exact rows": ["_estimator.EXACT_ROWS"],
+    "exact rows": ["_rules.fitting.EXACT_ROWS"],
     "few rows": ["_solvers.systems.FEW_ROWS"],
     "grid rows": ["_rules.without_y.GRID_ROWS"],
-    "inverse panel": ["_solvers.cholesky.INVERSE_PANEL"],
+    "inverse panel": ["_solvers.cholesky.PANEL"],
     "jackknife rows": ["_solvers.nystrom_model.JACKKNIFE_ROWS"],
-    "landmarks": ["_rules.training.DEFAULT"],
+    "landmarks": ["_rules.streams.DEFAULT"],
     "neighbour sample": ["_rows.extent.NEIGHBOUR_SAMPLE"],
     "pairs": ["_rules.training.PAIRS"],
     "pcg iterations": ["_solvers.pcg.ITERATIONS"],
     "pcg single rows": ["_solvers.pcg.SINGLE_ROWS"],
     "read rows": ["_rows.parquet.READ_ROWS"],
     "report sample": ["report._case.SAMPLE"],
-    "sample": ["_rules.training.SAMPLE", "_select.SAMPLE"],
+    "sample": ["_rules.streams.SAMPLE", "_select.SAMPLE"],
     "seconds between lines": ["cli._terminal.NEXT_LINES"],
     "seconds for workers": ["cli._parts.WORKERS_WITHIN"],
     "seconds to a first line": ["cli._terminal.FIRST_LINE"],
@@ -63,9 +63,13 @@ SIZES = {
 }
 # What the package asks the machine for.
 ASKED = {
-    "memory": ["_compute.memory.available_memory", "_estimator.available_memory"],
+    "memory": ["_compute.memory.available_memory", "_rules.fitting.available_memory"],
     "memory for tables": ["cli._tables.available_memory"],
-    "processors": ["_compute.threads.processors", "_rows.rows.processors"],
+    "processors": [
+        "_compute.threads.processors",
+        "_rows.rows.processors",
+        "_solvers.cholesky.processors",
+    ],
 }
 
 

@@ -32,13 +32,15 @@ NAMES = {
         "load_model",
         "save_model",
     ],
-    "cli._parts": ["_joined", "_moments", "fit_parts"],
+    "cli._parts": ["Part", "_joined", "_moments", "fit_parts", "read_parts"],
     "cli._tables": ["WRITERS", "read_frame", "write_table"],
     "cli._terminal": ["WrongUse", "busy", "grid", "note", "progress", "show", "visible", "warn"],
     "cli._text": ["TableError"],
     "experiments._table": ["Harness", "Job", "largest", "write_rows"],
-    "report._columns": ["columns_prepared"],
-    "report._words": ["number"],
+    "report._case": ["Case"],
+    "report._columns": ["columns_prepared", "follows_time", "table_of"],
+    "report._folds": ["OURS", "TREES", "Folds", "_later", "folds_of"],
+    "report._words": ["doubts", "number"],
 }
 MODULES = {
     "compare": "cli._compare",
@@ -49,6 +51,7 @@ MODULES = {
     "intervals": "_solvers.intervals",
     "joint": "_rules.joint",
     "memory": "_compute.memory",
+    "parts_module": "cli._parts",
 }
 
 

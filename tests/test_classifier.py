@@ -134,6 +134,22 @@ def test_scores_that_separate_the_classes_leave_a_doubt(rng):
 
 
 @pytest.mark.parametrize("classes", MADE)
+@pytest.mark.parametrize("kernel", ["gaussian", "exponential"])
+def test_far_from_the_data_probabilities_are_near_the_shares_and_none_is_certain(
+    classes, kernel, rng
+):
+    """Scores vanish there, so that probabilities are those of the offsets, near the shares."""
+    X, y = MADE[classes](rng, 200)
+    est = JacobianKernelClassifier("auto", "auto", kernel=kernel, random_state=0).fit(X, y)
+    P = est.predict_proba(1e9 * np.vstack([np.eye(2), -np.eye(2)]))
+    offset = np.atleast_1d(est.offset_)
+    odds = np.append(0, offset) if classes == "two" else offset
+    np.testing.assert_allclose(P, np.tile(np.exp(odds) / np.exp(odds).sum(), (4, 1)))
+    assert np.abs(P - est.class_prior_).max() < 0.2
+    assert P.min() > 0.02
+
+
+@pytest.mark.parametrize("classes", MADE)
 def test_one_penalty_and_one_bandwidth_serve_all_classes(classes, rng):
     X, y = MADE[classes](rng)
     for bandwidth in ("auto", "jacobian", "loo", 1.0):
@@ -219,7 +235,24 @@ BAD = {
     "a label that is not a number": (
         np.array([0, 1.0] * 9 + [1, np.nan]), {}, "a label in every row, got 1 missing .* row 19",
     ),
-    "numbers": (np.linspace(0, 1, 20), {}, "Unknown label type: continuous"),
+    "numbers with fractions": (
+        np.linspace(0, 1, 20), {}, "`y` must hold labels .* AutoKernelRidge .* type: continuous",
+    ),
+    "two numbers with fractions": (
+        np.array([0.5, 1.5] * 10), {}, "`y` must hold labels .* AutoKernelRidge .* continuous",
+    ),
+    "numbers and texts": (
+        np.array([0, "a"] * 10, dtype=object), {}, "`y` must hold labels of one kind",
+    ),
+    "one class of texts": (["a"] * 20, {}, "at least two classes .* got one class, 'a'"),
+    "an infinite label": (
+        np.array([0, 1.0] * 9 + [0, np.inf]), {}, "got 1 missing or infinite, .* row 19",
+    ),
+    "a masked label": (
+        np.ma.masked_array([0, 1] * 10, mask=[0] * 19 + [1]), {}, "got 1 missing .* row 19",
+    ),
+    "None in a list of numbers": ([0, 1] * 9 + [0, None], {}, "got 1 missing .* row 19"),
+    "a null of polars": (pl.Series([*"ab" * 9, "a", None]), {}, "got 1 missing .* row 19"),
     "an unknown word": (
         np.array([0, 1] * 10), {"class_weight": "even"}, '`class_weight` must be None, "balanced"',
     ),
@@ -249,9 +282,20 @@ def test_bad_input_is_refused_in_words(what, rng):
         JacobianKernelClassifier(**options).fit(rng.standard_normal((20, 2)), y)
 
 
-def test_missing_labels_of_pandas_are_refused(rng):
+@pytest.mark.parametrize(
+    "kind", ["object", "string", "category", "Int64", "boolean", "datetime64[ns]", "list of NaT"]
+)
+def test_missing_labels_of_pandas_are_refused(kind, rng):
+    """None, pandas.NA and pandas.NaT, in columns of all types."""
     pd = pytest.importorskip("pandas")
-    y = pd.Series(["a", "b"] * 9 + ["a", None], dtype="string")
+    labels = {
+        "Int64": [0, 1],
+        "boolean": [True, False],
+        "datetime64[ns]": [pd.Timestamp("2020-01-01"), pd.Timestamp("2020-01-02")],
+    }
+    one, two = labels.get(kind, ["a", "b"])
+    y = [one, two] * 9 + [one, pd.NaT if "NaT" in kind else pd.NA if kind == "object" else None]
+    y = y if "list" in kind else pd.Series(y, dtype=kind)
     with pytest.raises(ValueError, match=r"got 1 missing .* row 19"):
         JacobianKernelClassifier().fit(rng.standard_normal((20, 2)), y)
 

@@ -26,7 +26,6 @@ LAYERS = [
     ["_classifier", "_transformer"],
     ["_pipeline"],
     ["__init__"],
-    ["_downloads"],
     ["datasets", "onnx", "plots"],
     ["report", "experiments"],
     ["cli"],

@@ -104,7 +104,7 @@ def test_columns_of_a_frame_keep_their_names_and_units(rng):
     np.testing.assert_allclose(rows, np.column_stack([expected, X["b"]]), atol=1e-9)
     np.testing.assert_allclose(found.predict(rows), pipeline.predict(X), rtol=1e-9)
     assert list(found.effects(variables=["age", "b"]).dict()["term"]) == ["age", "b"]
-    assert found._feature_names == ["age", "kind_x", "kind_y", "b"]
+    assert found._function().names == ["age", "kind_x", "kind_y", "b"]
 
 
 def test_steps_that_are_no_scaling_stay(table):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -39,6 +40,15 @@ from ._rules.calibration import (
 )
 from ._rules.training import TrainingData
 from .diagnostics import Diagnosis, Finding
+from .effects import (
+    HELD_FIXED_FOR_CLASSES,
+    ClassFunction,
+    Contrast,
+    Effects,
+    Summary,
+    average_effects,
+    class_error_kind,
+)
 from .parquet import ParquetFiles
 
 
@@ -289,20 +299,136 @@ verbose
             partial(_worked, work, odds), meta=empty, chunks=chunks, drop_axis=gone
         )
 
-    def jacobian(self, X: Any) -> Any:
+    def jacobian(self, X: Any, return_std: bool = False) -> Any:
         """Derivatives of the decision function with respect to the features, at the rows of X.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+        return_std : bool
+            Also return the standard errors of the derivatives. They are robust (HC3) and hold
+            kernel, metric, bandwidth, penalty and calibration fixed, as those of `effects`.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features) or (n_samples, n_classes, n_features)
+        ndarray of shape (n_samples, n_features) or (n_samples, n_classes, n_features); or two
+            Lazy Dask arrays, if X is one.
         """
         check_is_fitted(self)
-        J = self.slope_ * self.regressor_.jacobian(X)
-        return J[:, 0] if J.shape[1] == 1 else J
+        if not return_std:
+            return self._as_odds(self.regressor_.jacobian(X))
+        noise = self._function().influence.robust()
+        parts = self.regressor_._each_block(
+            X,
+            lambda f, rows: (f.slopes(rows), f.slope_deviations(rows, lambda _: noise)),
+            self.n_features_in_,
+            errors=True,
+        )
+        return tuple(map(self._as_odds, parts))
+
+    def _as_odds(self, J: Any) -> Any:
+        """Derivatives of the scores, or their errors, as those of the log-odds."""
+        return self.slope_ * (J[:, 0] if J.shape[1] == 1 else J)
+
+    def effects(
+        self,
+        X: Any = None,
+        *,
+        variables: Any = None,
+        at: Any = "observed",
+        kind: str = "auto",
+        by: Any = None,
+        cluster: npt.ArrayLike | None = None,
+        level: float = 0.95,
+    ) -> Effects:
+        """Average effects of the features on the probability of each class, with standard errors.
+
+        The effect of a feature is the average slope of `predict_proba`, or the average first
+        difference if it has two values. Standard errors follow from those of the scores to first
+        order (the delta method). They are robust (HC3), as labels have noise of another variance
+        in each row, and hold kernel, metric, bandwidth, penalty and calibration fixed. Intervals
+        are those of the normal distribution, or of Student's t for clusters.
+
+        Parameters
+        ----------
+        X, variables, at, kind, by, level
+            As for :meth:`JacobianKernelRidge.effects`.
+        cluster : array of shape (n_samples,), optional
+            Label of each training row; noise may be correlated within a cluster.
+
+        Returns
+        -------
+        Effects
+            The column `target` has the label of the class. For two classes there are the effects
+            on the second one; those on the first are their negatives.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from jacridge import JacobianKernelClassifier
+        >>> est = JacobianKernelClassifier(2.0, 0.1).fit(*load_iris(return_X_y=True))
+        >>> [(row.target, row.term) for row in est.effects(variables=[2, 3])]
+        [('0', 'x2'), ('0', 'x3'), ('1', 'x2'), ('1', 'x3'), ('2', 'x2'), ('2', 'x3')]
+        """
+        check_is_fitted(self)
+        self.regressor_._check_has_features("An effect")
+        rows = self.regressor_._observations(X)
+        errors = class_error_kind(cluster, rows.w_train)
+        asked = {"variables": variables, "at": at, "kind": kind, "by": by, "level": level}
+        found = average_effects(self._function(), rows, errors, **asked)
+        return replace(found, held_fixed=HELD_FIXED_FOR_CLASSES)
+
+    def contrast(self, X1: Any, X0: Any, *, cluster: npt.ArrayLike | None = None) -> Contrast:
+        """Differences of the probabilities at X1 and X0, with their joint covariance.
+
+        Parameters
+        ----------
+        X1, X0 : arrays of shape (n_samples, n_features)
+            One of them may be a single row, which is compared with each row of the other.
+        cluster
+            As for `effects`.
+
+        Returns
+        -------
+        Contrast
+            Of all classes, or of the second one of two.
+        """
+        check_is_fitted(self)
+        regressor = self.regressor_
+        regressor._check_has_features("A contrast")
+        errors = class_error_kind(cluster, regressor._function().training_rows()[1])
+        return self._function().contrast(regressor._read(X1), regressor._read(X0), errors.of)
+
+    def summary(self) -> Summary:
+        """Table of the fit and of the average effects of the features.
+
+        Returns
+        -------
+        Summary
+            Prints like the summaries of statsmodels and renders as HTML.
+        """
+        effects, regressor, found = self.effects(), self.regressor_, self.diagnose().dict()
+        residuals = regressor._fitted_model().jackknife.residuals
+        scores = ("leave-one-out accuracy", "leave-one-out log-loss")
+        fit = {
+            "rows": round(regressor._fitted["n"] or len(residuals)),
+            "features": self.n_features_in_,
+            "classes": len(self.classes_),
+            "kernel": self.kernel_,
+            "metric": regressor._metric_kind,
+            "solver": self.solver_,
+            "bandwidth": self.bandwidth_,
+            "penalty": self.alpha_,
+            "residual degrees of freedom": self._function().influence.residual_degrees,
+            "slope of the log-odds": self.slope_,
+            **{name: found[name]["value"] for name in scores},
+        }
+        return Summary(fit, effects, "Kernel ridge classification")
+
+    def _function(self) -> ClassFunction:
+        """Probabilities of rows as given, with what their standard errors come from."""
+        labels = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
+        return ClassFunction(self.regressor_._function(), self._log_odds, [*map(str, labels)])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the rows of X whose class is predicted right.

@@ -2,80 +2,45 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
-from copy import copy
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ._checks import (
-    check_choice,
-    check_columns,
-    check_number,
-    check_range,
-    check_rows,
-    check_weights,
-    check_whole,
-    generator,
-)
-from ._compute.arrays import Array, evenly_spaced, row_blocks, rows_per_block
-from ._compute.memory import available_memory
+from ._checks import check_number
+from ._compute.arrays import Array
 from ._compute.progress import listening, printer
-from ._compute.threads import blas_for, for_blocks, one_blas_thread
-from ._geometry.kernels import KERNELS
 from ._geometry.maps import FeatureMap, Warp
 from ._geometry.nearest import Neighbours
-from ._geometry.space import LEARNED, LINEAR, METRICS, Space, kernels_with, space_of
-from ._rows.dask import dask_array, dask_rows, is_dask, lazy_rows
+from ._geometry.space import LINEAR, space_of
+from ._rows.dask import is_dask
+from ._rows.given import rows_given
 from ._rows.merging import distinct_rows
-from ._rows.rows import ArrayRows
-from ._rows.source import Source, array_source, in_memory, mapped
+from ._rows.parquet_files import ParquetFiles
 from ._rules.choice import Loss, squared_errors
-from ._rules.metric import Metric, metric_of
-from ._rules.registry import Found, check_alpha, find, least_loo
-from ._rules.training import (
-    LandmarkChoice,
-    Penalty,
-    TrainingData,
-    data_in_memory,
-    training_data,
-)
-from ._solvers.exact import centred_rows, solve_exact
-from ._solvers.intervals import Scale, upper_quantile
-from ._solvers.landmarks import LANDMARKS
-from ._solvers.model import INTERCEPTS, Model
-from ._solvers.pcg import solve_pcg
-from ._solvers.saved import check_saved, from_version_0_1, restored_model
-from .diagnostics import Diagnosis, Fitted, diagnose, loo_r2
+from ._rules.fitting import PARAMETERS, Request, Solution, fitted
+from ._rules.metric import Metric
+from ._rules.training import TrainingData
+from ._solvers.function import FittedFunction
+from ._solvers.model import Model
+from ._solvers.saved import state_from_file, state_to_save
+from .diagnostics import Diagnosis, diagnosis_of, loo_r2_of
 from .effects import (
     Contrast,
     Effects,
-    FittedFunction,
     Observations,
     Summary,
     average_effects,
     contrast_of,
     error_kind,
 )
-from .parquet import ParquetFiles
 
-SOLVERS = ("auto", "exact", "nystrom", "pcg")
-
-# Up to here solver="auto" is exact: the n x n matrix takes 0.8 GB and its factor seconds.
-EXACT_ROWS = 10_000
-# In a learned metric landmarks cost more accuracy, and the choice takes time anyway: 3.2 GB.
-EXACT_ROWS_LEARNED = 20_000
-
-# Penalty where the choice of the metric finds that y cannot be predicted.
-NO_SIGNAL = 1e3
-
-logger = logging.getLogger("jacridge")
+# From the fitted function and rows to results for these rows, each of shape (n, k, ...).
+Work = Callable[[FittedFunction, Array], tuple[Array, ...]]
 
 
 class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -147,9 +112,10 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         it is. None if all are.
     choices_ : list of dict
         Every kernel and metric that was tried, best first, if one of them was chosen: kernel, kind
-        of metric, rounds, error on held-out rows (in units of the variance of y), the standard
-        error of its difference to the best one, seconds, and whether it was chosen.
-        ``pandas.DataFrame(est.choices_)`` is a table.
+        of metric, rounds, whether heavy tails were compressed, error on held-out rows (in units of
+        the variance of y), the standard error of its difference to the best one, seconds, how many
+        predictions of held-out rows it was judged by (finalists by more), and whether it was
+        chosen. ``pandas.DataFrame(est.choices_)`` is a table.
     dual_coef_ : ndarray of shape (n_rows,) or (n_rows, n_targets)
         Coefficients of the kernels at the rows of `X_fit_`.
     intercept_ : float or ndarray of shape (n_targets,)
@@ -178,11 +144,13 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     __module__ = "jacridge"  # saved models name public paths
 
-    _model: Model | None = None
-    _saved: dict[str, Any] | None = None
-    _scale: Scale | None = None
+    # The model, or in an estimator from a file the arrays that restore it.
+    _solved: Model | dict[str, Any]
+    # The fitted function, once it is asked for; neither copied nor saved.
+    _made: FittedFunction | None = None
+    # How the fit came about, for a diagnosis.
     _fitted: dict[str, Any]
-    # What is taken from the features after the warp and before the linear map.
+    # Subtracted from the features after the warp and before the linear map.
     _centre: Array | None = None
     _feature_std: Array | None = None
     # The rows of `X_fit_` before the map of the metric, if these are the training rows.
@@ -244,115 +212,27 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         shared: bool = False,
     ) -> JacobianKernelRidge:
         """Fit with kernel and metric chosen by a loss; one penalty for all targets if `shared`."""
+        given = {name: getattr(self, name) for name in PARAMETERS}
+        asked = Request(**given, loss=loss, shared=shared)
         with listening(printer() if self.verbose else None):
-            check_choice("metric", self.metric, METRICS)
-            check_choice("kernel", self.kernel, (*KERNELS, "auto"))
-            space = space_of("gaussian" if self.kernel == "auto" else self.kernel, self.metric)
-            if isinstance(X, ParquetFiles):
-                source = self._parquet_source(X, y, sample_weight, space)
-                one_target = isinstance(y, str)
-            elif is_dask(X):
-                source = self._dask_source(X, y, sample_weight, space)
-                one_target = np.ndim(y) == 1
-            else:
-                source, one_target = self._array_source(X, y, sample_weight, space)
-            asked = replace(check_alpha(self.alpha), shared=shared)
-            self._fit_source(source, space, one_target, asked, loss)
+            source, one_target = rows_given(X).source(self, y, sample_weight, asked.space.distance)
+            fit = fitted(source, asked)
+        self._keep(fit, one_target)
+        self._keep_metric(fit.metric)
+        self._columns = fit.source.first if self.metric == "precomputed" else None
+        self._function()  # made here: predictions leave an estimator as it is
         return self
 
-    def _array_source(self, X: Any, y: Any, w: Any, space: Space) -> tuple[Source, bool]:
-        is_memory_map = isinstance(X, np.memmap)
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        y = y.astype(np.float64)  # the caller may change his y
-        space.distance.check(X)
-        check_range("y", y)
-        w = None if w is None else check_weights(w, X)
-        targets = y[:, None] if y.ndim == 1 else y
-        if is_memory_map:
-            return Source(ArrayRows(X, targets, w), X.shape[1]), y.ndim == 1
-        return array_source(X, targets, w, space.distance), y.ndim == 1
-
-    def _dask_source(self, X: Any, y: Any, w: Any, space: Space) -> Source:
-        """Rows of Dask arrays, which stay where they are."""
-        if y is None:
-            raise ValueError("`y` must be given: a fit requires y to be passed, got None.")
-        if check_choice("solver", self.solver, SOLVERS) not in ("auto", "nystrom"):
-            raise ValueError(
-                f'`solver` must be "auto" or "nystrom" for Dask arrays, got "{self.solver}". '
-                "Bring the rows into memory with X.compute() for others."
-            )
-        if self.metric == "precomputed":
-            raise ValueError(
-                '`metric` must be one of features for Dask arrays, got "precomputed". Fit on the '
-                "features themselves."
-            )
-        rows = dask_rows(X, y, w, space.distance)
-        self._check_features(X, reset=True)
-        return Source(rows, X.shape[1])
-
-    def _parquet_source(self, files: ParquetFiles, y: Any, w: Any, space: Space) -> Source:
-        """Columns of Parquet files, which need not fit in memory."""
-        if self.solver not in ("auto", "nystrom") or self.metric == "precomputed":
-            raise ValueError(
-                "Parquet files are fitted by the Nystrom solver on features, got "
-                f'solver="{self.solver}", metric="{self.metric}".'
-            )
-        if y is None:
-            raise ValueError("`y` must name the column of the target in Parquet files, got None.")
-        rows = files.rows(y, w, space.distance)
-        self.n_features_in_ = len(rows.features)
-        self.feature_names_in_ = np.array(rows.features, dtype=object)
-        return Source(rows, len(rows.features))
-
-    def _fit_source(
-        self, source: Source, space: Space, one_target: bool, penalty: Penalty, loss: Loss
-    ) -> None:
-        """Choose metric and kernel, then bandwidth and penalty, then solve."""
-        kind, rng = self._intercept_kind(), generator(self.random_state)
-        metric = Metric(space)
-        if self.metric in LINEAR:
-            asked = self.kernel, self.metric, self.bandwidth
-            metric = metric_of(source.rows, *asked, penalty, rng, loss, centred=kind != "none")
-        solver, choice = self._solver_for(source, metric.mapping)
-        options: dict[str, Any] = {"kind": kind, "rng": rng, "penalty": penalty}
-        if solver == "exact":
-            source = in_memory(source, space.distance)
-        else:
-            options["choice"] = choice
-        given, source = source.rows, mapped(source, metric.mapping)
-        by_loo = self.kernel == "auto" and self.metric not in LINEAR
-        spaces = kernels_with(self.metric) if by_loo else [metric.space]
-        data, found = least_loo(self._tried(solver, source, space, options) for space in spaces)
-        lam = found.lam
-        if penalty.criterion and not metric.has_signal:  # nothing to follow but noise
-            lam = np.maximum(lam, min(NO_SIGNAL, penalty.ends[1]))
-        model = self._solve(solver, source, data, found.sigma, np.atleast_1d(lam))
-        self._keep(model, one_target)
-        self.bandwidth_ = found.sigma
-        self.alpha_ = lam if np.size(lam) > 1 else float(np.ravel(lam)[0])
-        self.solver_, self.kernel_ = solver, data.space.kernel.name
-        self._fitted = {"metric": self.metric, "intercept": kind, "n": data.n}
-        self._fitted |= self._asked(penalty, source)
-        self._columns = source.first if self.metric == "precomputed" else None
-        self._weightless = source.weightless
-        self._keep_metric(metric)
-        self._X_given = None
-        if metric.mapping is not None and solver == "exact" and isinstance(given, ArrayRows):
-            self._X_given = given.X
-
-    def _asked(self, penalty: Penalty, source: Source) -> dict[str, Any]:
-        """How the fit came about, for a diagnosis."""
-        dropped = 0.0
-        if source.weightless is not None and source.merged is not None:
-            dropped = len(source.weightless[0]) / len(source.merged.group)
-        return {
-            "rule": self.bandwidth if isinstance(self.bandwidth, str) else None,
-            "lams": [float(penalty.lams[0]), float(penalty.lams[-1])]
-            if penalty.criterion
-            else None,
-            "shared": penalty.shared,
-            "dropped": dropped,
-        }
+    def _keep(self, fit: Solution, one_target: bool) -> None:
+        """Keep the model, and its parts in public attributes."""
+        self._solved, self._made = fit.model, None
+        self.dual_coef_ = fit.model.dual_coef[:, 0] if one_target else fit.model.dual_coef
+        self.intercept_ = fit.model.intercept[0] if one_target else fit.model.intercept
+        self.X_fit_, self._X_given = fit.Z, fit.Z_given
+        self.bandwidth_ = fit.sigma
+        self.alpha_ = fit.lam if np.size(fit.lam) > 1 else float(np.ravel(fit.lam)[0])
+        self.solver_, self.kernel_ = fit.solver, fit.space.kernel.name
+        self._weightless, self._fitted = fit.source.weightless, fit.notes
 
     def _keep_metric(self, metric: Metric) -> None:
         """Keep the map of the metric, and the table of the choice if there was one."""
@@ -365,108 +245,51 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             if found.warp is not None:
                 self.warp_ = np.stack([found.warp.centre, found.warp.width])
         if metric.chosen is not None:
-            best = metric.chosen.best
-            self.choices_ = [
-                {**candidate.row(), "chosen": candidate is best}
-                for candidate in metric.chosen.table
-            ]
+            self.choices_ = metric.choices
 
-    def _tried(
-        self, solver: str, source: Source, space: Space, options: dict[str, Any]
-    ) -> tuple[TrainingData, Found]:
-        """Training data in one space, and the bandwidth and penalty found there."""
-        data = training_data(source, space, exact=solver == "exact", **options)
-        if solver == "pcg":
-            self._check_pcg(data)
-            data.trials = None
-        return data, find(self.bandwidth, data)
+    def _function(self) -> FittedFunction:
+        """The fitted function of rows as given, with the sources of its errors."""
+        check_is_fitted(self)
+        if self._made is not None:
+            return self._made
+        metric, mapping = self._fitted["metric"], None
+        if metric in LINEAR and (metric != "euclidean" or self._centre is not None):
+            warp = None if self.warp_ is None else Warp(*self.warp_)
+            mapping = FeatureMap(self.metric_, warp, self._centre)
+        names = getattr(self, "feature_names_in_", self._names)
+        self._made = FittedFunction(
+            space=space_of(self.kernel_, metric),
+            sigma=self.bandwidth_,
+            Z=self.X_fit_,
+            dual_coef=self.dual_coef_.reshape(len(self.X_fit_), -1),
+            intercept=np.atleast_1d(self.intercept_),
+            solver=self.solver_,
+            lams=np.atleast_1d(self.alpha_),
+            kind=self._fitted["intercept"],
+            solved=self._solved,
+            mapping=mapping,
+            columns=self._columns,
+            Z_given=self._X_given,
+            names=[f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names),
+        )
+        return self._made
 
-    def _solve(
-        self, solver: str, source: Source, data: TrainingData, sigma: float, lams: Array
-    ) -> Model:
-        """The model at the chosen bandwidth and penalties; its rows become `X_fit_`."""
-        lams = lams[:1] if (lams == lams[0]).all() else lams
-        kind = self._intercept_kind()
-        if data.solver is not None and solver == "nystrom":
-            self.X_fit_ = data.solver.spectrum(sigma).phi.Z
-            return data.solver.solve(sigma, lams)
-        self.X_fit_, rows = centred_rows(source, kind)
-        if solver == "pcg":
-            few = min(1000, -(-len(rows.w) // 20))  # features take at most a twentieth of K
-            m = min(self.n_landmarks or few, len(rows.w))
-            options: dict[str, Any] = {"space": data.space, "n_landmarks": m, "rng": data.rng}
-            return solve_pcg(self.X_fit_, rows, sigma, float(lams[0]), kind, **options)
-        with blas_for(len(rows.w)):
-            remedy = data.space.remedy
-            return solve_exact(lambda: data.pairs.kernel(sigma), rows, lams, kind, remedy)
+    def _fitted_model(self) -> Model:
+        """The solved model."""
+        return self._function().model
 
-    def _landmark_number(self, source: Source) -> int | None:
-        """Number of landmarks as asked for, checked against the rows as given."""
-        if self.n_landmarks is None:
-            return None
-        n = source.rows.n if source.merged is None else len(source.merged.group)
-        if check_whole("n_landmarks", self.n_landmarks) > n and self.solver != "exact":
-            raise ValueError(
-                f"`n_landmarks` must be from 1 to n_samples={n}, got {self.n_landmarks}. Leave it "
-                "out for a number that fits."
-            )
-        return self.n_landmarks
+    def _each_block(self, X: Any, work: Work, *shape: int, errors: bool = False) -> tuple[Any, ...]:
+        """Results of `work` for the fitted function and the rows of X, wherever these are.
 
-    def _keep(self, model: Model, one_target: bool) -> None:
-        self._model, self._saved = model, None
-        self.dual_coef_ = model.dual_coef[:, 0] if one_target else model.dual_coef
-        self.intercept_ = model.intercept[0] if one_target else model.intercept
-
-    def _intercept_kind(self) -> str:
-        """The kind of intercept, one of INTERCEPTS."""
-        given = [False, True, "free"]
-        if self.fit_intercept not in given:
-            raise ValueError(
-                f'`fit_intercept` must be True, False or "free", got {self.fit_intercept!r}.'
-            )
-        return INTERCEPTS[given.index(self.fit_intercept)]
-
-    def _check_pcg(self, data: TrainingData) -> None:
-        """Refuse what conjugate gradients cannot do, before any search."""
-        k = data.targets.shape[1]
-        if data.lam == 0 if not data.penalty.criterion else len(data.scale) > 1:
-            raise ValueError(
-                '`alpha` must be > 0 for solver="pcg", and one number for all targets, got '
-                f"{self.alpha!r} for {k} target(s)."
-            )
-        if not isinstance(self.landmarks, str):
-            raise ValueError(
-                '`landmarks` must be a word for solver="pcg", which chooses its own, got an array.'
-            )
-
-    def _solver_for(self, source: Source, mapping: FeatureMap | None) -> tuple[str, LandmarkChoice]:
-        """The solver for these rows, and its landmarks; rows that stream stay where they are."""
-        solver, rows = check_choice("solver", self.solver, SOLVERS), source.rows
-        landmarks = self.landmarks
-        # Checked here, whether or not there are enough rows to need them.
-        if isinstance(landmarks, str):
-            check_choice("landmarks", landmarks, LANDMARKS)
-        elif mapping is not None:
-            landmarks = check_rows(landmarks, "landmarks")
-            check_columns("landmarks", landmarks, len(mapping.T))
-            landmarks = mapping(landmarks)
-        if solver == "auto":
-            most = EXACT_ROWS_LEARNED if self.metric in LEARNED else EXACT_ROWS
-            free = available_memory()
-            fits = free is None or 8 * rows.n**2 < free / 2
-            few = isinstance(rows, ArrayRows) and rows.n <= most and fits
-            solver = "exact" if few or self.metric == "precomputed" else "nystrom"
-            logger.info("solver=%r was taken for n_samples=%d.", solver, rows.n)
-        elif solver != "exact" and self.metric == "precomputed":
-            raise ValueError(
-                f'`solver` must be "auto" or "exact" for metric="precomputed", got "{solver}". '
-                "Fit on the features themselves for others."
-            )
-        number = self._landmark_number(source)
-        choice = LandmarkChoice(landmarks, None if solver == "pcg" else number)
-        if solver == "nystrom" and choice.are_all(rows, mapping):
-            solver = "exact"  # with all rows as landmarks the model is the exact one
-        return solver, choice
+        `shape` is that of a result for one row and one target. Two results need the `errors` of
+        the function. Those of Dask arrays are lazy.
+        """
+        function = self._function()
+        distance, k = function.space.distance, len(function.intercept)
+        function = function.portable(errors=errors) if is_dask(X) else function
+        count = 2 if errors else 1
+        found = rows_given(X).each(self, partial(work, function), distance, count, k, *shape)
+        return tuple(part[:, 0] for part in found) if self.dual_coef_.ndim == 1 else found
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predictions for the rows of X, by blocks of rows.
@@ -485,19 +308,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             Lazy Dask arrays, if X is one.
         """
         if not return_std:
-            return self._each_block(X, lambda est, rows: (est._mean(rows),))[0]
-        return self._each_block(X, lambda est, rows: (est._mean(rows), est._std(rows)), errors=True)
-
-    def _mean(self, X: Array) -> Array:
-        space = self._space
-        K_coef = space.product(self._seen(X), self.X_fit_, self.dual_coef_, self.bandwidth_)
-        return np.asarray(self.intercept_ + K_coef)
-
-    def _std(self, X: Array) -> Array:
-        model, std = self._fitted_model(), np.empty((len(X), np.size(self.intercept_)))
-        for rows, K in self._kernel_blocks(X):
-            std[rows] = model.deviations(K)
-        return std.reshape(self._shape_of(X))
+            return self._each_block(X, lambda f, rows: (f.mean(rows),))[0]
+        return self._each_block(X, lambda f, rows: (f.mean(rows), f.std(rows)), errors=True)
 
     def predict_interval(
         self, X: Any, coverage: float = 0.9, *, adaptive: bool = True
@@ -541,7 +353,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Annals of Statistics 49(1).
         """
         coverage = check_number("coverage", coverage, above=0, below=1)
-        work = partial(_interval, coverage=coverage, adaptive=bool(adaptive))
+        work = partial(FittedFunction.interval, coverage=coverage, adaptive=bool(adaptive))
         lower, upper = self._each_block(X, work, errors=True)
         return lower, upper
 
@@ -567,16 +379,12 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             Values from 0 to 1. A lazy Dask array, if X is one.
         """
-        check_is_fitted(self)
-        rows = self.X_fit_
+        function = self._function()
+        rows, distance = function.Z, function.space.distance
         if self.solver_ == "nystrom":
-            rows = distinct_rows(self._fitted_model().state()["sample_X"])
-        neighbours = Neighbours(rows, self._space.distance)
-        if is_dask(X):
-            self._check_features(X, reset=False)
-            shares = partial(_shares, self._map, neighbours)
-            return lazy_rows(dask_array(X), shares)
-        return self._each_block(X, lambda est, rows: (neighbours.shares(est._seen(rows)),))[0]
+            rows = distinct_rows(function.model.state()["sample_X"])
+        neighbours, seen = Neighbours(rows, distance), function.portable(errors=False).seen
+        return rows_given(X).each(self, lambda X: (neighbours.shares(seen(X)),), distance, 1)[0]
 
     def jacobian(self, X: Any, return_std: bool = False) -> Any:
         """Derivatives of the predictions with respect to the features, at the rows of X.
@@ -601,9 +409,9 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._check_has_features("The Jacobian")
         p = self.n_features_in_
         if not return_std:
-            return self._each_block(X, lambda est, rows: (est._slopes(rows),), p)[0]
+            return self._each_block(X, lambda f, rows: (f.slopes(rows),), p)[0]
         return self._each_block(
-            X, lambda est, rows: (est._slopes(rows), est._slope_errors(rows)), p, errors=True
+            X, lambda f, rows: (f.slopes(rows), f.slope_deviations(rows)), p, errors=True
         )
 
     def effects(
@@ -690,10 +498,9 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Contrast
         """
         self._check_has_features("A contrast")
-        function, (_, w) = self._function(), self._training_rows()
-        found = contrast_of(
-            function, self._read(X1), self._read(X0), error_kind(robust, cluster, w)
-        )
+        function = self._function()
+        errors = error_kind(robust, cluster, function.training_rows()[1])
+        found = contrast_of(function, self._read(X1), self._read(X0), errors)
         one = self.dual_coef_.ndim == 1
         return Contrast(found.estimate[:, 0], found.covariance[0]) if one else found
 
@@ -705,9 +512,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Summary
             Prints like the summaries of statsmodels and renders as HTML.
         """
-        effects = self.effects()
-        model = self._fitted_model()
-        influences, residuals = model.influences, model.jackknife.residuals
+        effects, function = self.effects(), self._function()
+        influences, residuals = function.influences, function.model.jackknife.residuals
         left = [part.residual_degrees for part in influences for _ in part.s2]
         fit = {
             "rows": round(self._fitted["n"] or len(residuals)),
@@ -718,65 +524,22 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             "bandwidth": self.bandwidth_,
             "penalty": np.atleast_1d(self.alpha_).tolist(),
             "residual degrees of freedom": left,
-            "leave-one-out R2": loo_r2(
-                self._training_sample(model), residuals, self._within(model)
-            ),
+            "leave-one-out R2": loo_r2_of(function, residuals, self._fitted),
             "residual deviation": [float(s) for part in influences for s in np.sqrt(part.s2)],
         }
         return Summary(fit, effects)
 
     def _observations(self, X: Any) -> Observations:
         """Rows to average over, and the training rows."""
-        X_train, w_train = self._training_rows()
+        X_train, w_train = self._function().training_rows()
         if X is None:
             return Observations(X_train, w_train, X_train[w_train > 0], w_train)
         X = self._read(X)
         return Observations(X, np.ones(len(X)), X_train[w_train > 0], w_train)
 
-    def _training_rows(self) -> tuple[Array, Array]:
-        """Features and weights of the training rows as given; a sample of rows that streamed."""
-        Z = self.X_fit_ if self._X_given is None else self._X_given
-        X, w = self._fitted_model().influences[0].training_rows(Z)
-        return (X, w) if self._X_given is not None else (self._unmapped(X), w)
-
-    def _unmapped(self, Z: Array) -> Array:
-        """Rows before the map of the metric; those that the model is made of, as they were."""
-        if Z is self.X_fit_ and self._X_given is not None:
-            return self._X_given
-        return Z if self._map is None else self._map.inverse(Z)
-
     def _read(self, X: Any) -> Array:
         """Rows in memory, wherever they are, checked as for a prediction."""
-        if is_dask(X):
-            self._check_features(X, reset=False)
-            X = check_rows(np.asarray(dask_array(X)))
-            self._space.distance.check(X, new=True)
-            return X
-        return np.asarray(self._each_block(X, lambda est, rows: (rows,))[0])
-
-    def _slope_errors(self, X: Array) -> Array:
-        errors = self._function().slope_deviations(X)
-        return errors[:, 0] if self.dual_coef_.ndim == 1 else errors
-
-    def _function(self) -> FittedFunction:
-        """The fitted function of rows as given, with what its standard errors come from."""
-        coef = self.dual_coef_.reshape(len(self.X_fit_), -1)
-        return FittedFunction(
-            self._space,
-            self.bandwidth_,
-            self.X_fit_,
-            coef,
-            np.atleast_1d(self.intercept_),
-            self._map,
-            self._fitted_model().influences,
-            self._feature_names,
-        )
-
-    @property
-    def _feature_names(self) -> list[str]:
-        """Names of the features, x0 and so on where they have none."""
-        names = getattr(self, "feature_names_in_", self._names)
-        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
+        return rows_given(X).read(self, self._function().space.distance)
 
     def _check_has_features(self, what: str) -> None:
         check_is_fitted(self)
@@ -784,13 +547,6 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise ValueError(
                 f'{what} needs features, got metric="precomputed". Fit on the features themselves.'
             )
-
-    def _slopes(self, X: Array) -> Array:
-        """Derivatives with respect to the features, at rows X."""
-        coef = self.dual_coef_.reshape(len(self.X_fit_), -1)
-        J = self._space.slopes(self._seen(X), self.X_fit_, coef, self.bandwidth_)
-        J = J if self._map is None else self._map.pulled_back(J, X)
-        return J[:, 0] if self.dual_coef_.ndim == 1 else J
 
     @property
     def feature_importances_(self) -> Array:
@@ -802,12 +558,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         if self._fitted["metric"] == "precomputed":
             raise AttributeError('`feature_importances_` need features, got metric="precomputed".')
-        some = evenly_spaced(len(self.X_fit_), 1000)
-        J = self._slopes(self._unmapped(self.X_fit_)[some]).reshape(-1, self.n_features_in_)
-        std = self.X_fit_.std(axis=0) if self._feature_std is None else self._feature_std
-        J /= np.abs(J).max() or 1.0  # squares could overflow
-        moved = np.sqrt(np.square(J).mean(axis=0)) * (std / (std.max() or 1.0))
-        return np.asarray(moved / moved.sum() if moved.any() else moved)
+        return self._function().importances(self._feature_std)
 
     @property
     def loo_residuals_(self) -> Array:
@@ -820,7 +571,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         residuals = self._fitted_model().loo_residuals.copy()
         if self._weightless is not None:
             places, X, y = self._weightless
-            residuals[places] = y - self._mean(X).reshape(y.shape)
+            residuals[places] = y - self._function().mean(X)
         return residuals[:, 0] if self.dual_coef_.ndim == 1 else residuals
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -856,31 +607,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         >>> est.diagnose().warnings
         ()
         """
-        model = self._fitted_model()
-        residuals, degrees = model.sample_residuals, model.degrees_of_freedom
-        data, asked = self._training_sample(model), self._fitted
-        lams, exact = asked.get("lams"), self.solver_ == "exact"
-        fit = Fitted(
-            self.bandwidth_,
-            np.broadcast_to(self.alpha_, data.targets.shape[1]),
-            residuals,
-            degrees,
-            rows=len(data.w) if exact else data.n,
-            rule=asked.get("rule"),
-            lams=(lams[0], lams[1]) if lams else None,
-            dropped=asked.get("dropped", 0.0),
-            within=self._within(model),
-            choices=getattr(self, "choices_", ()),
-            features=self._features_of(data.X),
-            scales_matter=asked["metric"] == "euclidean",
-        )
-        return diagnose(data, fit)
-
-    def _features_of(self, X: Array) -> dict[str, Array]:
-        """Columns of training rows as given, by name; X holds the rows after the metric."""
-        if self._fitted["metric"] not in LINEAR:
-            return {}
-        return dict(zip(self._feature_names, self._unmapped(X).T, strict=True))
+        return diagnosis_of(self._function(), self._fitted, getattr(self, "choices_", ()))
 
     @property
     def _metric_kind(self) -> str:
@@ -891,145 +618,11 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         plain = "euclidean" if metric == "euclidean" else "scaled"
         return plain if kind in ("plain", "auto") else kind
 
-    def _within(self, model: Model) -> Array | float:
-        """Mean square of y about the means of equal rows, for each target."""
-        state = model.state()
-        within = state.get("within", state.get("sample_within"))
-        if within is None:
-            return 0.0
-        kept = within[state["group"] >= 0] if "group" in state else within
-        return np.asarray(np.square(kept).mean(axis=0))
-
-    def _training_sample(self, model: Model) -> TrainingData:
-        """The training rows, or the sample of them that a Nystrom model keeps."""
-        state, kind = model.state(), self._fitted["intercept"]
-        if self.solver_ == "exact":
-            X, y, w = self.X_fit_, state["y"], state["w"]
-        else:
-            X, y, w = state["sample_X"], state["sample_y"] - state["mean"], state["sample_w"]
-        given = self._fitted.get("lams") is None and np.size(self.alpha_) == 1
-        penalty = Penalty(shared=self._fitted.get("shared", False))
-        penalty = replace(penalty, lam=float(self.alpha_)) if given else penalty
-        options: dict[str, Any] = {"penalty": penalty, "has_intercept": kind != "none"}
-        return data_in_memory(X, y, w, self._space, n=self._fitted["n"], **options)
-
-    @property
-    def _map(self) -> FeatureMap | None:
-        """The map that the fitted metric is the distance after; None for the identity."""
-        metric = self._fitted["metric"]
-        if metric not in LINEAR or (metric == "euclidean" and self._centre is None):
-            return None
-        warp = None if self.warp_ is None else Warp(*self.warp_)
-        return FeatureMap(self.metric_, warp, self._centre)
-
-    @property
-    def _space(self) -> Space:
-        """Kernel and distance of the fitted model."""
-        return space_of(self.kernel_, self._fitted["metric"])
-
-    def _fitted_model(self) -> Model:
-        """The model; solved again after unpickling, as its n x n factor is not saved."""
-        check_is_fitted(self)
-        if self._model is None:
-            k = np.size(self.intercept_)
-            coef = self.dual_coef_.reshape(len(self.X_fit_), k)
-            function = self.X_fit_, coef, np.atleast_1d(self.intercept_)
-            lams, kind = np.atleast_1d(self.alpha_), self._fitted["intercept"]
-            self._model = restored_model(
-                self.solver_, self._saved or {}, function, self.bandwidth_, lams, self._space, kind
-            )
-        return self._model
-
-    def _interval_scale(self) -> Scale:
-        """The scale of intervals, kept as long as the model is."""
-        jackknife = self._fitted_model().jackknife
-        if self._scale is None or self._scale.jackknife is not jackknife:
-            rows = jackknife.distinct(self.X_fit_, self._space.distance)
-            self._scale = Scale(jackknife, rows, self._space, self.bandwidth_)
-        return self._scale
-
-    def _kernel_blocks(self, X: Array) -> Any:
-        """Slices of the rows of X, and the kernel between each of these blocks and `X_fit_`."""
-        X = self._seen(X)
-        for rows in row_blocks(len(X), rows_per_block(len(self.X_fit_))):
-            yield rows, self._space.block(X[rows], self.X_fit_, self.bandwidth_)
-
-    def _shape_of(self, X: Array) -> tuple[int, ...]:
-        return len(X), *self.dual_coef_.shape[1:]
-
-    def _each_block(
-        self,
-        X: Any,
-        work: Callable[[Any, Array], tuple[Array, ...]],
-        *shape: int,
-        errors: bool = False,
-    ) -> tuple[Any, ...]:
-        """Results of `work` for this estimator and blocks of the rows of X, put together.
-
-        Those of arrays are made at once, those of Parquet files file by file, those of Dask
-        arrays later, where the blocks are; `shape` is what follows the shape of a prediction.
-        """
-        check_is_fitted(self)
-        if is_dask(X):
-            return self._lazy(X, work, shape, errors)
-        if isinstance(X, ParquetFiles):
-            return self._of_files(X, work)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        self._space.distance.check(X, new=True)
-        return work(self, X)
-
-    def _seen(self, X: Array) -> Array:
-        """New rows as the model sees them: after the metric, without columns of merged rows."""
-        if self._map is not None:
-            return self._map(X)
-        return X if self._columns is None else X[:, self._columns]
-
-    def _lazy(self, X: Any, work: Any, shape: tuple[int, ...], errors: bool) -> tuple[Any, ...]:
-        """Lazy Dask arrays of the results; each block is worked on once for all of them."""
-        array = dask_array(X)
-        self._check_features(X, reset=False)
-        light = copy(self)  # for rows without names; only errors need the model's state
-        light.__dict__.pop("feature_names_in_", None)
-        light._saved = self._fitted_model().state() if errors else None
-        light._model = light._scale = None
-        count = 2 if errors else 1
-        stacked = lazy_rows(
-            array, partial(_stacked, light, work), count, *self.dual_coef_.shape[1:], *shape
-        )
-        return tuple(stacked[:, i] for i in range(count))
-
-    def _of_files(self, files: ParquetFiles, work: Any) -> tuple[Any, ...]:
-        """Results for the rows of Parquet files, of which only these are held."""
-        names = getattr(self, "feature_names_in_", files.features)
-        if names is None:
-            raise ValueError(
-                "`ParquetFiles` must name its features for a model that was fitted to rows without "
-                "names. Give them in the order of the fit: ParquetFiles(source, [...])."
-            )
-        rows = files.features_rows(names, self._space.distance)
-        check_columns("X", np.empty((0, len(names))), self.n_features_in_)
-        with listening(printer() if self.verbose else None):
-            parts = list(rows.each(lambda X, y, w: work(self, X)))
-        return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
-
-    def _check_features(self, X: Any, *, reset: bool) -> None:
-        """Number and names of the features of Dask rows, of which no value is looked at."""
-        shown = X._meta if hasattr(X, "to_dask_array") else X
-        validate_data(self, shown, reset=reset, skip_check_array=True)
-
     def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        state.pop("_scale", None)
-        if state.get("_model") is None:
-            return state
-        return {**state, "_model": None, "_saved": state["_model"].state()}
+        return state_to_save(super().__getstate__())
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if "bandwidth_" in state and "_saved" not in state:
-            state = from_version_0_1(dict(state))
-        if state.get("_saved"):
-            check_saved(state["_saved"], state["X_fit_"].shape[-1], np.size(state["intercept_"]))
-        super().__setstate__(state)
+        super().__setstate__(state_from_file(state))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -1049,17 +642,8 @@ class AutoKernelRidge(JacobianKernelRidge):
 
     Attributes
     ----------
-    choices_ : list of dict
-        Every candidate that was tried, best first: kernel, kind of metric, rounds, whether
-        heavy tails were compressed, error on held-out rows (in units of the variance of y), the
-        standard error of its difference to the best one, seconds, and whether it was chosen.
-        ``pandas.DataFrame(est.choices_)`` is a table.
-    metric_ : ndarray of shape (n_features, n_directions)
-        The linear map of the learned metric.
-    feature_importances_ : ndarray of shape (n_features,)
-        How much the prediction moves with each feature, as shares that sum to one.
-    warp_, bandwidth_, alpha_, kernel_, solver_, dual_coef_, intercept_, X_fit_, loo_residuals_, \
-n_features_in_, feature_names_in_
+    choices_, metric_, warp_, feature_importances_, bandwidth_, alpha_, kernel_, solver_, \
+dual_coef_, intercept_, X_fit_, loo_residuals_, n_features_in_, feature_names_in_
         As for :class:`JacobianKernelRidge`.
 
     Examples
@@ -1102,38 +686,3 @@ n_features_in_, feature_names_in_
             random_state=random_state,
             verbose=verbose,
         )
-
-
-def _shares(mapping: FeatureMap | None, neighbours: Neighbours, X: Array) -> Array:
-    """Shares of the training rows with a nearer neighbour, for rows before the metric."""
-    return neighbours.shares(X if mapping is None else mapping(X))
-
-
-def _stacked(est: Any, work: Any, X: Array) -> Array:
-    """Results of `work` side by side, in axis 1."""
-    return np.stack(work(est, X), axis=1)
-
-
-def _interval(est: Any, X: Array, coverage: float, adaptive: bool) -> tuple[Array, Array]:
-    """Lower and upper ends of the jackknife+ interval at the rows of X."""
-    jackknife, space, X = est._fitted_model().jackknife, est._space, est._seen(X)
-    coef = est.dual_coef_.reshape(len(est.X_fit_), -1)
-    lower, upper = np.empty((2, len(X), coef.shape[1]))
-    sizes, scale = np.abs(jackknife.residuals), None
-    if adaptive:
-        scale = est._interval_scale()
-        V = scale.spread(coverage)
-        sizes = scale.scores(V)
-
-    def work(rows: slice) -> None:
-        K = space.block(X[rows], est.X_fit_, est.bandwidth_)
-        left_out = (est.intercept_ + K @ coef)[:, None, :] + jackknife.shifts(K)
-        wide = np.broadcast_to(sizes, left_out.shape)
-        if scale is not None:
-            wide = scale.at(jackknife.columns(X[rows], space.distance), V)[:, None, :] * sizes
-        lower[rows] = -upper_quantile(wide - left_out, coverage)
-        upper[rows] = upper_quantile(left_out + wide, coverage)
-
-    with one_blas_thread():
-        for_blocks(work, len(X), rows_per_block(max(4 * sizes.size, len(coef))))
-    return lower.reshape(est._shape_of(X)), upper.reshape(est._shape_of(X))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import theory
 from ._compute.arrays import TINY, Array
 from ._geometry.diameter import trimmed_diameter
+from ._geometry.space import LINEAR
 from ._rules.gains import (
     LAMBDAS,
     Gain,
@@ -24,7 +25,10 @@ from ._rules.gains import (
 )
 from ._rules.registry import WITH_MINIMUM, searched_range
 from ._rules.suspects import near_duplicates, r2_alone, r2_of_groups
-from ._rules.training import TrainingData, data_in_memory
+from ._rules.training import Penalty, TrainingData, data_in_memory
+
+if TYPE_CHECKING:
+    from ._solvers.function import FittedFunction
 
 __all__ = ["Diagnosis", "Finding", "Fitted", "diagnose"]
 
@@ -128,6 +132,61 @@ class Fitted:
     def table(self) -> Array:
         """Features of the rows as given, of shape (n, p)."""
         return np.column_stack(list(self.features.values()))
+
+
+def diagnosis_of(
+    function: FittedFunction, notes: Mapping[str, Any], choices: Sequence[Mapping[str, Any]]
+) -> Diagnosis:
+    """Diagnosis of a fitted function, with notes on its fit and the table of what was tried."""
+    residuals, degrees = function.model.sample_residuals, function.model.degrees_of_freedom
+    data, lams = training_sample(function, notes), notes.get("lams")
+    features = {}
+    if notes["metric"] in LINEAR:
+        features = dict(zip(function.names, function.unmapped(data.X).T, strict=True))
+    fit = Fitted(
+        function.sigma,
+        np.broadcast_to(function.lams, data.targets.shape[1]),
+        residuals,
+        degrees,
+        rows=len(data.w) if function.solver == "exact" else data.n,
+        rule=notes.get("rule"),
+        lams=(lams[0], lams[1]) if lams else None,
+        dropped=notes.get("dropped", 0.0),
+        within=variance_within(function),
+        choices=choices,
+        features=features,
+        scales_matter=notes["metric"] == "euclidean",
+    )
+    return diagnose(data, fit)
+
+
+def training_sample(function: FittedFunction, notes: Mapping[str, Any]) -> TrainingData:
+    """The training rows, or the sample of them that a Nystrom model keeps."""
+    state = function.model.state()
+    if function.solver == "exact":
+        X, y, w = function.Z, state["y"], state["w"]
+    else:
+        X, y, w = state["sample_X"], state["sample_y"] - state["mean"], state["sample_w"]
+    given = notes.get("lams") is None and len(function.lams) == 1
+    penalty = Penalty(shared=notes.get("shared", False))
+    penalty = replace(penalty, lam=float(function.lams[0])) if given else penalty
+    options: dict[str, Any] = {"penalty": penalty, "has_intercept": function.kind != "none"}
+    return data_in_memory(X, y, w, function.space, n=notes["n"], **options)
+
+
+def variance_within(function: FittedFunction) -> Array | float:
+    """Mean square of y about the means of equal rows, for each target."""
+    state = function.model.state()
+    within = state.get("within", state.get("sample_within"))
+    if within is None:
+        return 0.0
+    kept = within[state["group"] >= 0] if "group" in state else within
+    return np.asarray(np.square(kept).mean(axis=0))
+
+
+def loo_r2_of(function: FittedFunction, loo_residuals: Array, notes: Mapping[str, Any]) -> float:
+    """Leave-one-out R2 of a fitted function, with notes on its fit."""
+    return loo_r2(training_sample(function, notes), loo_residuals, variance_within(function))
 
 
 def diagnose(data: TrainingData, fit: Fitted) -> Diagnosis:

@@ -110,7 +110,6 @@ def test_deviations_and_intervals_of_classes_are_refused(run, table, tmp_path, o
         (("-t", "kind", "--task", "regression"), 1, "`kind` must hold numbers, got texts"),
         (("-t", "kind", "--task", "ranks"), 2, "--task: must be one of auto, regression"),
         (("-t", "kind,passed"), 1, "`kind` must hold numbers, got texts"),
-        (("-t", "kind", "--task", "classification", "--engine", "dask"), 2, "must be regression"),
     ],
 )
 def test_what_is_no_target_of_classes_is_told(run, table, tmp_path, args, code, message):

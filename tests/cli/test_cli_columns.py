@@ -220,7 +220,7 @@ def test_numbers_with_a_type_are_read_whatever_the_decimal_sign(tmp_path):
 
 
 def test_all_bad_columns_are_in_one_message(tmp_path):
-    text = "a,b,c,y\n" + "".join(f"{i},{i},n{i},{i}\n" for i in range(120))
+    text = "a,b,c,y\n" + "".join(f"{i},{i},n{i % 120},{i}\n" for i in range(300))
     path = write(tmp_path, text.replace("7,7,n7", "7x,1e999,n7"))
     with pytest.raises(TableError) as error:
         read_rows(path, ["y"])
@@ -280,11 +280,30 @@ def test_rows_are_kept_where_gaps_are_filled_but_not_without_a_target(tmp_path):
         ("code", [f"k{i}" for i in range(12)], True),
         ("colour", ["a", "b"] * 6, False),
         ("n", [1] * 12, False),
+        ("PassengerId", [7, 3, 9, 1, 2, 4, 11, 5, 6, 8, 30, 20], True),
+        ("year", range(2001, 2013), False),
+        ("day", [f"2020-01-{i}" for i in range(10, 22)], False),
+        ("comment", [f"text {i % 110}" for i in range(200)], True),
+        ("code", [f"k{i}" if i else "" for i in range(12)], True),
     ],
 )
-def test_columns_that_look_like_ids_are_found(tmp_path, name, values, is_id):
-    text = f"{name},y\n" + "".join(f"{value},{i % 5}\n" for i, value in enumerate(values))
-    assert read_rows(write(tmp_path, text), ["y"]).ids == ([name] if is_id else [])
+def test_columns_that_look_like_ids_are_left_out(tmp_path, name, values, is_id):
+    rows = "".join(f"{value},{i % 5},{i % 7}\n" for i, value in enumerate(values))
+    found = read_rows(write(tmp_path, f"{name},y,other\n{rows}"), ["y"])
+    assert found.ids == ([name] if is_id else [])
+    assert (len(found.y), "other" in found.X.columns) == (len(values), True)
+    assert is_id == (len(found.X.columns) == 1)
+
+
+def test_the_only_column_is_no_id(tmp_path):
+    path = write(tmp_path, "n,y\n" + "".join(f"{i},{i % 5}\n" for i in range(12)))
+    assert read_rows(path, ["y"]).X.columns == ["n"]
+
+
+def test_columns_that_all_look_like_ids_are_refused(tmp_path):
+    path = write(tmp_path, "n,k,y\n" + "".join(f"{i},k{i},{i % 5}\n" for i in range(12)))
+    with pytest.raises(TableError, match=r"got `n`, `k`, which look like ids. Name .* --features"):
+        read_rows(path, ["y"])
 
 
 # new rows

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from jacridge import JacobianKernelRidge
+from jacridge import JacobianKernelClassifier, JacobianKernelRidge
 from jacridge.cli import main
 
 
@@ -115,3 +115,65 @@ def test_a_constant_column_is_named_and_left_out(run, houses):
     assert code == 0
     assert "`country` is constant and has no effect" in err
     assert "country" not in json.loads(out)["effects"]["term"]
+
+
+@pytest.fixture
+def patients(tmp_path, rng):
+    """A CSV file of 120 patients, their state in words and whether they came again."""
+    age, dose = rng.uniform(20, 90, size=120).round(2), rng.uniform(0, 5, size=120).round(3)
+    sick = 0.05 * (age - 50) - dose + 2 + rng.normal(size=120)
+    state = np.array(["ill", "so-so", "well"])[np.digitize(-sick, [-1, 1])]
+    columns = {"age": age, "dose": dose, "state": state, "again": (sick > 0).astype(int)}
+    path = tmp_path / "patients.csv"
+    pl.DataFrame(columns).write_csv(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("target", "labels", "said"),
+    [
+        ("state", ["ill", "so-so", "well"], "`state` holds texts: its 3 classes are predicted"),
+        ("again", ["1"], "`again` holds two values, 0 and 1, which are taken as classes"),
+    ],
+)
+def test_effects_on_classes_are_those_of_the_classifier(run, patients, target, labels, said):
+    """Scaled by the standard deviations of the columns, and back to their units."""
+    options = ("--features", "age,dose", "--rule", "1.5", "--alpha", "0.1", "--json")
+    code, out, err = run("effects", patients, "-t", target, *options)
+    result = json.loads(out)
+    found = result["effects"]
+    assert (code, result["task"], result["errors"]) == (0, "classification", "robust")
+    assert said in err
+    assert found["target"] == np.repeat(labels, 2).tolist()
+    frame = pl.read_csv(patients)
+    X = frame.select("age", "dose").to_numpy()
+    scale = X.std(axis=0)
+    est = JacobianKernelClassifier(1.5, 0.1).fit(X / scale, frame[target].to_numpy())
+    known = est.effects().dict()
+    for name in ("estimate", "std_error"):
+        np.testing.assert_allclose(
+            np.reshape(found[name], (-1, 2)) * scale, np.reshape(known[name], (-1, 2)), rtol=1e-6
+        )
+    _, out, err = run("effects", patients, "-t", target, *options[:-1])
+    assert "predicted probabilities: associations, not causes" in out
+
+
+def test_two_values_have_effects_as_numbers_if_asked_for(run, patients):
+    options = ("--features", "age,dose", "--rule", "1.5", "--task", "regression", "--json")
+    code, out, err = run("effects", patients, "-t", "again", *options)
+    assert code == 0
+    assert (json.loads(out)["task"], json.loads(out)["errors"]) == ("regression", "even")
+    assert "classes" not in err
+
+
+def test_clustered_effects_on_classes_are_those_of_the_classifier(run, patients):
+    frame = pl.read_csv(patients).with_columns(ward=np.arange(120) % 8)
+    frame.write_csv(patients)
+    options = ("--features", "age,dose", "--rule", "9", "--alpha", "0.1", "--no-standardize")
+    _, out, _ = run("effects", patients, "-t", "again", "--cluster", "ward", *options, "--json")
+    X, y = frame.select("age", "dose").to_numpy(), frame["again"].to_numpy()
+    known = JacobianKernelClassifier(9.0, 0.1).fit(X, y).effects(cluster=frame["ward"].to_numpy())
+    found = json.loads(out)
+    assert found["errors"] == "clustered"
+    wanted = [row.std_error for row in known]
+    np.testing.assert_allclose(found["effects"]["std_error"], wanted, rtol=1e-6)

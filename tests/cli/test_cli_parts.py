@@ -11,8 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inside import TableError, UnknownColumn, _joined, _moments, fit_parts
-from jacridge import JacobianKernelRidge
+from inside import (
+    Part,
+    Reading,
+    TableError,
+    UnknownColumn,
+    _joined,
+    _moments,
+    fit_parts,
+    read_parts,
+)
+from jacridge import JacobianKernelClassifier, JacobianKernelRidge
 from jacridge.cli import main
 
 pytest.importorskip("dask.array")
@@ -29,13 +38,19 @@ def parts(tmp_path, rng):
     return str(tmp_path / "part-*.parquet"), frame
 
 
+def fitted(pattern, target, est, *, standardize=True, **reading):
+    """The model of all parts, and the numbers of complete and of all rows."""
+    found = read_parts(pattern, target, Reading(**reading))
+    return fit_parts(found, est, standardize=standardize), found.counts
+
+
 def estimator():
     return JacobianKernelRidge(solver="nystrom", n_landmarks=60, random_state=0)
 
 
 @given(st.lists(st.lists(st.floats(-1e3, 1e3), max_size=9), min_size=1, max_size=6))
 def test_moments_of_parts_join_to_those_of_all(columns):
-    parts = [(np.array(column)[:, None], len(column)) for column in columns]
+    parts = [Part(np.array(column)[:, None], None, len(column)) for column in columns]
     whole = reduce(_joined, map(_moments, parts))
     rows = np.concatenate(columns)
     assert whole.n == whole.n_all == len(rows)
@@ -47,7 +62,7 @@ def test_moments_of_parts_join_to_those_of_all(columns):
 @pytest.mark.parametrize("standardize", [True, False])
 def test_parts_give_the_model_of_one_table_in_memory(parts, standardize):
     pattern, frame = parts
-    saved, counts = fit_parts(pattern, "y", estimator(), standardize=standardize)
+    saved, counts = fitted(pattern, "y", estimator(), standardize=standardize)
 
     X = frame.drop("y").to_numpy()
     centre, scale = (X.mean(axis=0), X.std(axis=0)) if standardize else (0, 1)
@@ -61,37 +76,37 @@ def test_parts_give_the_model_of_one_table_in_memory(parts, standardize):
 
 
 def test_features_can_be_chosen_and_dropped(parts):
-    saved, _ = fit_parts(parts[0], "y", estimator(), drop=["c"])
+    saved, _ = fitted(parts[0], "y", estimator(), drop=["c"])
     assert (saved.numbers, saved.texts, saved.target) == (["a", "b"], [], "y")
 
 
 def test_rows_with_missing_values_are_left_out_part_by_part(parts, tmp_path):
     hole = pl.DataFrame({"a": [1.0, None], "b": [1.0, 2.0], "c": [1.0, 1.0], "y": [1.0, 1.0]})
     hole.write_parquet(tmp_path / "part-9.parquet")
-    _, counts = fit_parts(parts[0], "y", estimator())
+    _, counts = fitted(parts[0], "y", estimator())
     assert tuple(counts) == (201, 202)
     with pytest.raises(TableError, match=r"part-9.parquet`: With --missing error no value may be"):
-        fit_parts(parts[0], "y", estimator(), missing="error")
+        fitted(parts[0], "y", estimator(), missing="error")
 
 
 def test_parts_without_a_complete_row_are_refused(tmp_path):
     pl.DataFrame({"a": [1.0, None], "y": [None, 1.0]}).write_parquet(tmp_path / "part-1.parquet")
     with pytest.raises(TableError, match="must hold a row without missing values, got none"):
-        fit_parts(str(tmp_path / "part-*.parquet"), "y", estimator())
+        fitted(str(tmp_path / "part-*.parquet"), "y", estimator())
 
 
 def test_a_part_with_other_columns_is_named(parts, tmp_path):
     pl.DataFrame({"a": [1.0], "b": [1.0], "y": [1.0]}).write_parquet(tmp_path / "part-9.parquet")
     with pytest.raises(UnknownColumn, match=r"part-9.parquet` must have .*, got no `c`"):
-        fit_parts(parts[0], "y", estimator())
+        fitted(parts[0], "y", estimator())
 
 
 def test_a_part_with_more_columns_is_named(parts, tmp_path):
     row = {"a": [1.0], "b": [1.0], "c": [1.0], "y": [1.0], "more": [1.0]}
     pl.DataFrame(row).write_parquet(tmp_path / "part-9.parquet")
     with pytest.raises(TableError, match=r"part-9.parquet` must have .*got `more` besides"):
-        fit_parts(parts[0], "y", estimator())
-    model, _ = fit_parts(parts[0], "y", estimator(), features=["a", "b"])
+        fitted(parts[0], "y", estimator())
+    model, _ = fitted(parts[0], "y", estimator(), features=["a", "b"])
     assert model.numbers == ["a", "b"]
 
 
@@ -99,7 +114,7 @@ def test_a_part_with_texts_is_named(parts, tmp_path):
     row = {"a": ["red"], "b": [1.0], "c": [1.0], "y": [1.0]}
     pl.DataFrame(row).write_parquet(tmp_path / "part-9.parquet")
     with pytest.raises(TableError, match=r"In .*part-9.parquet`: .*`a` must hold numbers"):
-        fit_parts(parts[0], "y", estimator())
+        fitted(parts[0], "y", estimator())
 
 
 def run(*args):
@@ -116,6 +131,102 @@ def test_the_command_fits_parts_and_predicts_with_the_model(parts, tmp_path, cap
     assert (result["n_samples"], result["solver"]) == (200, "nystrom")
     assert run("predict", model, parts[0], "--std", "--interval", "0.9") == 0
     assert len(capsys.readouterr().out.splitlines()) == 201
+
+
+@pytest.fixture
+def class_parts(parts, tmp_path):
+    """The same parts with classes: texts, two values, three whole numbers, halves."""
+    pattern, frame = parts
+    index = np.digitize(frame["y"].to_numpy(), [-4, 6])
+    frame = frame.with_columns(
+        kind=np.array(["low", "middle", "top"])[index],
+        passed=(index > 0).astype(int),
+        right=index == 1,
+        level=index + 1,
+        half=index / 2,
+    )
+    for i, start in enumerate(np.cumsum((0, *SIZES[:-1]))):
+        frame.slice(start, SIZES[i]).write_parquet(tmp_path / f"part-{i}.parquet")
+    return pattern, frame
+
+
+@pytest.mark.parametrize(
+    ("target", "task", "classes"),
+    [
+        ("kind", "auto", ["low", "middle", "top"]),
+        ("passed", "auto", [0, 1]),
+        ("right", "auto", [0, 1]),
+        ("level", "classification", [1, 2, 3]),
+        ("half", "classification", ["0.0", "0.5", "1.0"]),
+    ],
+)
+def test_classes_in_parts_have_the_model_of_one_table_in_memory(class_parts, target, task, classes):
+    pattern, frame = class_parts
+    make = {"solver": "nystrom", "n_landmarks": 60, "random_state": 0}
+    found = read_parts(pattern, target, Reading(["a", "b", "c"], task=task))
+    saved = fit_parts(found, JacobianKernelClassifier(**make))
+    assert (saved.task, saved.classes) == ("classification", classes)
+    X = frame.select("a", "b", "c").to_numpy()
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = np.array(classes)[np.unique(frame[target].to_numpy(), return_inverse=True)[1]]
+    alone = JacobianKernelClassifier(**make).fit(X, y)
+    # The landmarks are the same rows; sums over other blocks round otherwise.
+    np.testing.assert_allclose(
+        saved.pipeline.predict_proba(frame), alone.predict_proba(X), atol=1e-5
+    )
+
+
+def test_many_numbers_in_parts_are_no_classes_unless_asked_for(class_parts):
+    assert read_parts(class_parts[0], "level", Reading(["a"], task="auto")).task == "regression"
+    assert read_parts(class_parts[0], "passed", Reading(["a"])).task == "regression"
+
+
+def test_the_command_fits_classes_in_parts_and_says_so(class_parts, tmp_path, capsys):
+    model, options = tmp_path / "m.skops", ("--features", "a,b,c", "--n-landmarks", "60")
+    args = ("-t", "kind", "--engine", "dask", "-o", model, *options, "--json")
+    assert run("fit", class_parts[0], *args) == 0
+    out, err = capsys.readouterr()
+    result = json.loads(out)
+    assert (result["task"], result["classes"]) == ("classification", ["low", "middle", "top"])
+    assert result["loo_accuracy"] > 0.8
+    assert "`kind` holds texts: its 3 classes are predicted, low, middle, top" in err
+    assert run("predict", model, class_parts[0]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "prediction,probability low,probability middle,probability top"
+    right = [line.split(",")[0] for line in lines[1:]] == class_parts[1]["kind"]
+    assert right.mean() > 0.8
+
+
+@pytest.mark.parametrize(
+    ("kind", "task", "message"),
+    [
+        ([7.0, 7.0], "auto", "texts in all parts or numbers in all, got texts in .* and numbers"),
+        (["rare", "low"], "auto", "`kind` must have at least two rows of each class, got one of"),
+        ([f"{i // 2}x" for i in range(200)], "auto", "at most 100 classes, got more. Use --task"),
+    ],
+)
+def test_targets_of_parts_that_are_no_classes_are_told(class_parts, tmp_path, kind, task, message):
+    """One more part is what is wrong."""
+    n = len(kind)
+    frame = pl.DataFrame({"a": [1.0] * n, "b": [1.0] * n, "c": [1.0] * n, "kind": kind})
+    frame.write_parquet(tmp_path / "part-9.parquet")
+    with pytest.raises(TableError, match=message):
+        read_parts(class_parts[0], "kind", Reading(["a", "b", "c"], task=task))
+
+
+def test_two_rows_of_a_class_may_be_in_one_part(class_parts, tmp_path):
+    row = {"a": [1.0] * 2, "b": [1.0] * 2, "c": [1.0] * 2, "kind": ["rare"] * 2}
+    pl.DataFrame(row).write_parquet(tmp_path / "part-9.parquet")
+    found = read_parts(class_parts[0], "kind", Reading(["a", "b", "c"], task="auto"))
+    assert found.classes.to_list() == ["low", "middle", "rare", "top"]
+
+
+def test_missing_classes_in_parts_are_left_out(class_parts, tmp_path):
+    frame = pl.DataFrame({"a": [1.0] * 3, "b": [1.0] * 3, "c": [1.0] * 3, "kind": ["", "NA", None]})
+    frame.write_parquet(tmp_path / "part-9.parquet")
+    found = read_parts(class_parts[0], "kind", Reading(["a", "b", "c"], task="auto"))
+    assert tuple(found.counts) == (200, 203)
+    assert found.classes.to_list() == ["low", "middle", "top"]
 
 
 @pytest.mark.parametrize(

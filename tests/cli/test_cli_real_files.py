@@ -62,7 +62,10 @@ def test_gaps_are_filled_with_median_and_most_frequent_level_and_marked(
     code, _, err = run("fit", table, *args, "-o", model)
     assert code == 0
     assert "20 of 60 values of `lot` are missing and filled with the median; a column of" in err
-    assert "2 of 60 values of `kind` are missing and filled with the most frequent one." in err
+    assert (
+        "2 of 60 values of `kind` are missing and filled with the most frequent one, 'house'."
+        in err
+    )
     code, out, _ = run("predict", model, table)
 
     lot, size = houses["lot"].to_numpy(), houses["size"].to_numpy()
@@ -117,10 +120,46 @@ def test_a_report_and_effects_of_filled_gaps_have_a_column_that_marks_them(run, 
     assert "lot (missing)" in json.loads(out)["effects"]["term"]
 
 
-def test_a_column_that_looks_like_an_id_is_named(run, table):
-    err = run("select", table, "-t", "price")[2]
-    hint = "`key` looks like an id: it differs in every row. Leave it out with --drop 'key'"
-    assert f"Note: {hint}, unless it matters.\n" in err
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("select", ()),
+        ("fit", ("--rule", "scale", "-o", "m.skops")),
+        ("compare", ("--rules", "scale", "--splits", "1")),
+        ("effects", ("--rule", "scale")),
+        ("report", ("--rule", "scale", "-o", "r.html")),
+    ],
+)
+def test_a_column_that_looks_like_an_id_is_left_out(
+    run, table, tmp_path, monkeypatch, command, options
+):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(command, table, "-t", "price", *options, "--json")
+    assert code == 0, err
+    assert (
+        "Warning: `key` looks like an id and is left out: each row has a value of its own." in err
+    )
+    assert "If it matters, name all features with --features." in err
+    if command == "fit":
+        assert json.loads(out)["n_features"] == 3  # size, lot, houses
+    if command == "report":
+        page = (tmp_path / "r.html").read_text()
+        assert "<code>key</code> looks like an id and was left out." in page
+
+
+@pytest.mark.parametrize(("n", "splits"), [(999, 5), (1000, 3)])
+def test_a_comparison_of_many_rows_has_fewer_splits_and_tells_of_time(run, tmp_path, n, splits):
+    day = np.arange(n)
+    pl.DataFrame({"day": day, "x": day % 7, "y": day % 5}).write_csv(tmp_path / "t.csv")
+    args = ("-t", "y", "--rules", "linear", "--json")
+    code, out, err = run("compare", tmp_path / "t.csv", *args)
+    assert (code, json.loads(out)["splits"]) == (0, splits)
+    assert "Note: The rows are in the order of `day`. Random splits flatter models that are" in err
+
+
+def test_an_id_that_is_asked_for_is_kept(run, table):
+    err = run("select", table, "-t", "price", "--features", "key,size")[2]
+    assert "`key` holds 60 categories and is one-hot encoded." in err
 
 
 def test_several_targets_have_their_columns(run, houses, tmp_path):

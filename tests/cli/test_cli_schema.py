@@ -78,6 +78,7 @@ CLASSES = ("@t.csv", "-t", "kind", "--features", "a,b", "--rule", "scale")
         ("fit", ("@t.csv", "-t", "y,b", "--features", "a", "--rule", "scale", "-o", "@m.skops")),
         ("fit", (*CLASSES, "-o", "@m.skops")),
         ("effects", (*NUMBERS, "--rule", "scale")),
+        ("effects", CLASSES),
         ("effects", (*NUMBERS, "--rule", "scale", "--cluster", "kind", "-o", "@e.csv")),
         ("report", (*CLASSES, "-o", "@r.html")),
         ("data list", ()),

@@ -8,7 +8,13 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from jacridge._compute import threads
 from jacridge._compute.arrays import evenly_spaced, row_blocks, rows_per_block, weighted_mean
-from jacridge._compute.threads import blas_for, for_blocks, lapack_for, one_blas_thread
+from jacridge._compute.threads import (
+    blas_for,
+    for_blocks,
+    lapack_for,
+    one_blas_thread,
+    our_threads,
+)
 
 
 def blas_threads():
@@ -89,9 +95,9 @@ def test_an_error_in_a_thread_reaches_the_caller(monkeypatch, few):
     ("context", "n", "expected"),
     [
         (blas_for, 1000, 1),
-        (blas_for, 1001, 2),
-        (blas_for, 10_000, 2),
-        (lapack_for, 1000, 1),
+        (blas_for, 2500, 1),
+        (blas_for, 2501, 2),
+        (lapack_for, 2500, 1),
         (lapack_for, 8192, 2),
         (lapack_for, 8193, 1),  # where a threaded LAPACK may crash
     ],
@@ -100,6 +106,23 @@ def test_small_matrices_and_those_that_crash_lapack_have_one_thread(context, n, 
     with context(n):
         assert blas_threads() == {expected}
     assert blas_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+def test_our_threads_are_as_many_as_blas_may_have(monkeypatch):
+    monkeypatch.setattr(threads, "cpu_count", lambda: 8)
+    assert threads.processors() == 2
+    with one_blas_thread():  # a limit for BLAS alone
+        assert threads.processors() == 2
+    with threadpool_limits(1, user_api="blas"):
+        assert threads.processors() == 1
+
+
+def test_there_are_no_threads_within_our_threads(monkeypatch):
+    monkeypatch.setattr(threads, "processors", lambda: 2)
+    with our_threads(2) as each:
+        monkeypatch.undo()
+        assert list(each(lambda _: threads.processors(), range(4))) == [1] * 4
 
 
 @pytest.mark.usefixtures("two_blas_threads")

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
+from inside import Harness, geodesic_distances, metres_per_degree, write_rows
 from inside import experiment_rules as rules
 from inside import experiment_survey as survey
-from inside import geodesic_distances, metres_per_degree, write_rows
 from jacridge import RULES, JacobianKernelRidge, datasets, select_bandwidth
 from jacridge.datasets import Split
 from jacridge.experiments import (
@@ -101,7 +101,7 @@ def test_unit_mml_is_a_minimum_of_its_objective(split):
 @pytest.mark.parametrize("rule", ["loo", "gcv"])
 def test_the_survey_chooses_what_the_package_chooses(split, rule):
     grid = rules.authors_grid(select_bandwidth(split.X).l_max, 10)
-    rows = {row["rule"]: row for row in survey.survey(split, 1e-3, grid)}
+    rows = {row["rule"]: row for row in survey.survey(("loo", "gcv", "mml"), split, 1e-3, grid)}
     sigma = select_bandwidth(split.X, split.y, rule, grid=grid).sigma
     assert rows[rule]["sigma"] == sigma
     assert rows[rule]["r2"] == pytest.approx(rules.r2_on_test(split, sigma, 1e-3), rel=1e-9)
@@ -130,9 +130,29 @@ def test_the_survey_has_the_values_of_the_formulas(split, sigma, size):
 
 def test_the_survey_refines_the_profiled_likelihood(split):
     grid = rules.authors_grid(select_bandwidth(split.X).l_max, 10)
-    rows = {row["rule"]: row for row in survey.survey(split, 1e-3, grid)}
+    rows = {row["rule"]: row for row in survey.survey(("loo", "gcv", "mml"), split, 1e-3, grid)}
     best = select_bandwidth(split.X, split.y, "mml").sigma
     assert rows["mml"]["sigma"] == pytest.approx(best, rel=0.05)  # both stop early
+
+
+def test_the_survey_has_the_published_likelihood_of_the_authors(split):
+    names, grid = ("mml_unit", "mml_published"), rules.authors_grid(1.0, 5)
+    rows = {row["rule"]: row for row in survey.survey(names, split, 1e-3, grid)}
+    published = rows["mml_published"]
+    assert published["sigma"] == rules.choose("mml_published", split.X, split.y, 1e-3).sigma
+    alone = rules.r2_on_test(split, published["sigma"], 1e-3)
+    assert published["r2"] == pytest.approx(alone, rel=1e-9)
+
+
+def test_closed_forms_of_all_kernels_score_as_fits_of_their_own(split):
+    """One array of distances serves them all, and y of equal rows is not averaged."""
+    split.X[3] = split.X[7]
+    rows = {row["rule"]: row for row in survey.closed_forms(real_data.CLOSED, split, 1e-3)}
+    for name, (kernel, rule) in real_data.CLOSED.items():
+        alone = JacobianKernelRidge(rule, 1e-3, kernel=kernel).fit(split.X, split.y)
+        assert rows[name]["sigma"] == alone.bandwidth_
+        score = alone.score(split.X_test, split.y_test)
+        assert rows[name]["r2"] == pytest.approx(score, rel=1e-9)
 
 
 def test_rules_that_choose_alike_score_alike(split):
@@ -258,12 +278,43 @@ def test_splits_are_compared_by_their_seeds_in_whatever_order_they_came(rng):
         assert by_name[row["dataset"], row["rule"]]["r2_p"] == row["r2_p"]
 
 
+def test_a_split_that_some_data_sets_lack_is_left_out_for_that_rule(rng):
+    rows = made_up_table(rng)
+    rows.remove(next(row for row in rows if row["rule"] == "loo" and row["seed"] == 5))
+    splits = [(row["rule"], row["splits"]) for row in real_data.summarise(rows)]
+    assert splits == [("jacobian", 6), ("loo", 5), ("silverman", 6)] * 2
+
+
 def test_table_2_is_written_as_markdown_and_latex(rng):
     tables = {"table2": made_up_table(rng)}
     assert real_data.as_markdown(tables).count("\n") == 2 + 6
     assert real_data.as_latex(tables).count(r"\\") == 1 + 6
     assert real_data.as_csv(tables).count("\n") == 1 + 6
     assert real_data.draw_table2(tables).axes
+
+
+def test_every_rule_of_table_2_belongs_to_one_part():
+    rules = [rule for part, _ in real_data.PARTS.values() for rule in part]
+    assert sorted(rules) == sorted(real_data.ORDER)
+    assert set(rules) <= set(rules.LABELS)
+
+
+def test_table_2_runs_closed_forms_first_and_split_by_split(monkeypatch, tmp_path):
+    """A run that is stopped leaves the same splits of all data sets."""
+    seen = []
+
+    def note(part, name, seed, n_used):
+        seen.append((part, seed, name))
+        row = {"sigma": 1.0, "seconds": 1.0, "seconds_formula": "", "r2": 0.5}
+        return [{"rule": rule, **row} for rule in real_data.PARTS[part][0]]
+
+    monkeypatch.setattr(real_data, "_part", note)
+    rows = real_data.run_table2(Harness(tmp_path))["table2"]
+    assert seen[:6] == [("closed", 0, name) for name in real_data.TITLES] + [
+        ("closed", 1, "wood_fibres")
+    ]
+    splits = {row["rule"]: row["splits"] for row in real_data.summarise(rows)}
+    assert (splits["jacobian"], splits["matern32"], splits["loo"]) == (100, 100, 30)
 
 
 def test_a_split_of_table_2_is_that_of_the_authors(monkeypatch, rng):

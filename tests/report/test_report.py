@@ -9,9 +9,20 @@ import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.metrics import r2_score
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, TimeSeriesSplit
 
-from inside import number
+from inside import (
+    OURS,
+    TREES,
+    Case,
+    Folds,
+    _later,
+    doubts,
+    folds_of,
+    follows_time,
+    number,
+    table_of,
+)
 from jacridge import AutoKernelRidge, JacobianKernelRidge
 from jacridge.report import report_page, write_report
 
@@ -135,6 +146,63 @@ def test_the_verdict_is_what_cross_validation_finds(mixed, chosen):
     assert re.search(r"a linear model [01]\.\d\d", verdict)
 
 
+def drift(n=100):
+    """Rows in the order of time: a trend and a wave, hard to go on with, easy to fill in."""
+    day = np.arange(1.0, n + 1)
+    return np.column_stack([day, np.cos(day)]), day + 5 * np.sin(day / 5)
+
+
+def test_rows_in_the_order_of_time_are_judged_by_later_ones():
+    """The newest row comes first, as in many exports."""
+    X, y = drift()
+    given = {"features": ["day", "x"], "target": "level", "bandwidth": "jacobian"}
+    page = report_page(X[::-1], y[::-1], **given)
+    verdict, predicted = Page(page).all("p", id="verdict")[0]["text"], []
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)  # of all rows, as in a report of this rule
+    for train, test in TimeSeriesSplit(3, test_size=20).split(X):
+        predicted.append(JacobianKernelRidge().fit(Z[train], y[train]).predict(Z[test]))
+    score = f"{r2_score(y[40:], np.concatenate(predicted)):.2f}".replace("-", "−")
+    assert f"On rows later than those it was fitted to, the model reaches R² = {score}" in verdict
+    assert "Between rows whose values are known, before and after, it reaches R² =" in verdict
+    assert "Better predictions by a linear model, " in verdict
+    assert "the rows are in the order of <b>day</b>" in page
+
+
+def test_rows_of_one_time_are_not_divided_between_training_and_test():
+    X, y = drift()
+    X[:, 0] = np.repeat(2000 + np.arange(10.0), 10)  # ten rows a year, twenty a part
+    X[59, 0] = X[60, 0]
+    table = table_of(X, ["day (year)", "x"], {"day (year)": "day"})
+    case = Case(table, y, "level", "jacobian", 1e-3, True, 0)
+    assert folds_of(case).n_train == 80
+    pairs = [(len(a), X[a, 0].max() < X[b, 0].min()) for a, b in _later(case)]
+    assert pairs == [(40, True), (59, True), (80, True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "order", "later"),
+    [("x", 1, False), ("years", 1, True), ("Time", -1, True), ("day", 0, False)],
+)
+def test_only_sorted_columns_of_times_make_a_series(rng, name, order, later):
+    x = np.arange(50.0) * order if order else rng.permutation(np.arange(50.0))
+    assert follows_time(name, x) == later
+
+
+def test_dates_in_no_order_are_told(rng):
+    X = np.column_stack([rng.uniform(2000, 2010, 40), rng.normal(size=40)])
+    given = {"features": ["day (year)", "x"], "parts": {"day (year)": "day"}}
+    page = report_page(X, X[:, 1], **given, bandwidth="jacobian")
+    assert "The rows are not in the order of <code>day</code>" in page
+    assert "On rows that it has not seen" in page
+
+
+def test_many_rows_are_judged_by_one_fit_to_some(rng):
+    X = rng.normal(size=(2100, 2))
+    case = Case(table_of(X, None, {}), X[:, 0], "y", 1.0, 1e-3, True, 0)
+    folds = folds_of(case)
+    assert (folds.n_train, folds.count, len(folds.observed)) == (1500, 1, 600)
+
+
 def test_the_intervals_are_counted_on_rows_kept_aside(chosen):
     share = int(re.search(r"<b>(\d+) %</b> lie in their 90 % interval", chosen)[1])
     assert 75 <= share <= 100
@@ -154,15 +222,85 @@ def test_effect_curves_show_numbers_as_lines_and_texts_as_levels(rng):
     a, kind = rng.uniform(-1, 1, 80), rng.choice(["x", "y"], 80)
     page = report_page(pl.DataFrame({"a": a, "kind": kind}), 2 * a + (kind == "y"))
     charts = charts_of(page)
-    spread, sure, line = charts["effect-0"]["layers"]
+    spread, sure, line, rug = charts["effect-0"]["layers"]
+    assert rug["kind"] == "rug"
     assert np.all(np.array(spread["low"]) <= sure["high"])
-    assert charts["effect-0"]["x"]["label"] == "a"
+    assert "as a changes" in charts["effect-0"]["alt"]
     # A linear effect of slope 2, up to the shrinkage of the fit at the ends.
     slope = (line["y"][-1] - line["y"][0]) / (line["x"][-1] - line["x"][0])
     assert slope == pytest.approx(2, abs=0.1)
     levels = charts["effect-1"]
     assert levels["x"]["levels"] == ["x", "y"]
     assert np.diff(levels["layers"][1]["y"])[0] == pytest.approx(1, abs=0.1)
+
+
+@pytest.fixture(scope="module")
+def unlike():
+    """Columns that need different axes: a long tail, a mark of gaps, a date out of order."""
+    rng = np.random.default_rng(1)
+    names = ["size", "income", "income (missing)", "day (year)"]
+    columns = [rng.normal(size=80), rng.lognormal(9, 1.5, 80), np.arange(80) % 2, np.arange(80) % 7]
+    X = np.column_stack(columns) + [0, 0, 0, 2000]
+    y = X[:, 0] + np.log(X[:, 1]) + X[:, 2] + 0.3 * X[:, 3]
+    given = {"features": names, "parts": {"day (year)": "day"}, "bandwidth": 4.0}
+    remarks = [("gaps filled", "40 of 80 values of `income` are missing.")]
+    return X, report_page(X, y, **given, remarks=remarks)
+
+
+def test_every_column_has_the_axis_that_it_needs(unlike):
+    X, page = unlike
+    captions = [e["text"] for e in Page(page).all("figcaption")]
+    of = {captions[3 + i]: charts_of(page)[f"effect-{i}"] for i in range(4)}
+    assert set(of) == {"size", "income", "income (missing)", "day"}
+    assert (of["size"]["x"]["log"], of["income"]["x"]["log"]) == (False, True)
+    ratios = np.array(of["income"]["layers"][0]["x"])
+    assert np.ptp(ratios[1:] / ratios[:-1]) == pytest.approx(0, abs=1e-4)  # six digits are written
+    ends = np.quantile(X[:, 1], [0.01, 0.99])
+    assert ratios[[0, -1]] == pytest.approx(ends, rel=1e-5)
+    rug = np.array(of["income"]["layers"][-1]["x"])
+    assert ends[0] <= rug.min() <= rug.max() <= ends[1]
+    assert of["income (missing)"]["x"]["levels"] == ["no", "yes"]
+    assert of["day"]["x"]["years"]
+
+
+def test_marks_of_gaps_and_remarks_of_the_caller_can_be_read(unlike):
+    page = unlike[1]
+    assert ">income (missing): yes - no</td>" in page
+    assert "40 of 80 values of <code>income</code> are missing." in page
+
+
+def test_names_may_be_broken_after_underscores_only(wave):
+    page = report_page(wave[0], wave[1], features=["time_of_day"], bandwidth="jacobian")
+    assert '<td class="name">time_<wbr>of_<wbr>day</td>' in page
+
+
+@pytest.mark.parametrize(
+    ("ours", "words"),
+    [
+        (0.0, "A linear model predicts as well. Nothing that was checked speaks against it."),
+        (0.5, '<a href="#performance">Better predictions by a linear model</a> speak against it.'),
+    ],
+)
+def test_a_simple_model_that_would_do_is_told(rng, ours, words):
+    """The errors of our model are those of the linear one, and more."""
+    X = rng.normal(size=(40, 2))
+    y, error = X[:, 0], 0.1 * rng.normal(size=40)
+    case = Case(table_of(X, None, {}), y, "y", 2.0, 1e-3, True, 0)
+    case.__dict__["diagnosis"] = None
+    outputs = {OURS: y + error + ours, TREES: 0 * y, "linear model": y + error}
+    ends = np.column_stack([y - 1, y + 1])
+    assert doubts(case, Folds(y, outputs, {}, ends, 30, 1), []) == words
+
+
+def test_intervals_that_hold_too_few_rows_speak_against_a_model(rng):
+    y = rng.normal(size=40)
+    case = Case(table_of(y[:, None], None, {}), y, "y", 2.0, 1e-3, True, 0)
+    case.__dict__["diagnosis"] = None
+    ends = np.column_stack([y - 1, np.where(np.arange(40) < 20, y + 1, y - 0.5)])
+    outputs = {OURS: y, TREES: 0 * y, "linear model": 0 * y}
+    assert doubts(case, Folds(y, outputs, {}, ends, 30, 1), []) == (
+        '<a href="#performance">90 % intervals that hold 50 % of the rows</a> speak against it.'
+    )
 
 
 @pytest.mark.parametrize(
@@ -418,7 +556,7 @@ def test_a_function_as_bandwidth_is_a_number_in_the_code(wave):
 
 def test_rows_that_were_left_out_are_counted(wave):
     page = report_page(*wave, left_out=3, bandwidth="jacobian")
-    assert "60 rows, 1 column, 3 of 63 rows in the file are left out." in page
+    assert "60 rows, 1 feature, 3 of 63 rows in the file are left out." in page
 
 
 def test_a_report_of_standard_input_reads_some_file_in_its_code(wave):

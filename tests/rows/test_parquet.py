@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from jacridge import JacobianKernelRidge, select_bandwidth
-from jacridge.parquet import ParquetFiles, ParquetRows
+from jacridge.parquet import ParquetFiles
 
 
 @pytest.fixture
@@ -44,14 +44,16 @@ def test_files_give_the_model_of_their_rows(bandwidth, parts):
 def test_a_fit_reads_each_row_twice(bandwidth, parts, monkeypatch, size):
     """Once for the geometry and the samples, of which there are several, once for the sums."""
     size("sample", 100)
-    seen, read = [], ParquetRows._read_file
+    files = ParquetFiles(parts[0], ["a", "b"])
+    rows_type = type(files.rows("y"))
+    seen, read = [], rows_type._read_file
 
     def counted(self, *rows):
         seen.append(rows)
         return read(self, *rows)
 
-    monkeypatch.setattr(ParquetRows, "_read_file", counted)
-    ridge(bandwidth=bandwidth, n_landmarks=20).fit(ParquetFiles(parts[0], ["a", "b"]), "y")
+    monkeypatch.setattr(rows_type, "_read_file", counted)
+    ridge(bandwidth=bandwidth, n_landmarks=20).fit(files, "y")
     assert sorted(seen) == sorted(2 * list(dict.fromkeys(seen)))
     assert sum(stop - start for _, start, stop in seen) == 2 * 300
 

@@ -241,3 +241,30 @@ def test_the_share_of_equal_rows_counts_all_but_the_first_of_them(rng, weighted)
     X, w = rng.standard_normal((4, 2)), np.array([1, 2, 3, 4])
     data = shown(X, w=w) if weighted else shown(np.repeat(X, w, axis=0))
     assert data.share_equal == pytest.approx(6 / 10)
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "alpha"),
+    [("loo", "loo"), ("median", "gcv"), ("jacobian", "loo"), ("mml", "auto"), ("auto", "auto")],
+)
+def test_a_common_factor_of_all_weights_is_absorbed_by_a_chosen_penalty(
+    bandwidth, alpha, table, rng
+):
+    X, y = table
+    w = rng.uniform(0.5, 1.5, len(y))
+    options = {"random_state": 0, "metric": "scaled"}
+    one = JacobianKernelRidge(bandwidth, alpha, **options).fit(X, y, w)
+    many = JacobianKernelRidge(bandwidth, alpha, **options).fit(X, y, 1e4 * w)
+    # Bandwidth and penalty are found in turn, until the bandwidth moves by less than 0.1 %.
+    assert many.alpha_ == pytest.approx(1e4 * one.alpha_, rel=1e-3)
+    np.testing.assert_allclose(many.predict(X), one.predict(X), rtol=1e-3)
+
+
+def test_an_error_of_a_users_rule_for_one_kernel_is_not_swallowed_by_the_choice(table):
+    def rule(data):
+        if data.space.kernel.name == "laplacian":
+            raise ValueError("not for this kernel")
+        return 1.0
+
+    with pytest.raises(ValueError, match="not for this kernel"):
+        JacobianKernelRidge(rule, kernel="auto", metric="scaled", random_state=0).fit(*table)

@@ -88,7 +88,7 @@ def test_training_rows_are_recovered_from_those_that_the_model_keeps(incomes):
     X, y = incomes
     est = ridge().fit(X, y)
     order = np.lexsort(X.T)
-    rows = est._training_rows()[0]
+    rows = est._function().training_rows()[0]
     np.testing.assert_allclose(rows[np.lexsort(rows.T)], X[order], rtol=1e-7)
 
 

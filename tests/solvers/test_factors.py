@@ -12,7 +12,7 @@ import naive
 from jacridge._geometry.space import space_of
 from jacridge._solvers import cholesky, pcg
 from jacridge._solvers import spectrum as spectrum_module
-from jacridge._solvers.cholesky import BlockFactor, LastFactor, factor
+from jacridge._solvers.cholesky import BlockFactor, factor
 from jacridge._solvers.spectrum import mean_shift, spectrum
 
 LAMS = np.array([1e-3, 0.1, 5.0])
@@ -32,12 +32,13 @@ def system(rng):
 
 
 @pytest.fixture(params=["lapack", "panels of 7", "panels of 30", "panels of 100"])
-def way(request, monkeypatch):
-    """LAPACK at once, or panel by panel, with panels that divide the rows or not."""
+def way(request, size, monkeypatch):
+    """LAPACK at once, or panel by panel in two threads, with panels that divide the rows or not."""
     if request.param != "lapack":
-        monkeypatch.setattr(cholesky, "LAPACK_ORDER", 1)
-        for panel in ("PANEL", "INVERSE_PANEL"):
-            monkeypatch.setattr(cholesky, panel, int(request.param.split()[-1]))
+        monkeypatch.setattr(cholesky, "SMALL_ORDER", 1)
+        size("processors", 2)
+        for name in ("PANEL", "ROWS"):
+            monkeypatch.setattr(cholesky, name, int(request.param.split()[-1]))
 
 
 def garbage_above(K):
@@ -62,6 +63,20 @@ class TestFactor:
         K, _, w, inverse = system
         found = factor(garbage_above(K), 0.1 / w).inverse_diagonal()
         np.testing.assert_allclose(found, np.diagonal(inverse), rtol=1e-10)
+
+    @pytest.mark.parametrize("places", [[0], [3, 4, 29], [29], range(30)])
+    def test_columns_are_those_of_the_inverse(self, system, places):
+        K, _, w, inverse = system
+        found = factor(garbage_above(K), 0.1 / w).inverse_columns(np.array(places))
+        np.testing.assert_allclose(found, inverse[:, places], rtol=1e-9, atol=1e-12)
+
+    def test_many_columns_are_solved_as_one_is(self, system, rng):
+        K, _, w, inverse = system
+        B = rng.standard_normal((30, 75))
+        A = factor(garbage_above(K), 0.1 / w)
+        np.testing.assert_allclose(A.solve(B), inverse @ B, rtol=1e-9, atol=1e-11)
+        half = A.half_solve(B)
+        np.testing.assert_allclose(half.T @ half, B.T @ inverse @ B, rtol=1e-9, atol=1e-10)
 
     def test_the_log_determinant_does_not_underflow(self, system):
         K, _, w, inverse = system
@@ -98,10 +113,11 @@ class TestFactor:
 
 
 @pytest.mark.parametrize("order", [1, 10_000])
-def test_a_factorisation_takes_no_second_matrix(rng, monkeypatch, order):
-    monkeypatch.setattr(cholesky, "LAPACK_ORDER", order)
-    for panel in ("PANEL", "INVERSE_PANEL"):
-        monkeypatch.setattr(cholesky, panel, 16)
+def test_a_factorisation_takes_no_second_matrix(size, monkeypatch, order):
+    monkeypatch.setattr(cholesky, "SMALL_ORDER", order)
+    size("processors", 2)
+    for name in ("PANEL", "ROWS"):
+        monkeypatch.setattr(cholesky, name, 16)
     K = np.eye(600) + 0.1
     tracemalloc.start()
     A = factor(K, 1e-3)
@@ -112,22 +128,6 @@ def test_a_factorisation_takes_no_second_matrix(rng, monkeypatch, order):
     tracemalloc.stop()
     # What is allowed is a few panels of 16 columns.
     assert peak < 0.15 * K.nbytes
-
-
-@pytest.mark.parametrize("n", [5, 400, 1000])
-def test_a_last_factor_has_the_inverse_diagonal_of_the_matrix(rng, n):
-    """400 and 1000 are more than one panel; what is above the diagonal must not count."""
-    A = np.cov(rng.standard_normal((n, 2 * n)))
-    L = factor(A.copy(), 0.0).L
-    diagonal = LastFactor(np.tril(L) + np.triu(np.full((n, n), 7.0), 1)).inverse_diagonal()
-    assert diagonal == pytest.approx(np.diagonal(np.linalg.inv(A)), rel=1e-9)
-
-
-@pytest.mark.usefixtures("way")
-def test_a_last_factor_has_the_inverse_diagonal_by_panels_too(system):
-    K, _, w, inverse = system
-    found = LastFactor(factor(garbage_above(K), 0.1 / w).L).inverse_diagonal()
-    np.testing.assert_allclose(found, np.diagonal(inverse), rtol=1e-10)
 
 
 def test_the_order_of_a_factor_is_its_rank(system):

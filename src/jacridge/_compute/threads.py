@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from functools import cache
-from threading import Lock
+from threading import Lock, local
 from typing import Any, TypeVar
 
 from joblib import cpu_count
@@ -14,8 +14,12 @@ from threadpoolctl import ThreadpoolController
 
 from .arrays import row_blocks
 
-# Matrices up to this order are built, and handed to LAPACK, in one thread.
+# Matrices up to this order are built and factored in one thread.
 SMALL_ORDER = 1000
+
+# Up to this order all else that LAPACK does has one thread, too. Two gain little there, and lose a
+# lot where other work shares the processors: they wait for each other thousands of times.
+BLAS_ORDER = 2500
 
 # Above this order a threaded LAPACK may crash: its dsyrk does from about 15,000 on.
 LAPACK_ORDER = 8192
@@ -26,29 +30,52 @@ Result = TypeVar("Result")
 
 
 def processors() -> int:
-    """Processors that this process may use."""
-    return int(cpu_count())
+    """Processors for our own threads: those of this process, as many of them as BLAS may use.
+
+    There is one within such a thread: threads of threads would only wait for each other.
+    """
+    if getattr(_mine, "is_ours", False):
+        return 1
+    limits = _before if _users else {lib: lib.get_num_threads() for lib in _shared()}
+    return int(min([cpu_count(), *filter(None, list(limits.values()))]))
+
+
+@contextmanager
+def our_threads(most: int) -> Iterator[Callable[..., Iterable[Any]]]:
+    """A `map` that works in at most so many threads, each with one BLAS thread.
+
+    The number of threads depends on the machine; what each call computes does not. So results
+    are the same for any number.
+    """
+    count = min(most, processors()) if most > 1 else 1
+    with one_blas_thread():
+        if count == 1:
+            yield map
+            return
+        with ThreadPoolExecutor(count, initializer=_begin) as pool:
+            yield pool.map
+
+
+_mine = local()
+
+
+def _begin() -> None:
+    _mine.is_ours = True
 
 
 def for_blocks(work: Callable[[slice], None], n: int, size: int) -> None:
-    """Call `work` on blocks of n rows, in as many threads as there are processors.
-
-    Few rows are handled in the calling thread: starting others would take longer than the work.
-    """
+    """Call `work` on blocks of n rows, in our threads unless the rows are few."""
     blocks = list(row_blocks(n, size))
-    if len(blocks) == 1 or n <= SMALL_ORDER:
-        for block in blocks:
-            work(block)
-        return
-    with ThreadPoolExecutor(min(len(blocks), processors())) as pool:
-        for _ in pool.map(work, blocks):
+    with our_threads(len(blocks) if n > SMALL_ORDER else 1) as each:
+        for _ in each(work, blocks):
             pass
 
 
 def in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Results of `work` for each item, in as many threads as there are processors."""
-    with ThreadPoolExecutor(processors()) as pool:
-        return list(pool.map(work, items))
+    """Results of `work` for each item, in our threads."""
+    listed = list(items)
+    with our_threads(len(listed)) as each:
+        return list(each(work, listed))
 
 
 @contextmanager
@@ -59,9 +86,8 @@ def one_blas_thread() -> Iterator[None]:
     the last to leave, whichever thread that is. One with threads for each Python thread is limited
     for the one that enters, and set free when that one leaves.
     """
-    shared = [lib for lib in _blas() if not _is_per_thread(lib)]
     own = {lib: lib.get_num_threads() for lib in _blas() if _is_per_thread(lib)}
-    _enter(shared)
+    _enter(_shared())
     _set_threads(dict.fromkeys(own, 1))
     try:
         yield
@@ -104,17 +130,17 @@ def _set_threads(numbers: dict[Any, int | None]) -> None:
             release(force=True)
 
 
+def _shared() -> list[Any]:
+    return [lib for lib in _blas() if not _is_per_thread(lib)]
+
+
 def _is_per_thread(lib: Any) -> bool:
     return getattr(lib, "threading_layer", None) == "openmp"
 
 
 def blas_for(n: int) -> Any:
-    """Context for work on n x n matrices: one BLAS thread for small ones.
-
-    Threads gain little there, and lose a lot where other work shares the processors: they wait
-    for each other thousands of times.
-    """
-    return one_blas_thread() if n <= SMALL_ORDER else nullcontext()
+    """Context for work on n x n matrices: one BLAS thread unless they are large."""
+    return one_blas_thread() if n <= BLAS_ORDER else nullcontext()
 
 
 def lapack_for(n: int) -> Any:

@@ -21,6 +21,9 @@ LEARNED = {"diagonal": ("diagonal",), "full": ("full",), "auto": ("diagonal", "f
 LINEAR = ("euclidean", "scaled", *LEARNED)
 METRICS = (*LINEAR, "geodesic", "precomputed")
 
+# Order of the blocks in which a kernel is made of gaps on the other side of the diagonal.
+TILE = 128
+
 
 @dataclass(frozen=True)
 class Space:
@@ -117,13 +120,14 @@ class Pairs:
 
         def work(rows: slice) -> None:
             i, j = rows.start, rows.stop
-            self.M[rows, :i] = k.of(np.ascontiguousarray(self.M[:i, rows].T), sigma)
+            for columns in row_blocks(i, TILE):  # transposed within the cache
+                self.M[rows, columns] = k.of(self.M[columns, rows].T.copy(), sigma)
             # What is below the diagonal is an old factor: its exponential could overflow.
             gaps = np.triu(self.M[rows, rows], 1)
             self.M[rows, i:j] = gaps + np.tril(k.of(gaps.T.copy(), sigma), -1)
             np.fill_diagonal(self.M[rows, rows], 1.0)
 
-        for_blocks(work, len(self.M), 128)
+        for_blocks(work, len(self.M), TILE)
         return self.M
 
     def clusters(self, sigma: float) -> list[Indices] | None:

@@ -64,6 +64,10 @@ def check_present(labels: Any, first: int = 0) -> None:
         missing = np.array([_is_missing(label) for label in labels], dtype=bool)
     else:
         missing = ~np.isfinite(labels)
+    _refuse(missing, first)
+
+
+def _refuse(missing: Any, first: int = 0) -> None:
     if missing.any():
         raise ValueError(
             f"`y` must have a label in every row, got {missing.sum()} missing or infinite, the "
@@ -86,9 +90,16 @@ def checked_labels(y: Any) -> Any:
         )
     if isinstance(y, list | tuple):  # in an array of texts NaN would be the text "nan"
         check_present(column_or_1d(np.asarray(y, dtype=object)))
+    _refuse(np.ravel(np.ma.getmaskarray(y)) if np.ma.isMaskedArray(y) else np.zeros(0))
     labels = column_or_1d(y, warn=True)
     check_present(labels)
-    check_classification_targets(labels)
+    try:
+        check_classification_targets(labels)
+    except ValueError as error:
+        raise ValueError(
+            "`y` must hold labels of one kind: whole numbers, texts, booleans or dates. Use "
+            f"AutoKernelRidge to predict numbers. {error}"
+        ) from error
     return labels
 
 

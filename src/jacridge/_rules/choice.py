@@ -10,13 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from .._compute.arrays import Array
 from .._compute.threads import in_threads, one_blas_thread
-from .._geometry.maps import FeatureMap
-from .rounds import Round, Rounds, Sample, Tuning
+
+if TYPE_CHECKING:
+    from .._geometry.maps import FeatureMap
+    from .rounds import Round, Rounds, Sample
+    from .training import Tuning
 
 # Rows in each half, and held-out predictions that are wanted: few rows are halved several times.
 HALF = 500
@@ -41,7 +45,7 @@ JUDGES = ("matern32", "laplacian")
 # Candidates that are compared again on other halves of the rows.
 FINALISTS = 3
 
-Folds = list[tuple[Sample, Sample]]
+Folds: TypeAlias = "list[tuple[Sample, Sample]]"
 
 # Errors of held-out rows from their targets (n, k), predictions (n, k) and weights.
 Loss = Callable[[Array, Array, Array], Array]
@@ -95,7 +99,7 @@ class Candidate:
     def row(self) -> dict[str, object]:
         """The candidate as a row of a table."""
         names = ("kernel", "kind", "rounds", "warped", "error", "deviation", "seconds")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names} | {"held_out": len(self.errors)}
 
 
 @dataclass(frozen=True)
@@ -283,30 +287,15 @@ def _started(
     If there are several maps, the judges start with all of them, and the others with the better.
     """
     judges = [kernel for kernel in kernels if len(maps) > 1 and kernel in JUDGES] or kernels
-    start = partial(_start, cross, kinds)
-    found = in_threads(start, [(kernel, mapping) for mapping in maps for kernel in judges])
+
+    def started(start: tuple[str, FeatureMap]) -> list[Candidate]:
+        plain = cross.plain(*start)
+        return [plain, *(cross.next(plain, kind) for kind in kinds)]
+
+    found = in_threads(started, [(kernel, mapping) for mapping in maps for kernel in judges])
     others = [kernel for kernel in kernels if kernel not in judges]
     if others:
-        table = [candidate for candidates in _solved(found) for candidate in candidates]
+        table = [candidate for candidates in found for candidate in candidates]
         mapping = maps[-1] if cross.ranked(table)[0].warped else maps[0]
-        found += in_threads(start, [(kernel, mapping) for kernel in others])
-    return _solved(found)
-
-
-def _start(
-    cross: CrossFitting, kinds: Sequence[str], start: tuple[str, FeatureMap]
-) -> list[Candidate] | ValueError:
-    """The plain metric and one round of each kind; an error if the bandwidth has no rule."""
-    try:
-        plain = cross.plain(*start)
-    except ValueError as error:
-        return error
-    return [plain, *(cross.next(plain, kind) for kind in kinds)]
-
-
-def _solved(started: Sequence[list[Candidate] | ValueError]) -> list[list[Candidate]]:
-    """The starts for which the bandwidth's rule is defined, or the error if there are none."""
-    found = [candidates for candidates in started if isinstance(candidates, list)]
-    if not found:
-        raise next(error for error in started if isinstance(error, ValueError))
+        found += in_threads(started, [(kernel, mapping) for kernel in others])
     return found

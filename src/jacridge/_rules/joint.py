@@ -8,25 +8,31 @@ behind. Every point of the walk costs one Cholesky factorisation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from copy import copy
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._compute.arrays import TINY, Array
-from .._solvers.spectrum import Spectral
-from .criteria import criterion_at, in_units_of
-from .searches import Surface, best_lambdas, check_solved, downhill, surface, vertex
-from .training import TrainingData
+from .._compute.threads import in_threads, one_blas_thread
+from .criteria import criterion_at
+from .searches import Surface, best_lambdas, check_solved, downhill, in_units_of, surface, vertex
+
+if TYPE_CHECKING:
+    from .._solvers.spectrum import Spectral
+    from .training import TrainingData
 
 FIRST_SIGMAS = 9
 # Rows on which whole lines of penalties are looked at, from one eigendecomposition a bandwidth.
 FIRST_ROWS = 400
 # Walks: rows, how many points each may look at, and its steps in units of those below.
-WALKS = ((1000, 14, 1.0), (1000, 6, 0.4), (3000, 5, 0.7))
+WALKS = ((1000, 10, 1.0), (3000, 4, 0.7))
 # Rows whose leave-one-out errors a walk compares.
 LEFT_OUT = 1000
 # Grid points that the first walk compares.
-STARTS = 4
+STARTS = 2
+# Factor between the bandwidths of the grid around a start.
+START_STEP = 2.5
 # Steps of a walk, in the logarithm.
 SIGMA_STEP, LAM_STEP = np.log(2) / 2, np.log(10) / 2
 # Step of the search over bandwidths for landmarks.
@@ -47,8 +53,6 @@ def auto(data: TrainingData, criterion: str) -> tuple[float, float | Array]:
                 fewer, part = part, data.part(order[:rows], capped=True)
                 carried = part.carried_from(fewer)
                 starts = [(sigma * carried, lam) for sigma, lam in starts]
-            elif rows > len(order) and rows > WALKS[0][0]:
-                break  # all rows have been walked on
             starts = [_walk(part, criterion, starts, most, step)]
         sigma, lams = starts[0][0], np.array([starts[0][1]])
     sigma *= data.carried_from(part)
@@ -84,10 +88,23 @@ def _for_landmarks(
 
 
 def _on_a_grid(part: TrainingData, criterion: str) -> Surface:
-    """All bandwidths and penalties, from half the neighbour distance to l_max or sigma_0."""
-    high = max(part.even_spacing, part.l_max)
-    sigmas = np.geomspace(part.search_spacing / 2, high, FIRST_SIGMAS)
-    return surface(part.spectrum, part.scale, sigmas, part.penalty.tried(), criterion)
+    """All penalties at bandwidths around a start, or from half the neighbour distance to l_max."""
+    sigma = part.started_at
+    if sigma is not None:
+        sigmas = sigma * START_STEP ** np.arange(-2.0, 3.0)
+    else:
+        high = max(part.even_spacing, part.l_max)
+        sigmas = np.geomspace(part.search_spacing / 2, high, FIRST_SIGMAS)
+    spectra = in_threads(lambda sigma: _twin(part).spectrum(sigma), [*sigmas])
+    at = dict(zip(sigmas, spectra, strict=True))
+    return surface(at.__getitem__, part.scale, sigmas, part.penalty.tried(), criterion)
+
+
+def _twin(part: TrainingData) -> TrainingData:
+    """The same data with an n x n array of its own, to work on in another thread."""
+    twin = copy(part)
+    twin.__dict__.pop("pairs", None)
+    return twin
 
 
 def _starts(found: Surface, criterion: str, n: float) -> list[tuple[float, float]]:
@@ -123,28 +140,37 @@ def _walk(
     A step changes one of the two; a step that helped is tried again first. The last point is the
     vertex of the parabolas through it and its neighbours, where these were looked at.
     """
-    values = [_value(part, criterion, sigma, lam) for sigma, lam in starts]
+    lanes = [part, _twin(part)]  # two points at a time, in threads
+
+    def values_at(points: list[tuple[float, float]]) -> list[float]:
+        found: list[float] = []
+        with one_blas_thread():
+            for i in range(0, len(points), len(lanes)):
+                pairs = list(zip(lanes, points[i:], strict=False))
+                found += in_threads(lambda pair: _value(pair[0], criterion, *pair[1]), pairs)
+        return found
+
+    values = values_at(starts)
     check_solved(np.array([sigma for sigma, _ in starts]), np.array(values))
     sigma, lam = starts[int(np.argmin(values))]
     seen = {(0, 0): min(values)}
 
-    def at(i: int, j: int) -> float:
-        if (i, j) not in seen:
-            here = _point(part, sigma, lam, i * step, j * step)
-            seen[i, j] = _value(part, criterion, *here) if len(seen) <= most else np.inf
-        return seen[i, j]
+    def look_at(places: list[tuple[int, int]]) -> None:
+        new = [place for place in places if place not in seen][: most + 1 - len(seen)]
+        points = [_point(part, sigma, lam, i * step, j * step) for i, j in new]
+        seen.update(zip(new, values_at(points), strict=True))
 
     # More rows want a smaller bandwidth: that is tried first.
     moves = [(-1, 0), (1, 0)]
     moves += [(0, -1), (0, 1)] if part.penalty.criterion else []
     place, failed = (0, 0), 0
     while failed < len(moves):
-        i, j = moves[failed]
-        there = place[0] + i, place[1] + j
-        if at(*there) < at(*place):
-            place, failed = there, 0
-            moves.remove((i, j))
-            moves.insert(0, (i, j))
+        next_places = [(place[0] + i, place[1] + j) for i, j in moves[failed:]]
+        look_at(next_places[: len(lanes)])
+        if seen.get(next_places[0], np.inf) < seen[place]:
+            place = next_places[0]
+            moves.insert(0, moves.pop(failed))
+            failed = 0
         else:
             failed += 1
     along, across = (step * _vertex(seen, place, move) for move in ((1, 0), (0, 1)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,12 +13,13 @@ from .._geometry.distances import EUCLIDEAN
 from .._geometry.maps import FeatureMap, scaling_from, warp_of
 from .._geometry.space import LEARNED, Space, space_of
 from .._rows.merging import merged_block
-from .._rows.rows import Rows
 from .._rows.survey import Surveying, sample_of, surveyed
-from .choice import HALF, KERNELS_TRIED, Chosen, Loss, choose, squared_errors
-from .registry import find
-from .rounds import Rounds, Sample, standardised, wide_penalty
-from .training import Penalty, TrainingData
+from .choice import HALF, Chosen, Loss, choose, squared_errors
+from .rounds import Rounds, Rule, Sample, standardised, wide_penalty
+
+if TYPE_CHECKING:
+    from .._rows.rows import Rows
+    from .training import Penalty, Tuning
 
 # Rows that learn the metric, once kernel, kind and number of rounds are chosen.
 METRIC_ROWS = 1500
@@ -44,12 +45,25 @@ class Metric:
         """Whether y can be predicted; True where nothing was chosen."""
         return self.chosen is None or self.chosen.has_signal
 
+    @property
+    def start(self) -> Tuning | None:
+        """Where the search for bandwidth and penalty starts; None where nothing was chosen."""
+        return None if self.chosen is None else self.chosen.best.tunings[-1]
+
+    @property
+    def choices(self) -> list[dict[str, Any]]:
+        """Table of the candidates that were tried, best first; empty if there was no choice."""
+        if self.chosen is None:
+            return []
+        best = self.chosen.best
+        return [{**each.row(), "chosen": each is best} for each in self.chosen.table]
+
 
 def metric_of(
     rows: Rows,
-    kernel: str,
+    kernels: Sequence[str],
     metric: str,
-    bandwidth: Any,
+    rule: Rule | None,
     penalty: Penalty,
     rng: np.random.Generator,
     loss: Loss = squared_errors,
@@ -60,19 +74,18 @@ def metric_of(
 
     A word that is no choice is taken as it is: "euclidean" is the identity and "scaled" divides by
     standard deviations. "diagonal" and "full" are learned in rounds, whose number is chosen by
-    cross-fitting; "auto" chooses the kind, too, and kernel="auto" the kernel.
+    cross-fitting; "auto" chooses the kind, too. Of several kernels one is chosen. `rule` finds the
+    bandwidth within rounds; None searches for the best leave-one-out error.
     """
     plain, std = (None, None) if metric == "euclidean" else plain_map(rows)
     kinds: Sequence[str] = LEARNED.get(metric, ())
-    if not kinds and kernel != "auto":
-        return Metric(space_of(kernel, metric), plain, std)
+    if not kinds and len(kernels) == 1:
+        return Metric(space_of(kernels[0], metric), plain, std)
     sample = learning_sample(rows, rng, alike=not penalty.shared, centred=centred)
-    kernels = KERNELS_TRIED if kernel == "auto" else (kernel,)
     if len(sample) < FEW_ROWS or not sample.y.any():
         return Metric(space_of(kernels[0], metric), plain, std)
 
     def rounds(name: str) -> Rounds:
-        rule = None if isinstance(bandwidth, str) and bandwidth == "auto" else rule_of(bandwidth)
         return Rounds(space_of(name, "euclidean"), wide_penalty(penalty), rule)
 
     maps = [plain or FeatureMap(np.eye(sample.X.shape[1]))]
@@ -85,16 +98,6 @@ def metric_of(
         part = sample.part(rng.permutation(len(sample))[:METRIC_ROWS])
         found = rounds(best.kernel).learned(part, found, best.kind, best.rounds)
     return Metric(space_of(best.kernel, metric), found, std, chosen)
-
-
-def rule_of(bandwidth: Any) -> Any:
-    """A rule for rounds from a number, a rule's name or a function."""
-
-    def rule(data: TrainingData) -> tuple[float, float]:
-        found = find(bandwidth, data)
-        return found.sigma, float(np.exp(np.log(np.maximum(found.lam, 1e-300)).mean()))
-
-    return rule
 
 
 def plain_map(rows: Rows) -> tuple[FeatureMap, Array]:

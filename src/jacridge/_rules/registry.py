@@ -21,9 +21,17 @@ from .._checks import (
 from .._compute.arrays import Array
 from .._compute.warnings import warn
 from . import closed_forms
-from .criteria import CRITERIA, criterion_at, in_units_of
+from .criteria import CRITERIA, criterion_at
 from .joint import auto
-from .searches import best_lambdas, best_of, minimise, minimise_near, surface, surface_around
+from .searches import (
+    best_lambdas,
+    best_of,
+    in_units_of,
+    minimise,
+    minimise_near,
+    surface,
+    surface_around,
+)
 from .training import Penalty, TrainingData
 from .without_y import Line, loo_without_y_line, minimise_without_y, ssmm_line
 
@@ -91,13 +99,14 @@ def _jacobian(data: TrainingData) -> float:
 def _jacobian_at(data: TrainingData, spacing: float) -> float:
     kernel = data.space.kernel
     if kernel.has_closed_form:
-        return closed_forms.jacobian_bandwidth(data.n, spacing, data.lam)
-    return theory.lattice_sigma_0(kernel.name, spacing, 1, data.lam)
+        return closed_forms.jacobian_bandwidth(data.n, spacing, data.lam_of_rows)
+    return theory.lattice_sigma_0(kernel.name, spacing, 1, data.lam_of_rows)
 
 
 def _jacobian_lattice(data: TrainingData) -> float:
     """The rule of a grid in p dimensions."""
-    return theory.lattice_sigma_0(data.space.kernel.name, data.even_spacing, data.p, data.lam)
+    name, lam = data.space.kernel.name, data.lam_of_rows
+    return theory.lattice_sigma_0(name, data.even_spacing, data.p, lam)
 
 
 def _jacobian_median(data: TrainingData) -> float:
@@ -293,4 +302,4 @@ def check_alpha(alpha: Any) -> Penalty:
         if 0 < lam < SMALLEST_PENALTY:
             raise ValueError(f"`alpha` must be 0 or at least {SMALLEST_PENALTY:g}, got {lam:g}.")
         return Penalty(lam)
-    return Penalty(criterion="auto", lams=np.unique(check_positive("alpha", alpha)))
+    return Penalty(criterion="auto", given=np.unique(check_positive("alpha", alpha)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -15,10 +16,19 @@ from scipy.linalg import LinAlgError
 from .._compute.arrays import Array, Indices, weighted_mean
 from .._compute.threads import one_blas_thread
 from .._geometry.maps import FeatureMap, sharpened
-from .._geometry.space import Space
 from .._solvers.cholesky import factor
 from .._solvers.spectrum import spectrum
-from .training import LAMBDAS, Penalty, TrainingData, capped_weights, data_in_memory
+from .training import (
+    Penalty,
+    TrainingData,
+    Tuning,
+    capped_weights,
+    data_in_memory,
+    median_distance,
+)
+
+if TYPE_CHECKING:
+    from .._geometry.space import Space
 
 # Rows that set bandwidth and penalty within rounds, and rows whose gradients are averaged.
 SEARCH_ROWS = 250
@@ -59,15 +69,6 @@ def standardised(y: Array, w: Array, *, centred: bool = True) -> Array:
 
 
 @dataclass(frozen=True)
-class Tuning:
-    """Bandwidth, in units of the median distance, penalty, and leave-one-out error."""
-
-    ratio: float
-    lam: float
-    error: float = np.inf
-
-
-@dataclass(frozen=True)
 class Round:
     """A fit to rows after a map."""
 
@@ -88,7 +89,7 @@ class Rounds:
         """Fit to rows after a map."""
         X = mapping(rows.X)
         gaps = self.space.distance.gaps(X, X)
-        sigma = tuning.ratio * self._unit(gaps)
+        sigma = tuning.ratio * median_distance(self.space, gaps)
         coef = solution(self.space.kernel.of(gaps, sigma), rows.y, rows.w, tuning.lam)
         return Round(mapping, sigma, coef)
 
@@ -102,12 +103,6 @@ class Rounds:
         M = np.einsum("i,ikp,ikq->pq", w, J, J, optimize=True)
         return sharpened(last.mapping, M, kind)
 
-    def _unit(self, gaps: Array) -> float:
-        """Median distance of the first rows."""
-        some = gaps[:SEARCH_ROWS, :SEARCH_ROWS]
-        some = some[some > 0]
-        return float(np.median(self.space.distance.lengths(some))) if some.size else 1.0
-
     def tuned(self, rows: Sample, mapping: FeatureMap, near: Tuning | None = None) -> Tuning:
         """Bandwidth and penalty by the rule, or by a search on a few rows close to `near`."""
         if self.rule is not None:
@@ -116,11 +111,12 @@ class Rounds:
                 data_in_memory(X, rows.y, rows.w, self.space, penalty=self.penalty)
             )
             few = X[:SEARCH_ROWS]
-            return Tuning(sigma / self._unit(self.space.distance.gaps(few, few)), lam)
+            gaps = self.space.distance.gaps(few, few)
+            return Tuning(sigma / median_distance(self.space, gaps), lam)
         part = rows.part(np.arange(min(SEARCH_ROWS, len(rows))))
         X = mapping(part.X)
         gaps = self.space.distance.gaps(X, X)
-        unit = self._unit(gaps)
+        unit = median_distance(self.space, gaps)
 
         def at(ratio: float) -> Tuning:
             K = self.space.kernel.of(gaps.copy(), ratio * unit)
@@ -156,7 +152,7 @@ def solution(K: Array, y: Array, w: Array, lam: float) -> Array:
 
 def best_penalty(K: Array, rows: Sample, penalty: Penalty, ratio: float) -> Tuning:
     """Penalty with the least leave-one-out error, one for all targets."""
-    lams = penalty.lams if penalty.criterion else np.array([penalty.lam])
+    lams = penalty.tried()
     S = spectrum(K, rows.y, rows.w)
     with np.errstate(all="ignore"):  # a penalty of zero may divide by zero
         E = S.loo_residuals(lams)
@@ -185,6 +181,6 @@ def downhill_in(at: Callable[[float], Tuning], start: float, steps: tuple[int, .
 
 def wide_penalty(penalty: Penalty) -> Penalty:
     """The penalty with a wider range to choose from, unless penalties were given."""
-    if penalty.criterion and np.array_equal(penalty.lams, LAMBDAS):
-        return replace(penalty, lams=np.logspace(-8, 3, 23))
+    if penalty.criterion and penalty.given is None:
+        return replace(penalty, given=np.logspace(-8, 3, 23))
     return penalty

@@ -1,19 +1,28 @@
-"""Cholesky factors of K + lambda I, made in place, also where LAPACK's own would crash."""
+"""Cholesky factors of K + lambda I, made in place, and what is computed from them.
+
+Large matrices are worked on in our own threads, each with one BLAS thread. They meet once a panel,
+where the threads of a BLAS wait for each other in each of its calls: where other processes keep
+processors busy, that takes several times as long. Nor do they crash, as a threaded dpotrf does on
+large matrices. Large products are NumPy's: SciPy's functions hold Python's lock.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.linalg import LinAlgError, lapack
 from scipy.linalg.blas import dtrsm
 
-from .._compute.arrays import EPS, Array, Indices
-from .._compute.threads import LAPACK_ORDER
+from .._compute.arrays import EPS, Array, Indices, row_blocks
+from .._compute.threads import SMALL_ORDER, one_blas_thread, our_threads, processors
 
-# Matrices above LAPACK_ORDER are factored by panels of this many columns, with products by gemm.
-PANEL = 1024
-INVERSE_PANEL = 384
+# Columns of a panel, and rows of it that one thread takes at a time. Triangles up to the size of a
+# panel are solved by BLAS, larger ones are cut into these and products.
+PANEL = 256
+ROWS = 1024
 
 
 @dataclass(frozen=True)
@@ -29,26 +38,45 @@ class Factor:
 
     def solve(self, B: Array) -> Array:
         """A^-1 B."""
-        # C order: the lower triangle of L is the upper one of the Fortran array L.T.
-        X, _ = lapack.dpotrs(self.L.T, B, lower=0)
+        if len(self.L) > SMALL_ORDER:
+            return self._solved(B, _solve_lower, _solve_transposed)
+        with one_blas_thread():
+            # C order: the lower triangle of L is the upper one of the Fortran array L.T.
+            X, _ = lapack.dpotrs(self.L.T, B, lower=0)
         return np.asarray(X).reshape(B.shape)
 
     def half_solve(self, B: Array) -> Array:
         """L^-1 B, whose columns have the squared norms b' A^-1 b."""
-        X, _ = lapack.dtrtrs(self.L.T, B, lower=0, trans=1)
+        if len(self.L) > SMALL_ORDER:
+            return self._solved(B, _solve_lower)
+        with one_blas_thread():
+            X, _ = lapack.dtrtrs(self.L.T, B, lower=0, trans=1)
         return np.asarray(X).reshape(B.shape)
+
+    def _solved(self, B: Array, *steps: Callable[[Array, Array], None]) -> Array:
+        """B after these steps with L, some columns at a time."""
+        X = np.array(B, dtype=np.float64, order="C").reshape(len(B), -1)
+
+        def work(columns: slice) -> None:
+            for step in steps:
+                step(self.L, X[:, columns])
+
+        self._by_columns(work, X.shape[1])
+        return X.reshape(B.shape)
 
     def log_determinant(self) -> float:
         """Log |A|."""
         return float(2.0 * np.log(np.diagonal(self.L)).sum())
 
     def inverse_diagonal(self) -> Array:
-        """Diagonal of A^-1: column sums of squares of L^-1, made panel by panel."""
-        n = len(self.L)
-        diagonal = np.empty(n)
-        for start in range(0, n, INVERSE_PANEL):
-            T = self._inverse_columns(start, min(start + INVERSE_PANEL, n))
-            diagonal[start : start + T.shape[1]] = np.einsum("ij,ij->j", T, T)
+        """Diagonal of A^-1: column sums of squares of L^-1."""
+        diagonal = np.empty(len(self.L))
+
+        def work(columns: slice) -> None:
+            T = self._half_inverse(np.arange(columns.start, columns.stop))
+            np.einsum("ij,ij->j", T, T, out=diagonal[columns])
+
+        self._by_columns(work, len(diagonal))
         return diagonal
 
     def last_inverse_diagonal(self, m: int) -> Array:
@@ -56,37 +84,35 @@ class Factor:
         corner, _ = lapack.dtrtri(np.asfortranarray(np.tril(self.L[-m:, -m:])), lower=1)
         return np.einsum("ij,ij->j", corner, corner)
 
-    def _inverse_columns(self, start: int, stop: int) -> Array:
-        """Columns start:stop of L^-1, rows from start on (those above are zero)."""
-        n, size = len(self.L), stop - start
-        T = np.zeros((n - start, size))
-        T[:size] = np.eye(size)
-        for i in range(start, n, INVERSE_PANEL):
-            j = min(i + INVERSE_PANEL, n)
-            rows = slice(i - start, j - start)
-            T[rows] -= self.L[i:j, start:i] @ T[: i - start]
-            T[rows] = _solve_corner(self.L[i:j, i:j], T[rows])
+    def inverse_columns(self, places: Indices) -> Array:
+        """Columns of A^-1 at these places, which rise, of shape (n, d)."""
+        found = np.zeros((len(self.L), len(places)))
+
+        def work(columns: slice) -> None:
+            T = self._half_inverse(places[columns])
+            found[-len(T) :, columns] = T
+            _solve_transposed(self.L, found[:, columns])
+
+        self._by_columns(work, len(places))
+        return found
+
+    def _by_columns(self, work: Callable[[slice], None], n_columns: int) -> None:
+        """Call `work` on some columns at a time, in our threads if L is large."""
+        parts = list(row_blocks(n_columns, PANEL))
+        with our_threads(len(parts) if len(self.L) > SMALL_ORDER else 1) as each:
+            for _ in each(work, parts):
+                pass
+
+    def _half_inverse(self, places: Indices) -> Array:
+        """Columns of L^-1 at these places, which rise; rows above the first place are left out.
+
+        They are zero.
+        """
+        first = int(places[0])
+        T = np.zeros((len(self.L) - first, len(places)))
+        T[places - first, np.arange(len(places))] = 1.0
+        _solve_lower(self.L[first:, first:], T)
         return T
-
-
-@dataclass(frozen=True)
-class LastFactor(Factor):
-    """A factor that is used up when its inverse diagonal is computed: L becomes L^-1 in place."""
-
-    def inverse_diagonal(self) -> Array:
-        """Diagonal of A^-1."""
-        n = len(self.L)
-        if n > LAPACK_ORDER:
-            return super().inverse_diagonal()
-        lapack.dtrtri(self.L.T, lower=0, overwrite_c=1)
-        diagonal = np.zeros(n)
-        for start in range(0, n, INVERSE_PANEL):
-            stop = min(start + INVERSE_PANEL, n)
-            corner = np.tril(self.L[start:stop, start:stop])
-            diagonal[start:stop] += np.einsum("ij,ij->j", corner, corner)
-            T = self.L[start:stop, :start]
-            diagonal[:start] += np.einsum("ij,ij->j", T, T)
-        return diagonal
 
 
 @dataclass(frozen=True)
@@ -126,10 +152,24 @@ class BlockFactor:
         return self.inverse_diagonal()[-m:]
 
 
-def _solve_corner(L: Array, B: Array) -> Array:
-    """L^-1 B for a small lower triangle."""
-    # B' L^-T in Fortran's order is L^-1 B in C order: no copy of B is made.
-    return np.asarray(dtrsm(1.0, L.T, B.T, side=1, lower=0)).T
+def _solve_lower(L: Array, B: Array) -> None:
+    """B becomes L^-1 B."""
+    for rows in row_blocks(len(L), PANEL):
+        B[rows] -= L[rows, : rows.start] @ B[: rows.start]
+        _solve_corner(L[rows, rows], B[rows], 0)
+
+
+def _solve_transposed(L: Array, B: Array) -> None:
+    """B becomes L^-T B, from its last rows on."""
+    for rows in reversed(list(row_blocks(len(L), PANEL))):
+        B[rows] -= L[rows.stop :, rows].T @ B[rows.stop :]
+        _solve_corner(L[rows, rows], B[rows], 1)
+
+
+def _solve_corner(L: Array, B: Array, transposed: int) -> None:
+    """B becomes L^-1 B, or L^-T B, for a small triangle."""
+    # B' L^-T in Fortran's order is L^-1 B in C order: of full rows no copy is made.
+    B[:] = dtrsm(1.0, L.T, B.T, side=1, lower=0, trans_a=transposed).T
 
 
 def factor(K: Array, lam: Array | float) -> Factor:
@@ -143,8 +183,9 @@ def factor(K: Array, lam: Array | float) -> Factor:
     """
     K.flat[:: len(K) + 1] += lam
     diagonal = np.diagonal(K).copy()
-    if len(K) <= LAPACK_ORDER:
-        _, info = lapack.dpotrf(K.T, lower=0, overwrite_a=1, clean=0)
+    if len(K) <= SMALL_ORDER or processors() == 1:
+        with one_blas_thread():
+            _, info = lapack.dpotrf(K.T, lower=0, overwrite_a=1, clean=0)
         if info:
             raise LinAlgError(f"K + lambda I is not positive definite (leading minor {info}).")
     else:
@@ -156,25 +197,32 @@ def factor(K: Array, lam: Array | float) -> Factor:
 
 
 def _factor_by_panels(A: Array) -> None:
-    """Left-looking Cholesky: each panel is one product with all columns before it."""
+    """Left-looking Cholesky: each part of a panel is one product with all columns before it."""
     n = len(A)
-    for start in range(0, n, PANEL):
-        stop = min(start + PANEL, n)
-        P = _panel_product(A, start, stop)
-        np.subtract(A[start:, start:stop], P, out=P)
-        corner, info = lapack.dpotrf(P[: stop - start].T, lower=0, clean=1)
-        if info:
-            raise LinAlgError(f"K + lambda I is not positive definite (minor {start + info}).")
-        lower = np.tril_indices(stop - start)
-        A[start:stop, start:stop][lower] = corner.T[lower]
-        below = P[stop - start :].T  # in Fortran's order: BLAS works on it in place
-        A[stop:, start:stop] = dtrsm(1.0, corner, below, lower=0, trans_a=1, overwrite_b=1).T
+    corner = _factored_corner(A, slice(0, min(PANEL, n)))
+    with our_threads(-(-n // ROWS)) as each:
+        for panel in row_blocks(n, PANEL):
+            following = min(panel.stop + PANEL, n)
+            parts = [slice(panel.stop, following)] if following > panel.stop else []
+            parts += [slice(i, min(i + ROWS, n)) for i in range(following, n, ROWS)]
+            corner, *_ = *each(partial(_finish, A, panel, corner), parts), corner
 
 
-def _panel_product(A: Array, start: int, stop: int) -> Array:
-    """L[start:, :start] @ L[start:stop, :start].T, never as a symmetric product."""
-    product = np.empty((len(A) - start, stop - start))
-    right = A[start:stop, :start].T
-    np.matmul(A[start:stop, :start], right.copy(), out=product[: stop - start])
-    np.matmul(A[stop:, :start], right, out=product[stop - start :])
-    return product
+def _finish(A: Array, panel: slice, corner: Array, rows: slice) -> Array | None:
+    """Compute some rows below a corner; those of the next corner are then factored, too."""
+    P = A[rows, : panel.start] @ A[panel, : panel.start].T
+    np.subtract(A[rows, panel], P, out=P)
+    # P.T is in Fortran's order: BLAS works on it in place.
+    A[rows, panel] = dtrsm(1.0, corner, P.T, lower=1, overwrite_b=1).T
+    return _factored_corner(A, rows) if rows.start == panel.stop else None
+
+
+def _factored_corner(A: Array, rows: slice) -> Array:
+    """Factor of the block on the diagonal, put there, and returned with zeros above it."""
+    P = A[rows, : rows.start]
+    L, info = lapack.dpotrf(A[rows, rows] - P @ P.T, lower=1, clean=1)
+    if info:
+        raise LinAlgError(f"K + lambda I is not positive definite (minor {rows.start + info}).")
+    lower = np.tril_indices(len(L))
+    A[rows, rows][lower] = L[lower]
+    return np.asarray(L)

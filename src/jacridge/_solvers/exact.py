@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._compute.arrays import EPS, TINY, Array, Indices, evenly_spaced, weighted_mean
-from .._geometry.distances import Distance
 from .._rows.merging import GivenRows
 from .._rows.rows import ArrayRows
-from .._rows.source import Source
 from .influence import ExactInfluence
 from .model import JACKKNIFE_ROWS, HeldOut, StackedModel
 from .spectrum import mean_shift
 from .systems import Eigen, PositivePart, System, eigh, stable_system
+
+if TYPE_CHECKING:
+    from .._geometry.distances import Distance
+    from .._rows.source import Source
 
 # Columns of the identity that are solved for at a time.
 PANEL = 256
@@ -226,9 +228,7 @@ class ExactModel:
         group = np.arange(n) if given is None else given.group
         some = evenly_spaced(len(group), JACKKNIFE_ROWS)
         places, group = np.unique(group[some], return_inverse=True)
-        columns = np.zeros((n, len(places)))
-        columns[places, np.arange(len(places))] = 1.0
-        columns = self.A.solve(columns)
+        columns = self.A.inverse_columns(places)
         moved = self.residuals_at(places, columns[places, np.arange(len(places))])
         within = np.zeros((len(some), moved.shape[1])) if given is None else given.within[some]
         return ExactJackknife(self, places, group.ravel(), columns, moved, within)

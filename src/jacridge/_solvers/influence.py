@@ -20,14 +20,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from scipy.sparse import coo_array
 
 from .._compute.arrays import EPS, Array, Indices
 from .._rows.merging import GivenRows
-from .systems import System
+
+if TYPE_CHECKING:
+    from .systems import System
 
 # Residual degrees of freedom, as a share of the rows, below which there is no noise to measure.
 NONE_LEFT = 1e-8
@@ -45,6 +47,13 @@ class Noise(Protocol):
 
     def covariances(self, C: Array) -> Array:
         """C M C', of shape (k, r, r)."""
+
+
+class JointNoise(Noise, Protocol):
+    """Noise whose covariance between targets is known, too."""
+
+    def joint(self, C: Array) -> Array:
+        """Covariance (r, r) of sums over the targets; C of shape (k, r, q) has their readouts."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +92,7 @@ class FullNoise:
 
 @dataclass(frozen=True)
 class ClusteredNoise:
-    """M = S_t'S_t, one row of S for each cluster: its scores, added up."""
+    """M = S_t'S_t, one row of S for each cluster, or each row: its scores, added up."""
 
     S: list[Any]  # arrays or sparse arrays of shape (clusters, q)
 
@@ -94,6 +103,11 @@ class ClusteredNoise:
     def covariances(self, C: Array) -> Array:
         """C M C', of shape (k, r, r)."""
         return np.stack([(S @ C.T).T @ (S @ C.T) for S in self.S])
+
+    def joint(self, C: Array) -> Array:
+        """Covariance of sums over the targets, of shape (r, r)."""
+        total = sum(S @ part.T for S, part in zip(self.S, C, strict=True))
+        return np.asarray(total.T @ total)
 
 
 class Influence(Protocol):
@@ -111,10 +125,10 @@ class Influence(Protocol):
     def even(self) -> Noise:
         """Noise of variance s2 / w_i."""
 
-    def robust(self) -> Noise:
+    def robust(self) -> JointNoise:
         """Noise of a variance of its own in each row."""
 
-    def clustered(self, labels: Indices) -> Noise:
+    def clustered(self, labels: Indices) -> JointNoise:
         """Noise that is correlated within clusters; labels from 0 on, one a row as given."""
 
     def readout(self, B: Array, g: Array) -> Array:
@@ -122,6 +136,17 @@ class Influence(Protocol):
 
     def training_rows(self, Z: Array) -> tuple[Array, Array]:
         """Features and weights of the rows as given; Z are the rows of the model."""
+
+
+# From an influence to the noise whose variance is asked for.
+NoiseOf = Callable[[Influence], Noise]
+# From an influence to the degrees of freedom of Student's t.
+DegreesOf = Callable[[Influence], float]
+
+
+def even_noise(influence: Influence) -> Noise:
+    """Noise of one variance."""
+    return influence.even
 
 
 @dataclass(frozen=True)
@@ -150,10 +175,11 @@ class Scores:
         e = self.e[group] + given.within
         return np.asarray((w / np.maximum(1.0 - share, EPS))[:, None] * e)
 
-    def squares(self) -> Array:
-        """Sums of the squared scores over each distinct row, of shape (k, n)."""
+    def by_row(self) -> list[Any]:
+        """For each target, the scores of the rows as given, sparse of shape (rows, n)."""
         group = self.given.weighed().group
-        return np.stack([np.bincount(group, v**2, len(self.w)) for v in self.values.T])
+        place, shape = np.arange(len(group)), (len(group), len(self.w))
+        return [coo_array((v, (place, group)), shape=shape).tocsr() for v in self.values.T]
 
     def by_cluster(self, labels: Indices, held_blocks: HeldBlocks) -> list[Any]:
         """For each target, scores without the own cluster, sparse of shape (clusters, n).
@@ -249,11 +275,11 @@ class ExactInfluence:
         """Noise of variance s2 / w_i."""
         return DiagonalNoise(np.outer(np.sqrt(self.s2), np.sqrt(self.w)))
 
-    def robust(self) -> Noise:
+    def robust(self) -> JointNoise:
         """Noise of a variance of its own in each row."""
-        return DiagonalNoise(np.sqrt(self._scores.squares()))
+        return ClusteredNoise(self._scores.by_row())
 
-    def clustered(self, labels: Indices) -> Noise:
+    def clustered(self, labels: Indices) -> JointNoise:
         """Noise that is correlated within clusters."""
         return ClusteredNoise(self._scores.by_cluster(labels, self.held_blocks))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
@@ -16,15 +16,18 @@ from .._rows.rows import ArrayRows, Rows
 from .influence import (
     ClusteredNoise,
     FullNoise,
+    JointNoise,
     Noise,
     Scores,
     as_given,
     expanded,
     noise_variance,
 )
-from .landmarks import Features
-from .sums import Sums
-from .systems import System
+
+if TYPE_CHECKING:
+    from .landmarks import Features
+    from .sums import Sums
+    from .systems import System
 
 
 @dataclass(frozen=True)
@@ -119,18 +122,16 @@ class NystromInfluence:
         """Noise of variance s2 / w_i."""
         return FullNoise(self._moments[None], self.s2)
 
-    def robust(self) -> Noise:
+    def robust(self) -> JointNoise:
         """Noise of a variance of its own in each row."""
-        rows = self._rows()
         if self.given is None:
-            M = rows.total(_SquaredScores(self.residuals, self.targets))
-        else:
-            # The squared scores stand in for the targets, so that they come with their rows.
-            stand_in = ArrayRows(self._in_memory().X, self._scores().squares().T)
-            M = stand_in.total(_WeightedSquares(self.residuals))
-        return FullNoise(M, np.ones(len(M)))
+            return RobustNoise(self._rows(), self.residuals, self.targets)
+        # The scores stand in for the targets, so that they come with their rows.
+        scores, X = self._scores(), self._in_memory().X
+        rows = ArrayRows(X[scores.given.weighed().group], scores.values)
+        return RobustNoise(rows, self.residuals, None)
 
-    def clustered(self, labels: Indices) -> Noise:
+    def clustered(self, labels: Indices) -> JointNoise:
         """Noise that is correlated within clusters."""
         rows = self._in_memory()
         T = self._scores().by_cluster(labels, self._held_blocks)
@@ -219,32 +220,67 @@ class _ResidualsAndLeverages(_Pass):
 
 
 @dataclass(frozen=True)
-class _SquaredScores(_Pass):
+class _ScorePass(_Pass):
     what: ClassVar[str] = "their squared scores"
-    targets: slice
+    targets: slice | None  # None if the scores stand in for the targets
 
+    def scored(self, X: Array, y: Array, w: Array | None) -> Any:
+        """Coordinates and scores of blocks of rows."""
+        for psi, t, v in self.blocks(X, y, w):
+            if self.targets is None:
+                yield psi, t
+                continue
+            e, h = self.residuals(psi, t[:, self.targets], v)
+            yield psi, (v / np.maximum(1.0 - h, EPS))[:, None] * e
+
+
+@dataclass(frozen=True)
+class _SquaredScores(_ScorePass):
     def __call__(self, X: Array, y: Array, w: Array | None) -> Array:
         q, k = len(self.residuals.beta) + 1, len(self.residuals.intercept)
         M = np.zeros((k, q, q))
-        for psi, t, v in self.blocks(X, y, w):
-            e, h = self.residuals(psi, t[:, self.targets], v)
-            _add_squares(M, psi, np.square((v / np.maximum(1.0 - h, EPS))[:, None] * e))
+        for psi, scores in self.scored(X, y, w):
+            for total, column in zip(M, np.square(scores).T, strict=True):
+                total += psi.T @ (psi * column[:, None])
         return M
 
 
 @dataclass(frozen=True)
-class _WeightedSquares(_Pass):
-    what: ClassVar[str] = "their squared scores"
+class _JointScores(_ScorePass):
+    C: Array
 
     def __call__(self, X: Array, y: Array, w: Array | None) -> Array:
-        q = len(self.residuals.beta) + 1
-        M = np.zeros((y.shape[1], q, q))
-        for psi, d, _ in self.blocks(X, y, w):
-            _add_squares(M, psi, d)
-        return M
+        total = np.zeros((self.C.shape[1],) * 2)
+        for psi, scores in self.scored(X, y, w):
+            moved = sum(
+                psi @ part.T * column[:, None]
+                for part, column in zip(self.C, scores.T, strict=True)
+            )
+            total += moved.T @ moved
+        return total
 
 
-def _add_squares(M: Array, psi: Array, d: Array) -> None:
-    """Add Psi' diag(d_t) Psi for each column of d to M, of shape (k, q, q)."""
-    for total, column in zip(M, d.T, strict=True):
-        total += psi.T @ (psi * column[:, None])
+@dataclass(frozen=True)
+class RobustNoise:
+    """Noise of a variance of its own in each row, from passes over the rows."""
+
+    rows: Rows
+    residuals: Residuals
+    targets: slice | None  # None if the targets of the rows are the scores
+
+    @cached_property
+    def _each(self) -> FullNoise:
+        M = self.rows.total(_SquaredScores(self.residuals, self.targets))
+        return FullNoise(M, np.ones(len(M)))
+
+    def variances(self, C: Array) -> Array:
+        """Diagonals of C M C', of shape (r, k)."""
+        return self._each.variances(C)
+
+    def covariances(self, C: Array) -> Array:
+        """C M C', of shape (k, r, r)."""
+        return self._each.covariances(C)
+
+    def joint(self, C: Array) -> Array:
+        """Covariance of sums over the targets, of shape (r, r)."""
+        return np.asarray(self.rows.total(_JointScores(self.residuals, self.targets, C)))

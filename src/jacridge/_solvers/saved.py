@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,9 +10,11 @@ from .._compute.arrays import Array, weighted_mean
 from .._compute.threads import blas_for
 from .._geometry.space import Pairs, Space
 from .exact import centred_from, solve_exact
-from .model import Model
 from .nystrom_model import nystrom_from
 from .pcg import PcgModel
+
+if TYPE_CHECKING:
+    from .model import Model
 
 # Shapes of saved arrays: k targets, q columns of the model's rows; all sides with the letter m, n
 # or s have the same length.
@@ -65,6 +67,26 @@ def restored_model(
         pairs = Pairs(Z, space)
         rows = centred_from(saved)
         return solve_exact(lambda: pairs.kernel(sigma), rows, lams, kind, space.remedy)
+
+
+def state_to_save(state: dict[str, Any]) -> dict[str, Any]:
+    """State of an estimator as it is pickled: arrays in the place of its model, no caches."""
+    kept = {name: value for name, value in state.items() if name not in ("_made", "_solved")}
+    if "_solved" in state:
+        solved = state["_solved"]
+        kept["_saved"] = solved if isinstance(solved, dict) else solved.state()
+    return kept
+
+
+def state_from_file(state: dict[str, Any]) -> dict[str, Any]:
+    """State of an estimator from one that was pickled, also by an older version."""
+    if "bandwidth_" in state and "_saved" not in state:
+        state = from_version_0_1(dict(state))
+    kept = {name: value for name, value in state.items() if name not in ("_model", "_saved")}
+    if "_saved" in state:
+        check_saved(state["_saved"], state["X_fit_"].shape[-1], np.size(state["intercept_"]))
+        kept["_solved"] = state["_saved"]
+    return kept
 
 
 def from_version_0_1(state: dict[str, Any]) -> dict[str, Any]:

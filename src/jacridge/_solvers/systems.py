@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError
 from scipy.linalg import eigh as scipy_eigh
 
-from .._compute.arrays import EPS, Array
+from .._compute.arrays import EPS, Array, Indices
 from .._compute.warnings import warn
-from .._geometry.space import Pairs
-from .cholesky import BlockFactor, LastFactor, factor
+from .cholesky import BlockFactor, factor
+
+if TYPE_CHECKING:
+    from .._geometry.space import Pairs
 
 # Up to this many rows a factor takes less time than to look whether the kernel falls apart.
 FEW_ROWS = 250
@@ -34,6 +36,7 @@ class System(Solvable, Protocol):
     @property
     def rank(self) -> int: ...
     def half_solve(self, B: Array) -> Array: ...
+    def inverse_columns(self, places: Indices) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,10 @@ class Eigen:
     def last_inverse_diagonal(self, m: int) -> Array:
         """Last m entries of the diagonal of A^+."""
         return np.asarray(self.U[-m:] ** 2 @ (1.0 / self.d))
+
+    def inverse_columns(self, places: Indices) -> Array:
+        """Columns of A^+ at these places, of shape (n, d)."""
+        return np.asarray((self.U / self.d) @ self.U[places].T)
 
 
 @dataclass(frozen=True)
@@ -108,13 +115,10 @@ def stable_system(
 
 
 def clustered_system(pairs: Pairs, sigma: float, lam: Array) -> Solvable:
-    """K + diag(lam), factored: by clusters of rows where the kernel is that narrow.
-
-    It is for one evaluation of a criterion: the inverse diagonal uses up the factor.
-    """
+    """K + diag(lam), factored: by clusters of rows where the kernel is that narrow."""
     clusters = pairs.clusters(sigma) if len(lam) > FEW_ROWS else None
     if clusters is None:
-        return LastFactor(factor(pairs.kernel(sigma), lam).L)
+        return factor(pairs.kernel(sigma), lam)
     some = [rows for rows in clusters if len(rows) > 1]
     blocks = [(rows, factor(pairs.block(rows, sigma), lam[rows])) for rows in some]
     return BlockFactor(1.0 + lam, blocks)

@@ -58,15 +58,18 @@ def drop_option(*names: str) -> str:
     return f"--drop '{','.join(names)}'"
 
 
-def feature(column: pl.Series, decimal: str = ".") -> pl.Series:
-    """A column as numbers, as dates, or as categories if most of its cells are words."""
+def feature(column: pl.Series, decimal: str = ".", *, asked_for: bool = True) -> pl.Series:
+    """A column as numbers, as dates, or as categories if most of its cells are words.
+
+    Texts that look like ids are returned as they are, unless the column is asked for.
+    """
     found = _typed(column, decimal)
     if found.null_count() == len(found):
         raise ColumnError(
             f"The column `{column.name}` must hold values, got none.",
             f"Leave it out with {drop_option(column.name)}.",
         )
-    if found.dtype == pl.String:
+    if found.dtype == pl.String and (asked_for or not is_id(found)):
         _check_categories(found)
     return found
 
@@ -96,6 +99,12 @@ def outcome(column: pl.Series, decimal: str = ".") -> pl.Series:
         return target(column, decimal)
     _check_categories(found)
     return found
+
+
+def outcome_of_part(column: pl.Series) -> pl.Series:
+    """A column to predict in one part of a table, which may hold no value."""
+    found = _typed(column, ".")
+    return found if found.null_count() == len(found) else outcome(column)
 
 
 def groups(column: pl.Series, decimal: str = ".") -> pl.Series:
@@ -170,12 +179,17 @@ def dates(column: pl.Series, form: str | None) -> pl.Series:
 
 
 def is_id(column: pl.Series) -> bool:
-    """Whether a column numbers or names the rows: whole numbers or texts that are all different."""
-    if column.null_count() or column.dtype not in (pl.String, pl.Float64):
-        return False
+    """Whether a column numbers or names the rows: whole numbers or texts that are all different.
+
+    Of more texts than there may be categories, most are enough.
+    """
     if column.dtype == pl.Float64:
-        return looks_like_id(column.name, column.to_numpy())
-    return len(column) >= 10 and column.n_unique() == len(column)
+        return not column.null_count() and looks_like_id(column.name, column.to_numpy())
+    some = column.drop_nulls()
+    if column.dtype != pl.String or len(some) < 10 or some.str.contains(COMMA).all():
+        return False
+    n, different = len(some), some.n_unique()
+    return different == n or (different > MOST_CATEGORIES and 2 * different > n)
 
 
 def _typed(column: pl.Series, decimal: str) -> pl.Series:

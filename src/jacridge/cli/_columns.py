@@ -49,7 +49,7 @@ class Rows:
     losses: Losses = field(default_factory=lambda: Losses(0, 0, {}, []))
     dates: dict[str, Dates] = field(default_factory=dict)
     weights: Any = None
-    ids: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)  # columns that look like ids and are left out
     clusters: Any = None
     task: str = "regression"
 
@@ -74,6 +74,11 @@ class Rows:
         parts = [[part_name(name, part) for part in d.parts] for name, d in self.dates.items()]
         again = {name for names in parts for name in names[1:]}
         return [name for name in self.numbers if name not in again]
+
+    @property
+    def gappy(self) -> list[str]:
+        """Columns whose gaps are told of, that of a date once."""
+        return self.marked + self.texts
 
     def prepared(self, reading: Reading, *, standardize: bool) -> ColumnTransformer:
         """The preparation of the columns, not fitted yet."""
@@ -101,11 +106,19 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
     roles = dict.fromkeys(clusters, "the cluster") | roles
     chosen = feature_columns(raw.columns, roles, how.features, how.drop)
     one = len(names) == 1 and how.task != "regression"
-    kinds: dict[str, Any] = dict.fromkeys(chosen, _cells.feature)
+    asked_for = len(chosen) == 1 or bool(how.features)
+    kinds: dict[str, Any] = dict.fromkeys(chosen, partial(_cells.feature, asked_for=asked_for))
     kinds |= dict.fromkeys(clusters, _cells.groups) | dict.fromkeys(weights, _cells.target)
     kinds |= dict.fromkeys(names, _cells.outcome if one else _cells.target)
     columns = each_column(lambda c: kinds[c.name](c, how.decimal), (raw[name] for name in kinds))
     frame = pl.DataFrame(columns)
+    ids = [] if asked_for else [name for name in chosen if is_id(frame[name])]
+    if len(ids) == len(chosen):
+        raise TableError(
+            f"At least one feature must be left, got {listed(ids)}, which look like ids. Name the "
+            "features to use with --features."
+        )
+    frame, chosen = frame.drop(ids), [name for name in chosen if name not in ids]
     policy = POLICIES[how.missing]
     needed = names + weights + clusters if policy.fills else frame.columns
     kept = frame.drop_nulls(needed) if policy.fills else complete_rows(frame, policy)
@@ -125,7 +138,7 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
         losses(frame.select(needed) if policy.fills else frame, kept),
         dates,
         kept[weights[0]].to_numpy() if weights else None,
-        [name for name in chosen if is_id(frame[name])],
+        ids,
         kept[clusters[0]].to_numpy() if clusters else None,
         task,
     )
@@ -142,9 +155,10 @@ def read_columns(
     *,
     numbers: Sequence[str],
     texts: Sequence[str] = (),
+    outcomes: Sequence[str] = (),
     known: Sequence[str] | None = None,
 ) -> pl.DataFrame:
-    """Named columns of a table as numbers or texts, missing values as nulls.
+    """Named columns of a table as numbers, texts or targets, missing values as nulls.
 
     Columns that are not `known`, if that is given, are refused.
     """
@@ -155,7 +169,7 @@ def read_columns(
             f"`{source}` must have the columns of the first part, got {listed(others)} besides. "
             "Name those to take with --features."
         )
-    return typed_columns(frame, source, numbers=numbers, texts=texts)
+    return typed_columns(frame, source, numbers=numbers, texts=texts, outcomes=outcomes)
 
 
 def typed_columns(
@@ -164,6 +178,7 @@ def typed_columns(
     *,
     numbers: Sequence[str],
     texts: Sequence[str] = (),
+    outcomes: Sequence[str] = (),
     dates: dict[str, Dates] | None = None,
     decimal: str = ".",
 ) -> pl.DataFrame:
@@ -171,6 +186,7 @@ def typed_columns(
     as_numbers: Any = partial(_cells.numbers, decimal=decimal)
     works = dict.fromkeys(numbers, as_numbers)
     works |= dict.fromkeys(texts, _cells.categories)
+    works |= dict.fromkeys(outcomes, _cells.outcome_of_part)
     works |= {name: partial(_cells.dates, form=date.format) for name, date in (dates or {}).items()}
     absent = [name for name in works if name not in frame.columns]
     if absent:

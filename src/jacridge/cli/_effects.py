@@ -9,7 +9,7 @@ import typer
 from .._compute.files import check_place
 from ..report._columns import deviations, table_of
 from ..report._effects import effects_in_units
-from ..report._tasks import REGRESSION
+from ..report._tasks import TASKS
 from ._columns import columns_named
 from ._options import (
     Alpha,
@@ -26,6 +26,7 @@ from ._options import (
     Solver,
     Standardize,
     Target,
+    TaskName,
     Weights,
     estimator_of,
     kernel_of,
@@ -49,7 +50,11 @@ def effects(
         str | None, typer.Option(metavar="COLUMN", help="Average within the groups of a feature.")
     ] = None,
     robust: Annotated[
-        bool, typer.Option("--robust", help="Allow for noise of unlike size in each row (HC3).")
+        bool,
+        typer.Option(
+            "--robust",
+            help="Allow for noise of unlike size in each row (HC3), as classes always do.",
+        ),
     ] = False,
     cluster: Annotated[
         str | None,
@@ -64,6 +69,7 @@ def effects(
     rule: BandwidthOrRule = "auto",
     alpha: Alpha = None,
     kernel: KernelName = "auto",
+    task: TaskName = "auto",
     solver: Solver = "auto",
     n_landmarks: Landmarks = None,
     features: Features = None,
@@ -78,22 +84,26 @@ def effects(
     """Print what moves the prediction of a column, and how sure that is.
 
     Slopes are per unit of a column; columns of two values and categories are compared with the
-    smaller value and the first category. Effects are associations, not causes.
+    smaller value and the first category. A target of texts or of two values is one of classes,
+    unless --task says otherwise: effects are then those on the probability of each class, of two
+    on that of the second. Effects are associations, not causes.
     """
     if not 0 < level < 1:
         raise typer.BadParameter(f"must lie between 0 and 1, got {level:g}.", param_hint="--level")
     if output is not None:
         check_place(output, file)
         check_table_name(output)
-    reading = reading_of(features, drop, missing, decimal, no_header, weights, cluster=cluster)
+    reading = reading_of(features, drop, missing, decimal, no_header, weights, task, cluster)
     fitted = {"solver": solver_of(solver), "n_landmarks": n_landmarks}
     make = estimator_of(
         rule, alpha, kernel_of(kernel, automatic=True), standardize=standardize, **fitted
     )
     rows = rows_of(file, [target], reading).filled()
-    estimator = make(REGRESSION)
+    estimator = make(TASKS[rows.task])
     shown = columns_named(rows.X.columns, variables) if variables else rows.X.columns
-    noise = {"robust": robust, "cluster": rows.clusters}
+    noise = {"cluster": rows.clusters}
+    if rows.task == "regression":
+        noise["robust"] = robust
     groups = None if by is None else rows.X[columns_named(rows.X.columns, [by])[0]].to_numpy()
     encoded = table_of(rows.X.select(rows.numbers + rows.texts), None, {})
     for column in encoded.columns:
@@ -103,7 +113,12 @@ def effects(
     with progress("fitting"):
         estimator.fit(encoded.X / scale, rows.y, rows.weights)
         table = effects_in_units(estimator, encoded, scale, shown, by=groups, level=level, **noise)
-    summary = {"target": rows.target, "n_samples": len(rows.y), "errors": table.noise}
+    summary = {
+        "target": rows.target,
+        "task": rows.task,
+        "n_samples": len(rows.y),
+        "errors": table.noise,
+    }
     if output is not None:
         write_table(pl.DataFrame(table.dict()), output)
         show({**summary, "output": output}, as_json=as_json, text=f"The effects are in {output}.")

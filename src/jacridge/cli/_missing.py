@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from ..report._columns import MARK
 from ._cells import drop_option, short
 from ._text import TableError
 
@@ -95,15 +96,19 @@ def _vanished(rows: pl.DataFrame, column: str, level: str) -> str:
     return f"No row with `{column}` = {short(level)} is left: {why}."
 
 
+def _most_frequent(texts: pl.Series) -> str:
+    return str(texts.drop_nulls().mode().sort()[0])
+
+
 def filled(X: pl.DataFrame, marked: list[str]) -> pl.DataFrame:
     """The features with gaps filled, and a column that marks those of each marked column."""
     marks = [
-        pl.col(name).is_null().cast(pl.Float64).alias(f"{name} (missing)")
+        pl.col(name).is_null().cast(pl.Float64).alias(f"{name}{MARK}")
         for name in marked
         if X[name].null_count()
     ]
     fill = [
-        pl.col(name).fill_null(pl.col(name).drop_nulls().mode().sort().first())
+        pl.col(name).fill_null(_most_frequent(X[name]))
         if kind == pl.String
         else pl.col(name).fill_null(pl.col(name).median())
         for name, kind in X.schema.items()
@@ -114,7 +119,8 @@ def filled(X: pl.DataFrame, marked: list[str]) -> pl.DataFrame:
 def fillings(X: pl.DataFrame) -> list[str]:
     """How the gaps of features are filled, in words."""
     return [
-        f"{count} of {len(X)} values of `{name}` are missing and filled with the most frequent one."
+        f"{count} of {len(X)} values of `{name}` are missing and filled with the most frequent "
+        f"one, {short(_most_frequent(X[name]))}."
         if X.schema[name] == pl.String
         else f"{count} of {len(X)} values of `{name}` are missing and filled with the median; "
         "a column of its own marks them."

@@ -38,12 +38,13 @@ from ._options import (
     engine_of,
     estimator_of,
     kernel_of,
+    note_classes,
     reading_of,
     rows_of,
     scales,
     solver_of,
 )
-from ._parts import Counts, fit_parts, scheduler_at
+from ._parts import Counts, fit_parts, read_parts, scheduler_at
 from ._tables import check_table_name, listed, read_frame, write_table
 from ._terminal import WrongUse, as_options, note, progress, show
 from ._text import TableError
@@ -78,7 +79,7 @@ def fit(
     otherwise. A target of texts or of two values is one of classes, unless --task says otherwise.
 
     With --engine dask the parts of a table (a quoted pattern) are read where Dask's workers are,
-    and never all at once; their columns must hold numbers.
+    and never all at once; features must hold numbers.
     """
     check_place(output, file)
     check_model_name(output)
@@ -90,18 +91,14 @@ def fit(
     start = perf_counter()
     if engine_of(engine, scheduler) == "dask":
         _check_dask(solver, reading)
-        estimator = make(TASKS["regression"])
-        with scheduler_at(scheduler), progress("fitting") as move, listening(move):
-            model, counts = fit_parts(
-                file,
-                target,
-                estimator,
-                features=reading.features,
-                drop=reading.drop,
-                missing=missing,
-                standardize=scaled,
-            )
-            diagnosis = _diagnosis(estimator)
+        with scheduler_at(scheduler):
+            parts = read_parts(file, target, reading)
+            if task == "auto" and parts.task == "classification":
+                note_classes(parts.target, np.array(parts.classes.to_list()))
+            estimator, counts = make(TASKS[parts.task]), parts.counts
+            with progress("fitting") as move, listening(move):
+                model = fit_parts(parts, estimator, standardize=scaled)
+                diagnosis = _diagnosis(estimator)
     else:
         rows = rows_of(file, [target], reading)
         estimator = make(TASKS[rows.task])
@@ -139,7 +136,6 @@ def fit(
 def _check_dask(solver: str, reading: Reading) -> None:
     """Refuse what parts that are never all in memory do not allow."""
     limits = [
-        ("--task", reading.task != "classification", "regression", reading.task),
         ("--solver", solver in ("auto", "nystrom"), "auto or nystrom", solver),
         ("--missing", not POLICIES[reading.missing].fills, "drop or error", reading.missing),
         ("--decimal", reading.decimal == ".", ".", reading.decimal),

@@ -9,13 +9,14 @@ import typer
 
 from jacridge import RULES
 
-from .._estimator import SOLVERS
 from .._geometry.kernels import KERNELS
+from .._rules.fitting import SOLVERS
 from .._rules.registry import ALPHAS, SEARCHES, WITH_MINIMUM, WITHOUT_Y
 from ..report._columns import TASKS
 from ._cells import drop_option
 from ._columns import Reading, Rows, read_rows
 from ._missing import POLICIES, fillings
+from ._tables import listed
 from ._terminal import note, warn
 
 ENGINES = ("memory", "dask")
@@ -290,30 +291,33 @@ def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
     for sentence in rows.losses.sentences:
         (warn if rows.losses.are_many else note)(sentence)
     if POLICIES[reading.missing].fills:
-        for sentence in fillings(rows.X.select(rows.marked + rows.texts)):
+        for sentence in fillings(rows.X.select(rows.gappy)):
             note(sentence)
     for name, date in rows.dates.items():
         parts = ", ".join(dict.fromkeys(part.split()[0] for part in date.parts)) or "nothing"
         note(f"`{name}` holds dates and becomes {parts}. Leave it out with {drop_option(name)}.")
     for name in rows.texts:
-        note(f"`{name}` holds {rows.X[name].n_unique()} categories and is one-hot encoded.")
+        count = rows.X[name].drop_nulls().n_unique()
+        note(f"`{name}` holds {count} categories and is one-hot encoded.")
     if reading.task == "auto" and rows.task == "classification":
-        note(_on_classes(rows))
-    for name in rows.ids:
-        note(
-            f"`{name}` looks like an id: it differs in every row. Leave it out with "
-            f"{drop_option(name)}, unless it matters."
+        note_classes(rows.target or "", np.unique(rows.y))
+    if rows.ids:
+        one = len(rows.ids) == 1
+        look = "looks like an id and is left out" if one else "look like ids and are left out"
+        warn(
+            f"{listed(rows.ids)} {look}: each row has a value of its own. If "
+            f"{'it matters' if one else 'one matters'}, name all features with --features."
         )
     return rows
 
 
-def _on_classes(rows: Rows) -> str:
-    """Why the target is taken for one of classes."""
-    classes, are_texts = np.unique(rows.y), rows.y.dtype.kind == "U"
+def note_classes(target: str, classes: Any) -> None:
+    """Say why the target is taken for one of classes."""
     named = ", ".join(map(str, classes[:5])) + (", ..." if len(classes) > 5 else "")
-    if len(classes) == 2 and not are_texts:
-        return (
-            f"`{rows.target}` holds two values, {classes[0]} and {classes[1]}, which are taken as "
+    if len(classes) == 2 and classes.dtype.kind != "U":
+        note(
+            f"`{target}` holds two values, {classes[0]} and {classes[1]}, which are taken as "
             "classes. Use --task regression to predict a number."
         )
-    return f"`{rows.target}` holds texts: its {len(classes)} classes are predicted, {named}."
+        return
+    note(f"`{target}` holds texts: its {len(classes)} classes are predicted, {named}.")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -9,12 +10,11 @@ import numpy as np
 import polars as pl
 from sklearn.pipeline import Pipeline
 
-from jacridge import JacobianKernelRidge
-
 from .._checks import require
 from .._compute.arrays import Array
-from ..report._columns import columns_prepared
-from ._columns import column_named, feature_columns, read_columns
+from ..report._columns import columns_prepared, task_name
+from ._cells import MOST_CATEGORIES, TargetError, labels
+from ._columns import Reading, column_named, feature_columns, read_columns
 from ._missing import POLICIES, complete_rows
 from ._model_file import SavedModel
 from ._tables import read_frame, table_parts
@@ -65,51 +65,99 @@ def scheduler_at(address: str | None) -> Iterator[None]:
         yield
 
 
-def fit_parts(
-    source: str,
-    target: str,
-    estimator: JacobianKernelRidge,
-    *,
-    features: Sequence[str] = (),
-    drop: Sequence[str] = (),
-    missing: str = "drop",
-    standardize: bool = True,
-) -> tuple[SavedModel, Counts]:
-    """Fit to all parts that a pattern matches; their columns must hold numbers."""
+class Part(NamedTuple):
+    """Complete rows of one part: their features, their targets, and the number of all its rows."""
+
+    X: Array
+    y: pl.Series
+    n_all: int
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a first pass over the parts has found.
+
+    Attributes
+    ----------
+    each : the parts, not read yet
+    sizes : numbers of their complete rows
+    columns : names of the features
+    moments : of the features in all parts
+    target : name of the target
+    task : regression or classification
+    classes : labels of the classes; none for a target of numbers
+    """
+
+    each: Sequence[Any]
+    sizes: Sequence[int]
+    columns: Sequence[str]
+    moments: Moments
+    target: str
+    task: str
+    classes: pl.Series
+
+    @property
+    def counts(self) -> Counts:
+        """Number of complete and of all rows."""
+        return Counts(self.moments.n, self.moments.n_all)
+
+
+def read_parts(source: str, target: str, reading: Reading) -> Parts:
+    """Look at all parts that a pattern matches once; features must be numbers."""
     delayed = require("dask", extra="dask").delayed
     paths = table_parts(source)
     names = read_frame(paths[0]).columns
     name = column_named(names, target)
-    chosen = feature_columns(names, {name: "the target"}, features, drop)
-    known = None if features else names
-    parts = [delayed(part_rows)(path, [*chosen, name], missing, known) for path in paths]
-    each = delayed(list)([delayed(_moments)(part) for part in parts]).compute()
-    whole = reduce(_joined, each)
+    chosen = feature_columns(names, {name: "the target"}, reading.features, reading.drop)
+    known = None if reading.features else names
+    how = chosen, name, known, reading.missing, reading.task
+    parts = [delayed(part_rows)(path, *how) for path in paths]
+    works = [(delayed(_moments)(part), delayed(_values)(part)) for part in parts]
+    moments, values = zip(*delayed(list)(works).compute(), strict=True)
+    whole = reduce(_joined, moments)
     if not whole.n:
         raise TableError(f"`{source}` must hold a row without missing values, got none.")
-    rows = _dask_array([part[0] for part in parts], [m.n for m in each], len(chosen) + 1)
-    prepare = columns_prepared(chosen, [], standardize=standardize).fit(_like(whole, chosen))
-    X = rows[:, :-1].map_blocks(_prepared, prepare, chosen, dtype=np.float64)
-    estimator.fit(X, rows[:, -1])
+    task, classes = _task_of(dict(zip(paths, values, strict=True)), reading.task)
+    return Parts(parts, [m.n for m in moments], chosen, whole, name, task, classes)
+
+
+def fit_parts(parts: Parts, estimator: Any, *, standardize: bool = True) -> SavedModel:
+    """Fit an estimator of the task to all parts."""
+    delayed = require("dask", extra="dask").delayed
+    columns, sizes = parts.columns, parts.sizes
+    prepare = columns_prepared(columns, [], standardize=standardize)
+    prepare.fit(_like(parts.moments, columns))
+    rows = [delayed(_prepared)(part, prepare, columns) for part in parts.each]
+    y = [delayed(_targets)(part, parts.classes) for part in parts.each]
+    kind = np.array(parts.classes.to_list()).dtype  # of floats if there are no classes
+    X = _dask_array(rows, [(n, len(columns)) for n in sizes], np.float64)
+    estimator.fit(X, _dask_array(y, [(n,) for n in sizes], kind))
     pipeline = Pipeline([("columns", prepare), ("model", estimator)])
-    return SavedModel(pipeline, [name], chosen, []), Counts(whole.n, whole.n_all)
+    return SavedModel(pipeline, [parts.target], list(columns), [])
 
 
 def part_rows(
-    path: str, columns: Sequence[str], missing: str, known: Sequence[str] | None
-) -> tuple[Array, int]:
-    """The complete rows of a part as an array, and the number of all its rows."""
+    path: str,
+    columns: Sequence[str],
+    name: str,
+    known: Sequence[str] | None,
+    missing: str,
+    task: str,
+) -> Part:
+    """The complete rows of a part."""
     try:
-        frame = read_columns(path, numbers=columns, known=known)
-        return complete_rows(frame, POLICIES[missing]).to_numpy(), len(frame)
+        numbers, outcomes = ([*columns, name], []) if task == "regression" else (columns, [name])
+        frame = read_columns(path, numbers=numbers, outcomes=outcomes, known=known)
+        rows = complete_rows(frame, POLICIES[missing])
+        return Part(rows.select(columns).to_numpy(), rows[name], len(frame))
     except TableError as error:
         raise TableError(f"In `{path}`: {error}") from error
 
 
-def _moments(part: tuple[Array, int]) -> Moments:
-    rows, n_all = part
-    mean = rows.mean(axis=0) if len(rows) else np.zeros(rows.shape[1])
-    return Moments(len(rows), n_all, mean, np.square(rows - mean).sum(axis=0))
+def _moments(part: Part) -> Moments:
+    X = part.X
+    mean = X.mean(axis=0) if len(X) else np.zeros(X.shape[1])
+    return Moments(len(X), part.n_all, mean, np.square(X - mean).sum(axis=0))
 
 
 def _joined(a: Moments, b: Moments) -> Moments:
@@ -121,20 +169,51 @@ def _joined(a: Moments, b: Moments) -> Moments:
     return Moments(n, a.n_all + b.n_all, a.mean + gap * share, squares)
 
 
+def _values(part: Part) -> pl.Series:
+    """Targets of a part, each at most twice: all of them, or more than there may be classes."""
+    counts = part.y.value_counts().head(MOST_CATEGORIES + 1)
+    return counts[part.y.name].repeat_by(counts["count"].clip(upper_bound=2)).explode()
+
+
+def _task_of(values: dict[str, pl.Series], asked: str) -> tuple[str, pl.Series]:
+    """The task, and the labels of its classes, from the targets of the parts."""
+    values = {path: part for path, part in values.items() if len(part)}
+    of_texts = {part.dtype == pl.String: path for path, part in values.items()}
+    if len(of_texts) > 1:
+        raise TableError(
+            f"The target must hold texts in all parts or numbers in all, got texts in "
+            f"`{of_texts[True]}` and numbers in `{of_texts[False]}`."
+        )
+    whole = pl.concat(values.values())
+    task = task_name(asked, whole.to_numpy())
+    if task == "regression":
+        return task, pl.Series([], dtype=pl.Float64)
+    if whole.n_unique() > MOST_CATEGORIES:
+        raise TargetError(
+            f"The target `{whole.name}` must hold at most {MOST_CATEGORIES} classes, got more.",
+            "Use --task regression for numbers.",
+        )
+    return task, labels(whole).unique().sort()
+
+
 def _like(whole: Moments, columns: Sequence[str]) -> pl.DataFrame:
     """Two rows with the means and standard deviations of all, which is all that scaling needs."""
-    mean, spread = whole.mean[:-1], np.sqrt(whole.squares[:-1] / whole.n)
-    return pl.DataFrame(np.array([mean - spread, mean + spread]), schema=list(columns))
+    spread = np.sqrt(whole.squares / whole.n)
+    return pl.DataFrame(np.array([whole.mean - spread, whole.mean + spread]), schema=list(columns))
 
 
-def _prepared(rows: Array, prepare: Any, columns: Sequence[str]) -> Array:
-    return np.asarray(prepare.transform(pl.DataFrame(rows, schema=list(columns))))
+def _prepared(part: Part, prepare: Any, columns: Sequence[str]) -> Array:
+    return np.asarray(prepare.transform(pl.DataFrame(part.X, schema=list(columns))))
 
 
-def _dask_array(parts: Sequence[Any], sizes: Sequence[int], width: int) -> Any:
+def _targets(part: Part, classes: pl.Series) -> Any:
+    """Targets as an array, of the type of the labels if there are classes."""
+    kind = np.array(classes.to_list()).dtype
+    return np.array(part.y.cast(classes.dtype).to_list(), dtype=kind)
+
+
+def _dask_array(parts: Sequence[Any], shapes: Sequence[tuple[int, ...]], kind: Any) -> Any:
     """The parts as one Dask array, a chunk of rows for each."""
     array = require("dask.array", extra="dask")
-    blocks = zip(parts, sizes, strict=True)
-    return array.concatenate(
-        [array.from_delayed(part, (n, width), dtype=np.float64) for part, n in blocks]
-    )
+    blocks = zip(parts, shapes, strict=True)
+    return array.concatenate([array.from_delayed(part, shape, kind) for part, shape in blocks])

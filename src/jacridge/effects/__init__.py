@@ -1,18 +1,20 @@
 """Effects of features on the prediction: slopes and contrasts with standard errors.
 
-Users call ``JacobianKernelRidge.effects``, ``.contrast``, ``.summary`` and
-``.jacobian(X, return_std=True)``; here are what these return, and average predictions along one
-feature.
+Users call ``effects``, ``contrast``, ``summary`` and ``jacobian(X, return_std=True)`` of an
+estimator or a classifier; here are what these return, and average predictions along one feature.
 """
 
+from .._solvers.function import FittedFunction
 from ._average import Observations, average_effects, error_kind
+from ._classes import ClassFunction, class_error_kind
 from ._contrast import AverageCurve, Contrast, average_predictions, contrast_of
-from ._function import FittedFunction
 from ._summary import Summary
-from ._table import Effect, Effects
+from ._table import HELD_FIXED_FOR_CLASSES, Effect, Effects
 
 __all__ = [
+    "HELD_FIXED_FOR_CLASSES",
     "AverageCurve",
+    "ClassFunction",
     "Contrast",
     "Effect",
     "Effects",
@@ -21,6 +23,7 @@ __all__ = [
     "Summary",
     "average_effects",
     "average_predictions",
+    "class_error_kind",
     "contrast_of",
     "error_kind",
 ]

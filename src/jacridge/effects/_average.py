@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.stats import t as student
 
 from .._checks import check_number
 from .._compute.arrays import Array, Indices
-from .._solvers.influence import Influence
-from ._function import FittedFunction, NoiseOf, even_noise
+from .._solvers.influence import DegreesOf, NoiseOf, even_noise
 from ._table import Effect, Effects
 from ._terms import Columns, Difference, Slope, Term, terms_of
 
@@ -44,7 +43,7 @@ class ErrorKind:
 
     name: str
     of: NoiseOf
-    degrees: Callable[[Influence], float]
+    degrees: DegreesOf
 
 
 def error_kind(robust: bool, cluster: Any, w_train: Array) -> ErrorKind:
@@ -89,8 +88,32 @@ class Group:
         return np.asarray(self.w / self.w.sum())
 
 
+class Function(Protocol):
+    """A function of k targets whose effects are averaged over rows, with their errors."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the features."""
+
+    @property
+    def targets(self) -> list[str]:
+        """Names of the targets."""
+
+    def degrees(self, of: DegreesOf) -> list[float]:
+        """Degrees of freedom of Student's t, for each target."""
+
+    def slopes_and_average(self, X: Array, share: Array) -> tuple[Array, Array]:
+        """Slopes at each row, (n, k, p), and the functionals of their averages, (p, ...)."""
+
+    def differences_and_average(self, X1: Array, X0: Array, share: Array) -> tuple[Array, Array]:
+        """Differences at each row, (n, k), and the functional of their average, (1, ...)."""
+
+    def average_errors(self, functionals: Array, noise: NoiseOf) -> Array:
+        """Standard errors of averages with these functionals, of shape (r, k)."""
+
+
 def average_effects(
-    function: FittedFunction,
+    function: Function,
     rows: Observations,
     errors: ErrorKind,
     *,
@@ -106,28 +129,18 @@ def average_effects(
     terms = terms_of(features, variables, kind)
     groups = [placed(group, at, features) for group in _groups(rows, by, features)]
     parts = [_averaged(function, group, terms) for group in groups]
-    B = np.vstack([part for _, part in parts])
     values = [one for found, _ in parts for one in found]
-    names = [(group.label, term) for group in groups for term in terms]
-    shares = [group.share for group in groups for _ in terms]
-    g = np.zeros(len(B))
-    estimates, deviations = function.estimates(B, g), function.deviations(B, g, errors.of)
-    degrees = degrees_of_targets(function, errors)
-    k = estimates.shape[1]
+    deviations = function.average_errors(np.vstack([part for _, part in parts]), errors.of)
+    names = [(group, term) for group in groups for term in terms]
+    degrees = function.degrees(errors.degrees)
     found = []
-    for t in range(k):
-        target = "y" if k == 1 else f"y{t}"
-        for i, (label, term) in enumerate(names):
-            quartiles = weighted_quantiles(values[i][:, t], shares[i], QUARTILES)
-            estimate, error = float(estimates[i, t]), float(deviations[i, t])
+    for t, target in enumerate(function.targets):
+        for i, (group, term) in enumerate(names):
+            quartiles = weighted_quantiles(values[i][:, t], group.share, QUARTILES)
+            estimate, error = float(group.share @ values[i][:, t]), float(deviations[i, t])
             numbers = (*inference(estimate, error, degrees[t], level), *quartiles)
-            found.append(Effect(target, label, term.name, term.label, term.kind, *numbers))
+            found.append(Effect(target, group.label, term.name, term.label, term.kind, *numbers))
     return Effects(tuple(found), level, errors.name)
-
-
-def degrees_of_targets(function: FittedFunction, errors: ErrorKind) -> list[float]:
-    """Degrees of freedom of Student's t, for each target."""
-    return [errors.degrees(part) for part in function.influences for _ in part.s2]
 
 
 def inference(
@@ -188,10 +201,8 @@ def placed(group: Group, at: Any, features: Columns) -> Group:
     return Group(group.label, x[None], np.ones(1))
 
 
-def _averaged(
-    function: FittedFunction, group: Group, terms: list[Term]
-) -> tuple[list[Array], Array]:
-    """Pointwise values of each term, (n, k), and the functionals of their averages, (terms, m)."""
+def _averaged(function: Function, group: Group, terms: list[Term]) -> tuple[list[Array], Array]:
+    """Pointwise values of each term, (n, k), and the functionals of their averages."""
     values, functionals = [], []
     if any(isinstance(term, Slope) for term in terms):
         J, slopes = function.slopes_and_average(group.X, group.share)

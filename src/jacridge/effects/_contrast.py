@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +11,11 @@ import numpy.typing as npt
 from .._checks import check_number
 from .._compute.arrays import Array
 from .._compute.memory import check_memory
-from ._average import ErrorKind, Observations, degrees_of_targets, error_kind, inference
-from ._function import FittedFunction
+from ._average import ErrorKind, Observations, error_kind, inference
 from ._terms import Columns
+
+if TYPE_CHECKING:
+    from .._solvers.function import FittedFunction
 
 
 @dataclass(frozen=True)
@@ -46,21 +48,26 @@ class Contrast:
 
 def contrast_of(function: FittedFunction, X1: Array, X0: Array, errors: ErrorKind) -> Contrast:
     """Differences of predictions for rows X1 and X0; one row is compared with all of the others."""
+    n = check_pairs(X1, X0, len(function.Z), len(function.intercept))
+    B = function.kernel(X1) - function.kernel(X0)
+    g = np.zeros(n)
+    return Contrast(function.estimates(B, g), function.covariances(B, g, errors.of))
+
+
+def check_pairs(X1: Array, X0: Array, m: int, k: int) -> int:
+    """The number of pairs of rows, whose functionals of m numbers and k covariances must fit."""
     n = max(len(X1), len(X0))
     if not {len(X1), len(X0)} <= {1, n}:
         raise ValueError(
             f"`X1` and `X0` must have as many rows, or one of them one row, got {len(X1)} and "
             f"{len(X0)}."
         )
-    k = len(function.intercept)
     check_memory(
-        8 * n * (len(function.Z) + k * n),
+        8 * n * (m + k * n),
         f"The joint covariance of {n} differences",
         "Give fewer rows, or use `effects` for averages.",
     )
-    B = function.kernel(X1) - function.kernel(X0)
-    g = np.zeros(n)
-    return Contrast(function.estimates(B, g), function.covariances(B, g, errors.of))
+    return n
 
 
 @dataclass(frozen=True)
@@ -130,7 +137,7 @@ def average_predictions(
         B.append(function.average_kernel(moved, share))
     found, g = np.vstack(B), np.ones(len(x))
     estimate, error = function.estimates(found, g), function.deviations(found, g, errors.of)
-    degrees = np.array(degrees_of_targets(function, errors))
+    degrees = np.array(function.degrees(errors.degrees))
     reach = np.array([inference(0.0, 1.0, d, level)[-1] for d in degrees]) * error
     parts = estimate, error, estimate - reach, estimate + reach
     if np.ndim(estimator.dual_coef_) == 1:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from ._table import HELD_FIXED, Effects, aligned, cell
+from ._table import Effects, aligned, cell
 
 
 @dataclass(frozen=True)
@@ -19,10 +19,12 @@ class Summary:
         Names and values: rows, features, kernel, metric, bandwidth, penalty, degrees of freedom,
         leave-one-out R2 and residual deviation.
     effects : Effects
+    title : str
     """
 
     fit: dict[str, Any]
     effects: Effects
+    title: str = "Kernel ridge regression"
 
     def dict(self) -> dict[str, Any]:
         """Names and values of the fit, and the columns of the effects."""
@@ -41,8 +43,8 @@ class Summary:
             f"{_pair(a, column)}    {_pair(b, column)}".rstrip()
             for a, b in zip(left, right, strict=True)
         ]
-        head = ["Kernel ridge regression".center(width).rstrip(), "=" * width, *lines, "=" * width]
-        return "\n".join([*head, self.effects.title, table, HELD_FIXED])
+        head = [self.title.center(width).rstrip(), "=" * width, *lines, "=" * width]
+        return "\n".join([*head, self.effects.title, table, self.effects.held_fixed])
 
     def _repr_html_(self) -> str:
         rows = "".join(

@@ -19,6 +19,10 @@ HELD_FIXED = (
     "Errors hold kernel, metric, bandwidth and penalty fixed and leave out the bias of ridge.\n"
     "Effects are those on the prediction: associations, not causes."
 )
+HELD_FIXED_FOR_CLASSES = (
+    "Errors hold kernel, metric, bandwidth, penalty and calibration fixed and leave out the bias.\n"
+    "Effects are those on the predicted probabilities: associations, not causes."
+)
 
 
 @dataclass(frozen=True)
@@ -55,11 +59,14 @@ class Effects:
         Coverage of the intervals.
     noise : {"even", "robust", "clustered"}
         What the standard errors take the noise of y for.
+    held_fixed : str
+        Sentences below the table.
     """
 
     rows: tuple[Effect, ...]
     level: float
     noise: str
+    held_fixed: str = HELD_FIXED
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -100,11 +107,11 @@ class Effects:
         return [[name.replace("_", " ") for name in columns], *shown]
 
     def __str__(self) -> str:
-        return f"{self.title}\n{aligned(self.cells())}\n{HELD_FIXED}"
+        return f"{self.title}\n{aligned(self.cells())}\n{self.held_fixed}"
 
     def _repr_html_(self) -> str:
         caption = f"<caption>{escape(self.title)}</caption>"
-        return html_table(self.cells(), caption) + f"<small>{escape(HELD_FIXED)}</small>"
+        return html_table(self.cells(), caption) + f"<small>{escape(self.held_fixed)}</small>"
 
 
 def cell(name: str, value: Any) -> str:

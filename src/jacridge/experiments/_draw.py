@@ -14,7 +14,7 @@ from ._table import Row
 # Okabe and Ito's colours, told apart by all; dashes and markers carry the same in print.
 STYLES: dict[str, dict[str, Any]] = {
     "jacobian": {"color": "#0072B2", "linestyle": "-", "marker": "o"},
-    "jacobian_median": {"color": "#0072B2", "linestyle": "--", "marker": "o"},
+    "jacobian_median": {"color": "#0072B2", "linestyle": "--", "marker": "+"},
     "jacobian_trimmed": {"color": "#0072B2", "linestyle": ":", "marker": "o"},
     "loo": {"color": "#E69F00", "linestyle": "--", "marker": "s"},
     "gcv": {"color": "#A07000", "linestyle": ":", "marker": "x"},
@@ -22,6 +22,9 @@ STYLES: dict[str, dict[str, Any]] = {
     "mml_unit": {"color": "#56B4E9", "linestyle": "-.", "marker": "<"},
     "mml": {"color": "#009E73", "linestyle": "-.", "marker": "v"},
     "silverman": {"color": "#CC79A7", "linestyle": (0, (5, 1, 1, 1, 1, 1)), "marker": "D"},
+    "matern52": {"color": "#56B4E9", "linestyle": "-", "marker": "P"},
+    "matern32": {"color": "#009E73", "linestyle": "-", "marker": "*"},
+    "exponential": {"color": "#000000", "linestyle": "-", "marker": "X"},
 }
 
 

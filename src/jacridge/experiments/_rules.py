@@ -37,6 +37,9 @@ LABELS = {
     "mml_published": "MML as published",
     "mml_unit": "MML, unit variance",
     "mml": "MML, profiled",
+    "matern52": "matern52, Jacobian",
+    "matern32": "matern32, Jacobian",
+    "exponential": "exponential, median",
     "jacobian_loo": "Seeded LOO",
     "jacobian_mml_published": "Seeded MML as published",
 }
@@ -99,6 +102,7 @@ def choose(
     *,
     metric: str = "euclidean",
     grid: npt.ArrayLike | None = None,
+    kernel: str = "gaussian",
 ) -> Choice:
     """Bandwidth by one of the package's rules or one of the authors'; `auto` ignores lam.
 
@@ -109,7 +113,9 @@ def choose(
         warnings.filterwarnings("ignore", message=".*rows are equal")
         if rule not in PUBLISHED:
             alpha = "auto" if rule == "auto" else lam
-            return select_bandwidth(X, y, rule, alpha=alpha, metric=metric, random_state=0)
+            return select_bandwidth(
+                X, y, rule, alpha=alpha, metric=metric, kernel=kernel, random_state=0
+            )
         start = perf_counter()
         data = as_published(X, y, lam, metric)
         data.grid = None if grid is None else np.asarray(grid, dtype=np.float64)
@@ -148,7 +154,7 @@ def bandwidths(
     rules: Sequence[str], X: Array, y: Array, lam: float, *, metric: str, points: int
 ) -> list[Row]:
     """Bandwidth and times of each rule; LOO and GCV look at as many points as the authors."""
-    _warm_up()
+    warm_up()
     l_max = choose("jacobian", X, y, lam, metric=metric).l_max
     grid, std, rows = authors_grid(l_max, points), float(X.std()), []
     for rule in rules:
@@ -172,7 +178,7 @@ def r2_on_test(split: Split, sigma: float, lam: float, metric: str = "euclidean"
 
 
 @cache
-def _warm_up() -> None:
+def warm_up() -> None:
     """Load what is loaded at first use, so that no rule pays for it."""
     X = np.array([[45.0, 1.0], [46.0, 2.0], [47.0, 4.0], [48.0, 3.0]])
     for metric in ("euclidean", "geodesic"):

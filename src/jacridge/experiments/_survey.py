@@ -1,15 +1,17 @@
-"""All criteria of one large split from one factor at each bandwidth.
+"""Rules on one large split, with one array of distances for all of them.
 
-The rules `loo`, `gcv` and `mml` of the package factor K + lambda I for each rule and bandwidth.
-On the tables of the paper that is most of the time, so here they share factors: a factor is made
-once, and its seconds are counted for every rule that looks at it. The test rows are predicted
-with the dual coefficients that the search has found.
+A factor of K + lambda I is most of the time on the tables of the paper. So closed forms of several
+kernels share the distances, and searches share factors: a factor is made once, and its seconds are
+counted for every rule that looks at it. The test rows are predicted with the dual coefficients
+that are at hand. Seconds are those of the processor, which other work on the machine does not
+lengthen; they are those of the clock if BLAS has one thread.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +19,17 @@ from scipy.optimize import minimize_scalar
 from sklearn.metrics import r2_score
 
 from jacridge import TrainingData
+from jacridge._geometry.space import Space, space_of
 from jacridge._solvers.systems import clustered_system
 from jacridge.datasets import Split
 
-from ._rules import as_published
+from ._rules import as_published, choose, formula_seconds, mml_published, warm_up
 from ._table import Row
 
 Array = npt.NDArray[np.float64]
 
-RULES = ("loo", "gcv", "mml_unit", "mml")
+# Rules that need the diagonal of A^-1.
+WITH_DIAGONAL = {"loo", "gcv"}
 
 
 @dataclass(frozen=True)
@@ -42,29 +46,57 @@ class Criteria:
     inverse_seconds: float
 
 
-def survey(split: Split, lam: float, grid: Array) -> list[Row]:
+def closed_forms(forms: Mapping[str, tuple[str, str]], split: Split, lam: float) -> list[Row]:
+    """Rows of rule, bandwidth, seconds, test R2 for kernels of the Euclidean distance.
+
+    `forms` has the kernel and the package's rule for each name.
+    """
+    warm_up()
+    data, rows = as_published(split.X, split.y, lam), []
+    for name, (kernel, rule) in forms.items():
+        start = process_time()
+        choice = choose(rule, split.X, split.y, lam, kernel=kernel)
+        seconds = process_time() - start
+        space = space_of(kernel, "euclidean")
+        data.pairs.kernel_function = space.kernel  # the distances are those of all these kernels
+        dual_coef = clustered_system(data.pairs, choice.sigma, lam / data.w).solve(data.targets)
+        rows.append(
+            {
+                "rule": name,
+                "sigma": choice.sigma,
+                "seconds": seconds,
+                "seconds_formula": formula_seconds(name, choice, float(split.X.std())),
+                "r2": _r2(split, space, choice.sigma, dual_coef[:, 0]),
+            }
+        )
+    return rows
+
+
+def survey(rules: Sequence[str], split: Split, lam: float, grid: Array) -> list[Row]:
     """Rows of rule, bandwidth, seconds, test R2: LOO and GCV on the grid, MML refined from it."""
     rows: list[Row] = []
-    start = perf_counter()
+    start = process_time()
     data = as_published(split.X, split.y, lam)
     data.pairs  # noqa: B018 (makes the distances)
-    setup = perf_counter() - start
-    curve = [criteria(data, sigma, inverse=True) for sigma in grid]
-    for name in RULES:
+    setup = process_time() - start
+    inverse = not WITH_DIAGONAL.isdisjoint(rules)
+    curve = [criteria(data, sigma, inverse=inverse) for sigma in grid]
+    for name in rules:
         best, seconds = _best(name, data, curve)
         found = {"sigma": best.sigma, "seconds": setup + seconds}
-        rows.append({"rule": name, **found, "r2": _r2(split, data, best)})
+        r2 = _r2(split, data.space, best.sigma, best.dual_coef)
+        rows.append({"rule": name, **found, "r2": r2})
     return rows
 
 
 def criteria(data: TrainingData, sigma: float, *, inverse: bool) -> Criteria:
     """The criteria at one bandwidth; those that need the diagonal of A^-1 only if asked for."""
-    start = perf_counter()
+    start = process_time()
     y, n = data.targets[:, 0], len(data.targets)
     A = clustered_system(data.pairs, sigma, data.lam / data.w)
     dual_coef = A.solve(y)
     quadratic, log_det = float(y @ dual_coef), A.log_determinant()
-    factored = perf_counter()
+    factored = process_time()
     diagonal = A.inverse_diagonal() if inverse else np.full(n, np.nan)
     return Criteria(
         sigma=float(sigma),
@@ -74,16 +106,21 @@ def criteria(data: TrainingData, sigma: float, *, inverse: bool) -> Criteria:
         mml_unit=quadratic + log_det,
         mml=float(n * np.log(quadratic / n) + log_det),
         factor_seconds=factored - start,
-        inverse_seconds=perf_counter() - factored,
+        inverse_seconds=process_time() - factored,
     )
 
 
 def _best(name: str, data: TrainingData, curve: list[Criteria]) -> tuple[Criteria, float]:
     """The point that a rule chooses, and the seconds of all that it looked at."""
+    if name == "mml_published":  # a search of its own
+        start = process_time()
+        sigma = mml_published(data)
+        seconds = process_time() - start
+        return criteria(data, sigma, inverse=False), seconds
     values = [getattr(at, name) for at in curve]
     best = int(np.argmin(values))
     seconds = sum(at.factor_seconds for at in curve)
-    if name in ("loo", "gcv"):
+    if name in WITH_DIAGONAL:
         return curve[best], seconds + sum(at.inverse_seconds for at in curve)
     seen = [curve[best]]
 
@@ -91,13 +128,13 @@ def _best(name: str, data: TrainingData, curve: list[Criteria]) -> tuple[Criteri
         seen.append(criteria(data, float(np.exp(log_sigma)), inverse=False))
         return float(getattr(seen[-1], name))
 
-    start = perf_counter()
+    start = process_time()
     ends = curve[max(best - 1, 0)].sigma, curve[min(best + 1, len(curve) - 1)].sigma
     minimize_scalar(objective, bounds=np.log(ends), method="bounded", options={"xatol": 0.03})
-    return min(seen, key=lambda at: getattr(at, name)), seconds + perf_counter() - start
+    return min(seen, key=lambda at: getattr(at, name)), seconds + process_time() - start
 
 
-def _r2(split: Split, data: TrainingData, at: Criteria) -> float:
-    """R2 on the test rows of the fit at one bandwidth."""
-    predicted = data.space.product(split.X_test, split.X, at.dual_coef, at.sigma)
+def _r2(split: Split, space: Space, sigma: float, dual_coef: Array) -> float:
+    """R2 on the test rows of a fit to y less its mean."""
+    predicted = space.product(split.X_test, split.X, dual_coef, sigma)
     return float(r2_score(split.y_test, predicted + split.y.mean()))

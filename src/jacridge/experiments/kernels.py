@@ -36,6 +36,8 @@ PAIRS = [
     for rule in WITHOUT_Y
     if known.is_smooth or rule not in WITH_MINIMUM
 ]
+DATA = {"french_1d": "1-D temperature", "cauchy": "Cauchy", "french_2d": "2-D temperature"}
+UNITS = {"french_1d": " (h)", "cauchy": "", "french_2d": " (m)"}
 COLORS = dict(zip(PENALTIES, ("#0072B2", "#E69F00", "#009E73"), strict=True))
 
 
@@ -151,9 +153,8 @@ def draw_norms(tables: Tables) -> Any:
                 ax.axis("off")
                 continue
             lines = [line for lam in PENALTIES for line in _pair(ax, where(part, alpha=lam), lam)]
-            ax.set(xscale="log", yscale="log", title=f"{name}, {kernel}")
-    for ax in axes[-1]:
-        ax.set_xlabel(r"bandwidth $\sigma$")
+            ax.set(xscale="log", yscale="log", title=kernel, xlabel=f"bandwidth{UNITS[name]}")
+        line[0].set_ylabel(f"largest gradient,\n{DATA[name]}")
     labels = [f"{what}, λ = {lam:g}" for lam in PENALTIES for what in ("true", "grid")]
     legend_below(fig, lines, labels)
     return fig
@@ -201,7 +202,7 @@ def _score(name: str, seed: int, n: int, kernel: str, rule: str) -> list[Row]:
     return [{"sigma": choice.sigma, "r2": r2, "seconds": choice.seconds}]
 
 
-def _means(rows: list[Row]) -> dict[tuple[str, str], float]:
+def mean_r2(rows: list[Row]) -> dict[tuple[str, str], float]:
     """Mean test R2 over tables and splits, of each kernel and rule."""
     return {
         (kernel, rule): float(column(part, "r2").mean())
@@ -212,7 +213,7 @@ def _means(rows: list[Row]) -> dict[tuple[str, str], float]:
 
 def as_markdown(tables: Tables) -> str:
     """Mean test R2 of kernels and rules as Markdown; a dash where a kernel has no such rule."""
-    means = _means(tables["beyond_kernels"])
+    means = mean_r2(tables["beyond_kernels"])
     lines = ["| rule | " + " | ".join(KERNELS) + " |", "|---" * (len(KERNELS) + 1) + "|"]
     shown = {pair: f"{mean:.3f}" for pair, mean in means.items()}
     for rule in WITHOUT_Y:
@@ -223,7 +224,7 @@ def as_markdown(tables: Tables) -> str:
 
 def draw_without_y(tables: Tables) -> Any:
     """Mean test R2 of each kernel, one panel for each rule."""
-    means = _means(tables["beyond_kernels"])
+    means = mean_r2(tables["beyond_kernels"])
     fig = figure(13, 3.2)
     axes = fig.subplots(1, len(WITHOUT_Y), sharey=True)
     for ax, rule in zip(axes, WITHOUT_Y, strict=True):

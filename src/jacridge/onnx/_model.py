@@ -81,13 +81,13 @@ def to_onnx(model: Any, X: Any = None, *, dtype: str = "float64") -> Any:
 
 def _scores(graph: Graph, est: JacobianKernelRidge, rows: str) -> str:
     """Add the predictions of the regressor for rows of features."""
-    if est._map is not None:
-        rows = est._map.onnx(graph, rows)
-    elif est._columns is not None:
-        rows = graph.node("Gather", rows, graph.indices(est._columns), axis=1)
-    space = est._space  # of the fit, whatever `set_params` has changed since
-    gaps = space.distance.onnx(graph, rows, est.X_fit_, est.bandwidth_)
-    K = space.kernel.onnx(graph, gaps, est.bandwidth_)
+    function = est._function()  # of the fit, whatever `set_params` has changed since
+    if function.mapping is not None:
+        rows = function.mapping.onnx(graph, rows)
+    elif function.columns is not None:
+        rows = graph.node("Gather", rows, graph.indices(function.columns), axis=1)
+    gaps = function.space.distance.onnx(graph, rows, function.Z, function.sigma)
+    K = function.space.kernel.onnx(graph, gaps, function.sigma)
     product = graph.node("MatMul", K, graph.array(est.dual_coef_))
     return graph.node("Add", product, graph.array(np.asarray(est.intercept_)))
 

@@ -235,7 +235,7 @@ def _sample(
         drawn = np.random.default_rng(random_state).choice(len(X), int(size), replace=False)
         kept = np.sort(drawn)
         X, y = distance.some(X, kept), y[kept]
-    return estimator._seen(X) if estimator.metric in LINEAR else X, y
+    return estimator._function().seen(X) if estimator.metric in LINEAR else X, y
 
 
 def _penalty(estimator: Any) -> float:

@@ -118,7 +118,7 @@ class MetricDisplay(Display):
         T, std = np.asarray(estimator.metric_), estimator._feature_std
         T = T if std is None else T * std[:, None]
         M = T @ T.T
-        names = estimator._feature_names
+        names = estimator._function().names
         return cls(metric=M / np.trace(M), names=names).plot(ax=ax, **style)
 
     def plot(self, *, ax: Axes | None = None, **style: Any) -> MetricDisplay:

@@ -253,7 +253,7 @@ def _check_one_target(estimator: Any) -> None:
 def _table(estimator: Any, X: Any) -> tuple[Array, list[str]]:
     """Rows as an array, and the names of the columns."""
     check_is_fitted(estimator)
-    return check_rows(X), getattr(estimator, "regressor_", estimator)._feature_names
+    return check_rows(X), getattr(estimator, "regressor_", estimator)._function().names
 
 
 def _position(names: list[str], feature: int | str) -> int:

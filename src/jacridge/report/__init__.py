@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from .. import __version__
 from .._compute.files import replaced
-from . import _classes, _numbers, _words
+from . import _classes, _numbers, _quality, _words
 from ._case import Case
 from ._code import Source, code_blocks
 from ._columns import table_of, task_name
@@ -27,7 +27,6 @@ from ._data import page_data, slider_data
 from ._effects import importances
 from ._figures import Figure, effect_figures, place_figures, series_figures
 from ._folds import folds_of
-from ._quality import remarks
 from ._tasks import TASKS
 
 __all__ = ["report_page", "write_report"]
@@ -51,6 +50,7 @@ def report_page(
     options: Sequence[str] = (),
     left_out: int = 0,
     losses: Sequence[str] = (),
+    remarks: Sequence[tuple[str, str]] = (),
     parts: Mapping[str, str] | None = None,
     random_state: int | None = 0,
     progress: Progress = lambda done, total, what: None,
@@ -77,6 +77,7 @@ def report_page(
     options : further options of the command that the page shows, such as ("--drop", "id")
     left_out : number of rows of the file that lack a value and are not in X
     losses : sentences on these rows
+    remarks : names and sentences of further remarks on the data
     parts : for columns that were made of another one, such as the parts of a date, its name
     random_state : int, optional
         Seed of the samples, folds and choices.
@@ -103,7 +104,7 @@ def report_page(
     if alpha is None:
         alpha = "auto" if isinstance(bandwidth, str) and bandwidth == "auto" else 1e-3
     case = Case(table, labels, target, bandwidth, alpha, standardize, random_state, kind)
-    about = Source(source, tuple(options), left_out, tuple(losses))
+    about = Source(source, tuple(options), left_out, tuple(losses), tuple(remarks))
     return _filled(case, about, start, progress)
 
 
@@ -131,22 +132,25 @@ def _filled(case: Case, source: Source, start: float, progress: Progress) -> str
     with threadpool_limits(1), _warnings_of_this_thread(), ThreadPoolExecutor(3) as pool:
         progress(0, 4, "fitting the model, and others to compare it with")
         folds = pool.submit(folds_of, case, pool.map)
+        # With a penalty of their own they need not wait for the fit.
+        early = pool.submit(_words.rules, case) if case.is_auto else None
         case.estimator.predict(case.Z[:1])
         progress(1, 4, "looking at the columns")
         diagnosis = pool.submit(lambda: case.diagnosis)
-        rules, effects = pool.submit(_words.rules, case), pool.submit(_words.effects, case)
+        rules = early or pool.submit(_words.rules, case)
+        effects = pool.submit(_words.effects, case)
         sliders, matters = pool.submit(slider_data, case), pool.submit(_matters, case)
         others = folds.result()
         progress(2, 4, "checking the model")
         on_target = pool.submit(lambda: list(story.remarks(case))).result()
-        found = remarks(case, on_target, source.losses, source.lost_many(len(case.y)))
+        found = _quality.remarks(case, on_target, source)
         performance = list(story.figures(case, others))
         diagnosis.result()
         progress(3, 4, "writing the page")
         values = matters.result()
         charts = [figure.chart for figure in [*performance, *values.pop("figures")]]
         values |= {
-            "verdict": f"{story.verdict(case, others)} {_words.doubts(case, found)}",
+            "verdict": f"{story.verdict(case, others)} {_words.doubts(case, others, found)}",
             "comparison": _words.comparison(case, others),
             "performance_text": story.words(case, others),
             "performance_figures": _html(performance),

@@ -12,7 +12,7 @@ from scipy.linalg import LinAlgError
 from .. import Choice, select_bandwidth
 from .._compute.arrays import Array, Indices
 from .._pipeline import named
-from ._columns import Column, Table, deviations
+from ._columns import YEAR, Column, Table, deviations
 from ._tasks import REGRESSION, Task
 
 # What is solved many times (curves, sliders, rules) is solved on at most this many rows.
@@ -53,6 +53,16 @@ class Case:
         return isinstance(self.bandwidth, str) and self.bandwidth == "auto"
 
     @cached_property
+    def time(self) -> int | None:
+        """The column of X whose times the rows follow; None if they follow none."""
+        return self.table.time
+
+    @property
+    def time_name(self) -> str:
+        """The name of that column as the table has it."""
+        return "" if self.time is None else self.names[self.time].removesuffix(YEAR)
+
+    @cached_property
     def deviation(self) -> Array:
         """Standard deviations of the columns of numbers; one for the rest and for constants."""
         return deviations(self.table)
@@ -84,7 +94,7 @@ class Case:
 
     def mapped(self, Z: Array) -> Array:
         """Rows that the model takes, in the space in which it measures distances."""
-        return np.asarray(regressor_of(self.estimator)._seen(Z))
+        return np.asarray(regressor_of(self.estimator)._function().seen(Z))
 
     @cached_property
     def rows(self) -> Indices:
@@ -112,7 +122,8 @@ class Case:
     @cached_property
     def classes(self) -> list[str]:
         """Names of the classes; none for a target of numbers."""
-        return [str(label) for label in getattr(self.estimator, "classes_", ())]
+        labels = np.unique(self.y) if self.task.name == "classification" else ()
+        return [str(label) for label in labels]
 
     @cached_property
     def main(self) -> int | None:

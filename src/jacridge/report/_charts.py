@@ -9,6 +9,7 @@ from sklearn.metrics import roc_curve
 
 from .._compute.arrays import Array
 from ._case import Case
+from ._columns import YEAR
 from ._effects import Curve, Surface
 from ._folds import OURS, Folds
 
@@ -76,8 +77,9 @@ def residual_chart(case: Case) -> Chart:
 
 
 def interval_chart(case: Case, folds: Folds) -> Chart:
-    """Intervals of rows kept aside, in the order of their predictions, and what was observed."""
-    order = np.argsort(folds.predicted[OURS])
+    """Intervals of rows kept aside, in the order of predictions or time, and what was observed."""
+    predicted = folds.predicted[OURS]
+    order = np.arange(len(predicted)) if folds.later else np.argsort(predicted)
     some = order[np.linspace(0, len(order) - 1, min(len(order), 100)).astype(int)]
     x = np.arange(1.0, len(some) + 1)
     (low, high), seen = folds.intervals[some].T, folds.observed[some]
@@ -88,7 +90,7 @@ def interval_chart(case: Case, folds: Folds) -> Chart:
     ]
     return {
         "id": "intervals",
-        "x": _axis("rows kept aside, in the order of their predictions", x),
+        "x": _axis("later rows" if folds.later else "rows, lowest prediction first", x),
         "y": _axis(case.target, low, high, seen),
         "layers": [
             {"kind": "bars", "x": numbers(x), "low": numbers(low), "high": numbers(high)},
@@ -100,18 +102,20 @@ def interval_chart(case: Case, folds: Folds) -> Chart:
 
 def effect_chart(case: Case, curve: Curve, number: int, everything: Chart) -> Chart:
     """Partial dependence of the prediction on one column; all effects share their y axis."""
-    drawn = lines_of(case)
+    drawn, steps = lines_of(case), curve.steps
     layers = [
         layer for k in drawn for layer in _effect_layers(curve, k, drawn.index(k), len(drawn))
     ]
-    if curve.levels:
-        axis = {"low": -0.5, "high": len(curve.levels) - 0.5, "levels": list(curve.levels)}
+    if steps.levels:
+        axis = {"low": -0.5, "high": len(steps.levels) - 0.5, "levels": list(steps.levels)}
     else:
-        axis = _axis(curve.column.name, curve.x, room=0)
+        is_date = case.names[steps.places[0]].endswith(YEAR)
+        axis = {**_axis("", steps.x, room=0), "years": is_date, "log": steps.log}
+        layers.append({"kind": "rug", "x": numbers(steps.seen)})
     mean = curve.mean[drawn[0]]
     return {
         "id": f"effect-{number}",
-        "x": {**axis, "label": curve.column.name},
+        "x": axis,
         "y": everything,
         "layers": layers,
         "alt": (
@@ -131,9 +135,9 @@ def lines_of(case: Case) -> list[int]:
 
 def _effect_layers(curve: Curve, k: int, i: int, count: int) -> list[Chart]:
     """One output: with the spread of the rows' own curves, if it is drawn alone."""
-    x, mean = numbers(curve.x), numbers(curve.mean[k])
+    x, mean = numbers(curve.steps.x), numbers(curve.mean[k])
     spread = {"x": x, "low": numbers(curve.low[k]), "high": numbers(curve.high[k])}
-    if curve.levels:
+    if curve.steps.levels:
         dots = {"kind": "dots", "look": f"big {LOOKS[i][:2]}", "x": x, "y": mean}
         return [{"kind": "bars", **spread}, dots] if count == 1 else [dots]
     line = {"kind": "line", "look": LOOKS[i], "x": x, "y": mean}
@@ -148,7 +152,7 @@ def _sure(curve: Curve) -> list[Chart]:
         "low": numbers(curve.mean[0] - curve.error),
         "high": numbers(curve.mean[0] + curve.error),
     }
-    return [{"kind": "band", "look": "sure", "x": numbers(curve.x), **ends}]
+    return [{"kind": "band", "look": "sure", "x": numbers(curve.steps.x), **ends}]
 
 
 def effects_axis(case: Case, curves: list[Curve]) -> Chart:
@@ -205,14 +209,15 @@ def line_chart(case: Case) -> Chart:
     }
 
 
-def series_chart(case: Case, place: int, name: str) -> Chart:
-    """Observed and predicted values over time."""
+def series_chart(case: Case, place: int) -> Chart:
+    """Observed and predicted values over a column of times."""
+    name = case.names[place].removesuffix(YEAR)
     order = np.argsort(case.X[:, place], kind="stable")
     order = order[_spread(len(order))]
     x, seen, predicted = case.X[order, place], case.outcomes[order], case.loo_predictions[order]
     return {
         "id": "series",
-        "x": {**_axis(name, x, room=0.01), "years": True},
+        "x": {**_axis(name, x, room=0.01), "years": name != case.names[place]},
         "y": _axis(case.shown, seen, predicted),
         "layers": [
             {"kind": "dots", "look": "data", "x": numbers(x), "y": numbers(seen)},

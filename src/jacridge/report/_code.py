@@ -24,12 +24,13 @@ MISSING = ["NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
 
 @dataclass(frozen=True)
 class Source:
-    """Where the rows came from: a file, the options that read it, and how many it has more."""
+    """Where the rows came from: a file, the options that read it, and what was left out."""
 
     name: str
     options: tuple[str, ...] = ()
     left_out: int = 0
     losses: tuple[str, ...] = ()
+    remarks: tuple[tuple[str, str], ...] = ()
 
     @property
     def file(self) -> str:

@@ -19,6 +19,9 @@ from .._compute.arrays import Array
 TASKS = ("regression", "classification")
 # Words in the names of columns.
 IDS = {"id", "key", "nr", "no", "index", "uuid"}
+YEAR = " (year)"  # ends the name of the part of a date that grows with time
+MARK = " (missing)"  # ends the name of a column that marks the gaps of another one
+FEWEST_TIMES = 10
 TIMES = {"year", "month", "week", "day", "hour", "minute", "second", "time", "t", "step"}
 
 
@@ -43,8 +46,25 @@ def looks_like_id(name: str, x: Array) -> bool:
     """
     if len(x) < 10 or (x != np.floor(x)).any() or len(np.unique(x)) < len(x):
         return False
-    words = set(re.split(r"[^a-z]+", name.lower()))
+    words = _words_in(name)
     return bool(words & IDS or ((np.diff(x) == 1).all() and not words & TIMES))
+
+
+def follows_time(name: str, x: Array) -> bool:
+    """Whether rows are in the order of their times: a sorted column of years, days, hours.
+
+    The years of a date may repeat, as several rows may have one date.
+    """
+    values, steps = len(np.unique(x)), np.diff(x)
+    if values < FEWEST_TIMES or not ((steps >= 0).all() or (steps <= 0).all()):
+        return False
+    return name.endswith(YEAR) or (2 * values > len(x) and bool(_words_in(name) & TIMES))
+
+
+def _words_in(name: str) -> set[str]:
+    """The words of a name such as `PassengerId` or `sold_years`, in the singular."""
+    parts = re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
+    return {word.removesuffix("s") for word in parts}
 
 
 def columns_prepared(
@@ -97,6 +117,12 @@ class Table:
     numbers: list[str]
     texts: list[str]
     columns: list[Column]
+
+    @property
+    def time(self) -> int | None:
+        """The column of X whose times the rows follow; None if they follow none."""
+        found = (i for i, name in enumerate(self.numbers) if follows_time(name, self.X[:, i]))
+        return next(found, None)
 
 
 def deviations(table: Table) -> Array:

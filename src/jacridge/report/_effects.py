@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._compute.arrays import Array
 from ..effects import Effect, Effects, average_predictions
 from ._case import Case, answer
-from ._columns import Column, Table
+from ._columns import MARK, YEAR, Column, Table
 
 ROWS = 400  # whose predictions are watched
-BACKGROUND = 50  # rows over which effect curves are averaged
-POINTS = 25
+BACKGROUND = 40  # rows over which effect curves are averaged
+POINTS = 20
 MOST_LEVELS = 12
+RUG = 150  # rows whose values are marked below a curve
+HEAVY = 5.0  # how much longer the upper tail of a column with a log axis is than the lower
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,7 @@ class Curve:
     """
 
     column: Column
-    x: Array  # positions of levels for a column of texts
-    levels: tuple[str, ...]
+    steps: Steps
     mean: Array
     low: Array
     high: Array
@@ -49,35 +50,68 @@ def importances(case: Case) -> list[tuple[Column, float]]:
     return sorted(found, key=lambda item: -item[1])
 
 
-def curve_of(case: Case, column: Column) -> Curve:
-    """The partial dependence of the prediction on a column of numbers or texts."""
-    background = case.X[case.some_rows(BACKGROUND)]
+class Steps(NamedTuple):
+    """Values that a column takes along an effect curve."""
+
+    places: list[int]  # columns of X that change
+    settings: Array  # their values, a row for each point of the curve
+    levels: tuple[str, ...] = ()
+    seen: Array = np.empty(0)  # values of some rows within the range
+    log: bool = False
+
+    @property
+    def x(self) -> Array:
+        """Positions of the points on an axis."""
+        return np.arange(len(self.levels), dtype=float) if self.levels else self.settings[:, 0]
+
+
+def steps_of(case: Case, column: Column) -> Steps:
+    """The most frequent categories, the two values, or numbers from the 1 % to the 99 % quantile.
+
+    Of a date the year is changed. Points are even on a log scale where the upper tail is long.
+    """
     if column.levels:
         counts = case.X[:, column.places].sum(axis=0)
         often = np.sort(np.argsort(-counts, kind="stable")[:MOST_LEVELS])
         settings = np.eye(len(column.levels))[often]
-        x, levels = np.arange(len(often), dtype=float), tuple(column.levels[i] for i in often)
-    else:
-        values = case.X[:, column.places[0]]
-        low, high = np.quantile(values, [0.01, 0.99])
-        x, levels = np.linspace(low, high, POINTS), ()
-        settings = x[:, None]
-    rows = np.repeat(background, len(settings), axis=0)
-    rows[:, column.places[: settings.shape[1]]] = np.tile(settings, (len(background), 1))
-    each = case.outputs(rows).reshape(len(background), len(settings), -1).transpose(2, 0, 1)
+        return Steps(column.places, settings, tuple(column.levels[i] for i in often))
+    years = [place for place in column.places if case.names[place].endswith(YEAR)]
+    place = (years or column.places)[0]
+    values, seen = case.X[:, place], case.X[case.some_rows(RUG), place]
+    different = np.unique(values)
+    if len(different) == 2:
+        return Steps([place], different[:, None], labels_of_two(column.name, different))
+    low, middle, high = np.quantile(values, [0.01, 0.5, 0.99])
+    if low == high:
+        low, high = different[0], different[-1]
+    log = bool(low > 0 and high - middle > HEAVY * (middle - low))
+    x = (np.geomspace if log else np.linspace)(low, high, POINTS)
+    return Steps([place], x[:, None], seen=seen[(low <= seen) & (seen <= high)], log=log)
+
+
+def labels_of_two(name: str, values: Array) -> tuple[str, ...]:
+    """Labels of the two values of a column; one that marks gaps says no and yes."""
+    return ("no", "yes") if name.endswith(MARK) else tuple(f"{value:g}" for value in values)
+
+
+def curve_of(case: Case, column: Column) -> Curve:
+    """The partial dependence of the prediction on a column of numbers, dates or texts."""
+    background, steps = case.X[case.some_rows(BACKGROUND)], steps_of(case, column)
+    rows = np.repeat(background, len(steps.x), axis=0)
+    rows[:, steps.places] = np.tile(steps.settings, (len(background), 1))
+    each = case.outputs(rows).reshape(len(background), len(steps.x), -1).transpose(2, 0, 1)
     mean = each.mean(axis=1)
     level = mean.mean(axis=1)[:, None, None] - each.mean(axis=2, keepdims=True)
     own = np.clip(each + level, 0, 1) if case.classes else each + level
     low, high = np.quantile(own, [0.1, 0.9], axis=1)
-    error = None if column.levels else _error(case, column, x, background)
-    return Curve(column, x, levels, mean, np.minimum(low, mean), np.maximum(high, mean), error)
+    error = None if steps.levels else _error(case, steps.places[0], steps.x, background)
+    return Curve(column, steps, mean, np.minimum(low, mean), np.maximum(high, mean), error)
 
 
-def _error(case: Case, column: Column, x: Array, background: Array) -> Array | None:
+def _error(case: Case, place: int, x: Array, background: Array) -> Array | None:
     """Half the width of the 95 % interval of a mean curve; None for classes."""
     if case.classes:
         return None
-    place = column.places[0]
     values = (x - case.centre[place]) / case.scale[place]
     found = answer(average_predictions, case.estimator, place, values, case.seen(background))
     return None if found is None else np.asarray(found.conf_high - found.estimate)
@@ -156,7 +190,7 @@ def effects_in_units(
     found = estimator.effects(variables=asked, **options)
     labels = {f"x{j}": name.partition(" = ")[2] for j, name in enumerate(table.names)}
     rows = (_in_units(row, variables[row.term], table, scale, labels) for row in found)
-    return Effects(tuple(rows), found.level, found.noise)
+    return replace(found, rows=tuple(rows))
 
 
 def _in_units(
@@ -168,5 +202,5 @@ def _in_units(
     if isinstance(place, tuple):
         one, _, zero = row.contrast.partition(" - ")
         return replace(row, contrast=f"{labels[one]} - {labels[zero]}")
-    low, high = np.unique(table.X[:, place])
-    return replace(row, contrast=f"{high:g} - {low:g}")
+    low, high = labels_of_two(row.term, np.unique(table.X[:, place]))
+    return replace(row, contrast=f"{high} - {low}")

@@ -34,7 +34,7 @@ def effect_figures(case: Case, found: list[tuple[Column, float]]) -> Iterator[Fi
     if len(case.columns) == 1:
         return
     largest = found[0][1]
-    wanted = [c for c, size in found if size > 0.02 * largest and (c.is_number or c.levels)]
+    wanted = [c for c, size in found if size > 0.02 * largest]
     curves = [curve_of(case, column) for column in wanted[:MOST_CURVES]]
     if curves:
         axis = effects_axis(case, curves)
@@ -57,10 +57,7 @@ def place_figures(case: Case) -> Iterator[Figure]:
 
 
 def series_figures(case: Case) -> Iterator[Figure]:
-    """Observed and predicted values over the first column of dates."""
-    for column in case.columns:
-        for i in column.places:
-            if case.names[i] == f"{column.name} (year)":
-                words = "over time: grey is observed, blue is predicted without the row itself"
-                yield Figure(series_chart(case, i, column.name), f"{escape(case.shown)} {words}")
-                return
+    """Observed and predicted values over the time that the rows follow."""
+    if case.time is not None and len(case.names) > 1:
+        words = "over time: grey is observed, blue is predicted without the row itself"
+        yield Figure(series_chart(case, case.time), f"{escape(case.shown)} {words}")

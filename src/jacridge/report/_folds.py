@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+from sklearn.model_selection import TimeSeriesSplit
 
 from .._compute.arrays import Array, Indices
 from ._case import Case, answer
 
-MOST_ROWS = 1000
 FEWEST_ROWS = 20
+# From so many rows on, one fit to some of them is judged by some others.
+MANY_ROWS, MOST_TRAINING, MOST_TEST = 2000, 1500, 1000
 COVERAGE = 0.9
 OURS, TREES = "this model", "boosted trees"
+
+Pair = tuple[Indices, Indices]  # training rows and test rows
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,7 @@ class Folds:
     intervals: Array  # lower and upper ends, of shape (n, 2); of shape (n, 0) for classes
     n_train: int
     count: int
+    later: bool = False  # whether the rows kept aside come after those of the training
 
     @property
     def coverage(self) -> float:
@@ -37,16 +43,14 @@ class Folds:
 
 
 def folds_of(case: Case, each: Callable[..., Iterable[Any]] = map) -> Folds | None:
-    """Cross-validation on a sample of the rows, every fit with all its choices; None for few.
+    """Rows predicted by models that have not seen them, every fit with all its choices.
 
-    `each` is a map, of which one that runs in several threads is faster.
+    None for few rows. `each` is a map, of which one that runs in several threads is faster.
     """
-    some = case.some_rows(MOST_ROWS)
-    if len(some) < FEWEST_ROWS or len(np.unique(case.y[some])) == 1:
+    if len(case.y) < FEWEST_ROWS or len(np.unique(case.y)) == 1:
         return None
-    count = 5 if len(some) <= 400 else 3 if len(some) < MOST_ROWS else 2
-    splits = case.task.splits(5, shuffle=True, random_state=case.random_state)
-    pairs = [(some[a], some[b]) for a, b in splits.split(some, case.y[some])][:count]
+    later = _later(case)
+    pairs = later or list(_at_random(case))
     parts = answer(lambda: list(each(lambda pair: _fold(case, *pair), pairs)))
     if parts is None:  # a class with too few rows
         return None
@@ -56,9 +60,41 @@ def folds_of(case: Case, each: Callable[..., Iterable[Any]] = map) -> Folds | No
         {name: np.concatenate([part[0][name] for part in parts]) for name in parts[0][0]},
         {name: float(np.mean([part[1][name] for part in parts])) for name in parts[0][1]},
         np.concatenate([part[2] for part in parts]),
-        len(pairs[0][0]),
-        count,
+        len(pairs[-1][0]),
+        len(pairs),
+        bool(later),
     )
+
+
+def _at_random(case: Case) -> Iterator[Pair]:
+    """Parts of the rows; of many rows one draw of training and test rows, which costs one fit."""
+    n, seed = len(case.y), case.random_state
+    if n >= MANY_ROWS:
+        sizes = {"train_size": MOST_TRAINING, "test_size": min(MOST_TEST, n - MOST_TRAINING)}
+        return iter(case.task.draws(1, **sizes, random_state=seed).split(case.y, case.y))
+    count = 5 if n <= 400 else 3 if n < 1000 else 2
+    splits = case.task.splits(5, shuffle=True, random_state=seed)
+    return islice(splits.split(case.y, case.y), count)
+
+
+def _later(case: Case) -> list[Pair]:
+    """Earlier rows and those after them, of a table in the order of time; else none.
+
+    Rows at the time of the first test row are left out of the training, as what happened then
+    would be known. Nothing, too, where some class is yet to come.
+    """
+    if case.time is None:
+        return []
+    n, time, observed = len(case.y), case.X[:, case.time], case.task.observed(case.y)
+    order = np.argsort(time, kind="stable")
+    size = min(n // 5, MOST_TEST // 2)
+    splits = TimeSeriesSplit(
+        3 if n < 1000 else 2, test_size=size, max_train_size=MOST_TRAINING
+    ).split(order)
+    pairs = [(order[a], order[b]) for a, b in splits]
+    pairs = [(a[time[a] < time[b].min()], b) for a, b in pairs]
+    known = all(len(a) >= 5 and observed[a].any(axis=0).all() for a, _ in pairs)
+    return pairs if known else []
 
 
 def _fold(

@@ -33,20 +33,34 @@ def verdict(case: Case, folds: Folds | None) -> str:
         )
     ours, trees, linear = (share(r2(folds.observed, found)) for found in folds.predicted.values())
     error = typical_error(folds.observed, next(iter(folds.predicted.values())))
+    rows = "rows later than those it was fitted to" if folds.later else "rows that it has not seen"
     return (
-        f"On rows that it has not seen, the model reaches <b>R² = {ours}</b> for {target} "
-        f"and is typically off by <b>{number(error)}</b>; on the same rows boosted trees reach "
-        f"R² = {trees} and a linear model {linear}."
+        f"On {rows}, the model reaches <b>R² = {ours}</b> for {target} and is typically off by "
+        f"<b>{number(error)}</b>; on the same rows boosted trees reach R² = {trees} and a linear "
+        f"model {linear}.{_between(case, folds)}"
     )
+
+
+def _between(case: Case, folds: Folds) -> str:
+    """How well rows are predicted from those before and after them, where the others are later."""
+    if not folds.later:
+        return ""
+    score = share(r2(case.y, case.loo_predictions))
+    return f" Between rows whose values are known, before and after, it reaches R² = {score}."
 
 
 def words(case: Case, folds: Folds | None) -> str:
     """Text on the charts, and the measured coverage of the intervals."""
+    kinder = (
+        "its neighbours in time included: this flatters a model that is to look ahead"
+        if folds is not None and folds.later
+        else "with kernel, metric, bandwidth and penalty held fixed: a little more favourable than "
+        "the comparison"
+    )
     text = (
-        f"<p>One model is fitted to all {len(case.y):,} rows. Each row is predicted by that model "
-        f"without the row itself (R² = {share(r2(case.y, case.loo_predictions))}), with kernel, "
-        "metric, bandwidth and penalty held fixed: a little more favourable than the "
-        "comparison.</p>"
+        f"<p>One model is fitted to all {len(case.y):,} rows. In the first two charts each row is "
+        f"predicted by that model without the row itself (R² = "
+        f"{share(r2(case.y, case.loo_predictions))}), {kinder}.</p>"
     )
     if folds is None:
         return text

@@ -34,6 +34,11 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
+def breakable(text: str) -> str:
+    """The name of a column, which may be broken after an underscore."""
+    return escape(text).replace("_", "_<wbr>")
+
+
 def marked_up(text: str) -> str:
     """A sentence with names in backquotes as HTML."""
     parts = escape(text).split("`")
@@ -42,12 +47,11 @@ def marked_up(text: str) -> str:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], marked: int | None = None) -> str:
     """A table of texts that are HTML already; columns after the first hold numbers."""
-    first, *rest = head
-    lines = [f"<tr><th>{first}</th>" + "".join(f'<th class="number">{h}</th>' for h in rest)]
-    for i, (name, *values) in enumerate(rows):
+    lines = [f"<tr><th>{head[0]}</th>" + "".join(f'<th class="number">{h}</th>' for h in head[1:])]
+    for i, (first, *values) in enumerate(rows):
         look = ' class="chosen"' if i == marked else ""
         cells = "".join(f'<td class="number">{value}</td>' for value in values)
-        lines.append(f'<tr{look}><td class="name">{name}</td>{cells}</tr>')
+        lines.append(f'<tr{look}><td class="name">{first}</td>{cells}</tr>')
     return f"<table><thead>{lines[0]}</tr></thead><tbody>{''.join(lines[1:])}</tbody></table>"
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from .._compute.arrays import Array
 from ._case import Case
-from ._columns import looks_like_id
+from ._code import Source
+from ._columns import YEAR, looks_like_id
 
 # A value so many robust standard deviations from the median is named.
 FAR = 8.0
@@ -24,15 +25,16 @@ class Remark:
     warning: bool = False
 
 
-def remarks(
-    case: Case, on_target: Iterable[Remark], losses: tuple[str, ...], lost_many: bool
-) -> list[Remark]:
+def remarks(case: Case, on_target: Iterable[Remark], source: Source) -> list[Remark]:
     """Everything that was found, reasons for doubt first."""
+    many = source.lost_many(len(case.y))
     found = [
-        *(Remark("rows left out", text, lost_many and not i) for i, text in enumerate(losses)),
+        *(Remark("rows left out", text, many and not i) for i, text in enumerate(source.losses)),
+        *(Remark(*remark) for remark in source.remarks),
         *_duplicates(case),
         *_constants(case),
         *_ids(case),
+        *_dates(case),
         *on_target,
         *_outliers(case),
     ]
@@ -60,6 +62,18 @@ def _ids(case: Case) -> Iterator[Remark]:
         if whole or len(column.levels) == n > 10:
             sentence = f"`{column.name}` looks like an id: it numbers or names the rows."
             yield Remark("id", f"{sentence} Leave it out, unless it matters.", True)
+
+
+def _dates(case: Case) -> Iterator[Remark]:
+    """Dates that the rows do not follow, by which nothing was measured."""
+    found = [name for name in case.names if name.endswith(YEAR)]
+    if found and case.time is None:
+        name = found[0].removesuffix(YEAR)
+        sentence = (
+            f"The rows are not in the order of `{name}`, so that rows kept aside are of all dates. "
+            "Sort the table by it to see how well later rows are predicted."
+        )
+        yield Remark("dates", sentence)
 
 
 def _outliers(case: Case) -> Iterator[Remark]:

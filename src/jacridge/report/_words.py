@@ -10,14 +10,16 @@ from .. import RULES, JacobianKernelRidge, select_bandwidth, theory
 from ._case import Case, answer
 from ._charts import LOOKS, lines_of
 from ._columns import Column
-from ._effects import effects_in_units
-from ._folds import Folds
-from ._pieces import marked_up, number, plural, scroll, share, table
+from ._effects import BACKGROUND, effects_in_units
+from ._folds import COVERAGE, OURS, Folds
+from ._pieces import breakable, marked_up, number, percent, plural, scroll, share, table
 from ._quality import Remark
 from ._tasks import r2
 
 MOST_COLUMNS = 20
 MOST_EFFECTS = 30
+CLEARLY = 0.02  # a difference of R2 or accuracy
+MOST_ROWS = 1000  # over which effects are averaged
 # What the second score is.
 SCORES = {
     "regression": "The typical error is the median one, in the units of the target.",
@@ -25,24 +27,65 @@ SCORES = {
 }
 
 
-def doubts(case: Case, remarks: list[Remark]) -> str:
+def doubts(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
     """Reasons against the model, with links to them."""
     found = len(case.diagnosis.warnings) if case.diagnosis else 0
     on_data = sum(remark.warning for remark in remarks)
+    better, narrow = _better(case, folds), _narrow(folds)
     parts = [
+        *([f'<a href="#performance">better predictions by {better}</a>'] if better else []),
+        *([f'<a href="#performance">{narrow}</a>'] if narrow else []),
         *([f'<a href="#trust">{plural(found, "finding")} on the model</a>'] if found else []),
         *([f'<a href="#quality">{plural(on_data, "remark")} on the data</a>'] if on_data else []),
     ]
     if not parts:
-        return "Nothing that was checked speaks against it."
-    verb = "speaks" if found + on_data == 1 else "speak"
-    return f"{' and '.join(parts)} {verb} against it."
+        return f"{_as_well(case, folds)}Nothing that was checked speaks against it."
+    verb = "speaks" if len(parts) == 1 and found + on_data == 1 else "speak"
+    *first, last = parts
+    text = f"{', '.join(first)} and {last}" if first else last
+    start = text.index(">") + 1
+    return f"{text[:start]}{text[start].upper()}{text[start + 1 :]} {verb} against it."
+
+
+def _narrow(folds: Folds | None) -> str:
+    """Intervals that hold far fewer of the rows kept aside than they should."""
+    if folds is None or not folds.intervals.size or folds.coverage > COVERAGE - 0.1:
+        return ""
+    return f"{percent(COVERAGE)} intervals that hold {percent(folds.coverage)} of the rows"
+
+
+def _as_well(case: Case, folds: Folds | None) -> str:
+    """A sentence on a simple model that would do."""
+    if folds is None:
+        return ""
+    score, name = case.task.scores[case.task.score_name], case.task.linear_name
+    ours, simple = (score(folds.observed, folds.predicted[model]) for model in (OURS, name))
+    return f"A {name} predicts as well. " if simple > ours - CLEARLY / 2 else ""
+
+
+def _better(case: Case, folds: Folds | None) -> str:
+    """The best of the other models, or a constant, if it predicts clearly better; else nothing."""
+    if folds is None:
+        return ""
+    score, seen = case.task.scores[case.task.score_name], folds.observed
+    constant = np.broadcast_to(seen.mean(axis=0), seen.shape)
+    scores = {
+        n: score(seen, found) for n, found in {**folds.predicted, "constant": constant}.items()
+    }
+    best = max(scores, key=lambda name: scores[name])
+    return f"a {best}".replace("a b", "b") if scores[best] > scores[OURS] + CLEARLY else ""
+
+
+def of_rows(case: Case, m: int) -> str:
+    """All rows, or how many were drawn."""
+    n = len(case.X)
+    return f"all {n:,} rows" if m == n else f"a random sample of {m:,} of the {n:,} rows"
 
 
 def facts(case: Case, left_out: int) -> str:
     """The table in numbers: rows, columns, rows left out."""
     n = len(case.X)
-    texts = [plural(n, "row"), plural(len(case.columns), "column")]
+    texts = [plural(n, "row"), plural(len(case.columns), "feature")]
     if left_out:
         texts.append(f"{left_out:,} of {n + left_out:,} rows in the file are left out")
     return ", ".join(texts) + "."
@@ -62,11 +105,18 @@ def comparison(case: Case, folds: Folds | None) -> str:
         for name, outputs in folds.predicted.items()
     ]
     trees, linear = case.task.rivals
+    parts = f", in {folds.count} parts," if folds.count > 1 else ""
+    fitted = f"{plural(len(folds.observed), 'row')} were kept aside{parts} and predicted by models "
+    fitted += (
+        f"fitted to earlier ones alone, as the rows are in the order of "
+        f"<b>{escape(case.time_name)}</b>: rows drawn at random would flatter a model that is to "
+        "look ahead."
+        if folds.later
+        else f"fitted to {folds.n_train:,} others."
+    )
     words = (
-        f"{plural(len(folds.observed), 'row')} were kept aside, in {folds.count} parts, and "
-        f"predicted by models fitted to {folds.n_train:,} others; every model made all its choices "
-        f"without them. Boosted trees are scikit-learn's {trees}, the {case.task.linear_name} its "
-        f"{linear}."
+        f"{fitted} Every model made all its choices without them. Boosted trees are scikit-learn's "
+        f"{trees}, the {case.task.linear_name} its {linear}."
     )
     shown = scroll(table(("model", *case.task.scores, "seconds a fit"), rows, 0))
     return f'{shown}<p class="small">{words} {SCORES[case.task.name]}</p>'
@@ -78,7 +128,7 @@ def importances(case: Case, found: list[tuple[Column, float]]) -> str:
         return ""
     largest = max(max((size for _, size in found), default=0.0), np.finfo(float).tiny)
     lines = "".join(
-        f'<tr><td class="name">{escape(column.name)}</td>'
+        f'<tr><td class="name">{breakable(column.name)}</td>'
         f'<td class="bar"><span style="width:{100 * size / largest:.1f}%"></span></td>'
         f'<td class="number">{number(size)}</td></tr>'
         for column, size in found[:MOST_COLUMNS]
@@ -98,7 +148,7 @@ def importances(case: Case, found: list[tuple[Column, float]]) -> str:
 
 def effects_text(case: Case) -> str:
     """Text on the effect curves."""
-    drawn = lines_of(case)
+    drawn, rows = lines_of(case), of_rows(case, len(case.some_rows(BACKGROUND)))
     if len(drawn) > 1:
         keys = ", ".join(
             f'<span class="key {look}">{escape(case.classes[k])}</span>'
@@ -106,14 +156,15 @@ def effects_text(case: Case) -> str:
         )
         return (
             f"Each line is the mean probability of a class of <b>{escape(case.target)}</b> as one "
-            f"column changes and the others keep their values: {keys}."
+            f"column changes and the others keep their values, over {rows}: {keys}."
         )
     what = "mean prediction" if case.main is None else f"mean {escape(case.predicted)}"
     sure = " The inner band is the 95 % interval of the mean." if case.main is None else ""
     return (
         f"Each line is the {what} as one column changes and the others keep their values.{sure} "
-        f"The {'outer ' if sure else ''}band holds the middle 80 % of the rows' own curves: where "
-        "it is wide, the effect depends on the other columns."
+        f"The {'outer ' if sure else ''}band holds the middle 80 % of the curves of single rows: "
+        "where it is wide, the effect depends on the other columns. Ticks at the bottom are values "
+        f"of rows; curves end at the 1 % and the 99 % quantile. The mean is that over {rows}."
     )
 
 
@@ -121,12 +172,16 @@ def effects(case: Case) -> str:
     """The table of average effects in the columns' own units; nothing for classes."""
     if case.classes:
         return ""
-    found = answer(effects_in_units, case.estimator, case.table, case.scale)
+    some, cycles = case.some_rows(MOST_ROWS), (" sine)", " cosine)")
+    shown = [n for n in case.table.numbers + case.table.texts if not n.endswith(cycles)]
+    found = answer(effects_in_units, case.estimator, case.table, case.scale, shown, X=case.Z[some])
     if found is None:
         return ""
     rows = [
         (
-            escape(effect.term if effect.kind == "slope" else f"{effect.term}: {effect.contrast}"),
+            breakable(
+                effect.term if effect.kind == "slope" else f"{effect.term}: {effect.contrast}"
+            ),
             number(effect.estimate),
             number(effect.std_error),
             f"{number(effect.conf_low)} to {number(effect.conf_high)}",
@@ -141,7 +196,8 @@ def effects(case: Case) -> str:
     head = ("column", "effect", "standard error", "95 % interval", "p")
     return (
         f"<h3>Average effects</h3><p>How far the prediction of <b>{escape(case.target)}</b> "
-        "moves, on average over all rows, per unit of a column, or from one category to another. "
+        f"moves, on average over {of_rows(case, len(some))}, per unit of a column, or from one "
+        "category to another. "
         "These are associations, not causes; the standard errors take kernel, metric, bandwidth "
         f"and penalty as given.{rest}</p><div class=effects>{scroll(table(head, rows))}</div>"
     )
@@ -154,21 +210,17 @@ def quality(remarks: list[Remark]) -> str:
             "<p>No rows left out, no duplicate rows, no constant columns, no outliers, no ids, no "
             "column that gives the target away.</p>"
         )
-    return _findings(
-        [(r.name, marked_up(r.sentence), r.warning) for r in remarks], ("what", "what was found")
-    )
+    return _findings([(r.name, marked_up(r.sentence), r.warning) for r in remarks])
 
 
-def _findings(rows: list[tuple[str, str, bool]], head: tuple[str, str]) -> str:
+def _findings(rows: list[tuple[str, str, bool]]) -> str:
     lines = "".join(
         f'<tr><td class="name{" doubt" if warning else ""}">{"⚠ " if warning else ""}'
         f"{escape(name)}</td><td>{sentence}</td></tr>"
         for name, sentence, warning in rows
     )
-    return (
-        f'<table class="wide"><thead><tr><th>{head[0]}</th><th>{head[1]}</th></tr></thead>'
-        f"<tbody>{lines}</tbody></table>"
-    )
+    head = "<tr><th>what</th><th>what was found</th></tr>"
+    return f'<table class="wide"><thead>{head}</thead><tbody>{lines}</tbody></table>'
 
 
 def diagnosis(case: Case) -> str:
@@ -178,25 +230,20 @@ def diagnosis(case: Case) -> str:
         return "<p>Too few rows differ for a diagnosis.</p>"
     doubts = len(found.warnings)
     words = f"{plural(doubts, 'finding')} of {len(found.findings)}" if doubts else "No finding"
-    rows = sorted(
-        (
-            (
-                f.name,
-                f"{escape(f.sentence)} <span class=small>({number(f.value)})</span>",
-                f.warning,
-            )
-            for f in found.findings
-        ),
-        key=lambda row: not row[2],
-    )
+    rows = [
+        (f.name, f"{escape(f.sentence)} <span class=small>({number(f.value)})</span>", f.warning)
+        for f in found.findings
+    ]
     note = (
         '<p class="small"><code>bandwidth</code> in Python is <code>--rule</code> in the '
         "command.</p>"
     )
-    shown = _findings(rows, ("what", "what it means"))
+    against, others = ([row for row in rows if row[2] == doubt] for doubt in (True, False))
+    shown = _findings(against) if against else ""
+    rest = f"<details><summary>{plural(len(others), 'check')} passed</summary>{_findings(others)}"
     return (
         f"<p>{words} speak{'s' if doubts < 2 else ''} against the model.</p>{shown}"
-        f"{note if 'bandwidth=' in shown else ''}"
+        f"{note if 'bandwidth=' in shown else ''}{rest}</details>"
     )
 
 
@@ -228,7 +275,7 @@ def model_text(case: Case) -> str:
         ("ridge penalty λ", number(case.lam)),
         ("solver", est.solver_),
     ]
-    return f"<p>{origin}</p>{table(('what', 'value'), rows)}"
+    return f"<h3>The model</h3><p>{origin}</p>{table(('what', 'value'), rows)}"
 
 
 def candidates(case: Case) -> str:
@@ -238,9 +285,9 @@ def candidates(case: Case) -> str:
         return ""
     rows = [
         (
-            f"{row['kernel']}, {row['kind']}",
+            f"{row['kernel']}, {row['kind']}{', tails compressed' if row['warped'] else ''}",
             f"{row['rounds']}",
-            number(row["error"]) if case.classes else share(1 - row["error"]),
+            number(row["error"]) if case.classes else f"{1 - row['error']:.3f}",
         )
         for row in tried[:8]
     ]
@@ -283,16 +330,15 @@ def geometry(case: Case) -> str:
 def columns(case: Case) -> str:
     """Range, mean and spread of each column."""
     rows = [
-        (escape(name), *(number(v) for v in (x.min(), x.mean(), x.max(), x.std())))
-        for name, x in zip([*case.names, case.shown], [*case.X.T, case.outcomes], strict=True)
+        (breakable(column), *(number(v) for v in (x.min(), x.mean(), x.max(), x.std())))
+        for column, x in zip([*case.names, case.shown], [*case.X.T, case.outcomes], strict=True)
     ]
     return table(("column", "lowest", "mean", "highest", "deviation"), rows)
 
 
 def sample(case: Case) -> str:
     """Which rows the sliders are for."""
-    n, m = len(case.X), len(case.rows)
-    rows = f"all {n:,} rows" if m == n else f"a random sample of {m:,} of the {n:,} rows"
+    rows = of_rows(case, len(case.rows))
     what = "" if case.main is None else f"the indicator of <b>{escape(case.shown)}</b> in "
     return f"The sliders fit {what}{rows} with the kernel and the metric of the model."
 
@@ -323,8 +369,7 @@ def norm_text(case: Case) -> str:
 
 def rules_text(case: Case) -> str:
     """Text on the table of rules."""
-    n, m = len(case.X), len(case.rows)
-    on = f"all {n:,} rows" if n == m else f"the sample of {m:,} rows"
+    on = of_rows(case, len(case.rows))
     return (
         f"One bandwidth of a Gaussian kernel for all features, by each rule on {on}, at "
         f"λ = {number(_rules_alpha(case))} unless the rule chooses its own: the leave-one-out R², "

@@ -115,7 +115,7 @@
     box.bottom = Math.round(10 + Math.min(Math.max(tall, 170), 480));
     if (shape) box.right = Math.min(box.right, box.left + (box.bottom - box.top) * shape);
     const steep = x.levels && x.levels.some((text) => letters(text) > inner / x.levels.length);
-    const below = steep ? 24 + Math.min(90, Math.max(...x.levels.map(letters)) * 0.7) : 42;
+    const below = steep ? 24 + Math.min(90, Math.max(...x.levels.map(letters)) * 0.7) - (x.label ? 0 : 14) : x.label ? 42 : 26;
     const height = box.bottom + below;
     const svg = document.createElementNS(SVG, "svg");
     for (const [key, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": description })) {
@@ -124,9 +124,13 @@
     const X = scale(x.low, x.high, box.left, box.right, x.log);
     const Y = scale(y.low, y.high, box.bottom, box.top, y.log);
     const few = Math.max(3, Math.round((box.right - box.left) / 75));
+    let free = -Infinity; // where the next label may begin
     for (const [v, text] of ticksOf(x, few)) {
       add(svg, "line", { class: "tick", x1: X(v), x2: X(v), y1: box.bottom, y2: box.bottom + 4 });
       const wide = X(v) + letters(text) / 2 > width;
+      const half = steep ? 0 : letters(text) / 2;
+      if ((wide ? width - 1 - half : X(v)) - half < free) continue;
+      free = X(v) + half + 4;
       const at = steep ? { "text-anchor": "end", transform: `rotate(-40 ${X(v)} ${box.bottom + 14})` } : { "text-anchor": wide ? "end" : "middle" };
       add(svg, "text", { x: wide && !steep ? width - 1 : X(v), y: box.bottom + (steep ? 14 : 17), ...at }, steep ? fitted(text, 120) : text);
     }
@@ -184,6 +188,9 @@
       const down = x.map((v, i) => point(v, low[i] === null ? box.bottom : Y(low[i]))).reverse();
       add(plot, "path", { class: `band ${look}`, d: `M${[...up, ...down].join("L")}z` });
     },
+    rug: ({ plot, X, box }, { x }) => x.forEach((v) => add(plot, "line", {
+      class: "rug", x1: X(v).toFixed(1), x2: X(v).toFixed(1), y1: box.bottom - 6, y2: box.bottom,
+    })),
     cells: ({ plot, box }, { values }, share) => {
       const [w, h] = [(box.right - box.left) / values[0].length, (box.bottom - box.top) / values.length];
       values.forEach((row, i) => row.forEach((v, j) => add(plot, "rect", {

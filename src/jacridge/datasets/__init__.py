@@ -18,7 +18,7 @@ from typing import TextIO
 import numpy as np
 import numpy.typing as npt
 
-from jacridge._downloads import cache_folder, download, own_folder
+from ._downloads import cache_folder, download, own_folder
 
 Array = npt.NDArray[np.float64]
 
@@ -266,7 +266,7 @@ def _stations(path: Path, columns: tuple[str, ...]) -> Array:
 
 def _sources() -> dict[str, _Source]:
     """The data sets by name, as the table beside this file has them."""
-    text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("sources.toml").read_text(encoding="utf-8")
     return {
         name: _Source(name=name, **{**row, "columns": tuple(row["columns"])})
         for name, row in tomllib.loads(text).items()

@@ -4,7 +4,7 @@ import errno
 import os
 from pathlib import Path
 
-from jacridge._checks import require
+from .._checks import require
 
 
 def own_folder() -> Path | None:

@@ -1,0 +1,169 @@
+"""Rows as callers give them: arrays, Parquet files and Dask arrays, to fit to and to predict for.
+
+Each kind has the methods of `RowsGiven`. They take the estimator as scikit-learn's `validate_data`
+does, which keeps number and names of the features there and compares those of other rows with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from .._checks import check_columns, check_range, check_rows, check_weights
+from .._compute.arrays import Array
+from .._compute.progress import listening, printer
+from .dask import dask_array, dask_rows, is_dask, lazy_rows
+from .parquet_files import ParquetFiles
+from .rows import ArrayRows
+from .source import Source, array_source
+
+if TYPE_CHECKING:
+    from .._geometry.distances import Distance
+
+# Results for a block of rows, all with one entry a row.
+BlockWork = Callable[[Array], tuple[Array, ...]]
+
+
+class RowsGiven(Protocol):
+    """Rows of one kind."""
+
+    def source(self, est: Any, y: Any, w: Any, distance: Distance) -> tuple[Source, bool]:
+        """Checked rows to fit to, and whether they have one target rather than a table of them."""
+
+    def each(self, est: Any, work: BlockWork, distance: Distance, *shape: int) -> tuple[Any, ...]:
+        """Results of `work` for blocks of the rows, put together.
+
+        `shape` begins with their number, followed by their shape for one row.
+        """
+
+    def read(self, est: Any, distance: Distance) -> Array:
+        """The rows in memory, checked as for a prediction."""
+
+
+def rows_given(X: Any) -> RowsGiven:
+    """The rows X as an object of their kind."""
+    if is_dask(X):
+        return GivenDask(X)
+    return GivenFiles(X) if isinstance(X, ParquetFiles) else GivenArray(X)
+
+
+@dataclass(frozen=True)
+class GivenArray:
+    """Rows that NumPy takes; results are made at once."""
+
+    X: Any
+
+    def source(self, est: Any, y: Any, w: Any, distance: Distance) -> tuple[Source, bool]:
+        """Rows to fit to; those of a memory map are read in blocks and not merged."""
+        X, y = validate_data(est, self.X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        y = y.astype(np.float64)  # the caller may change his y
+        distance.check(X)
+        check_range("y", y)
+        w = None if w is None else check_weights(w, X)
+        targets = y[:, None] if y.ndim == 1 else y
+        if isinstance(self.X, np.memmap):
+            return Source(ArrayRows(X, targets, w), X.shape[1]), y.ndim == 1
+        return array_source(X, targets, w, distance), y.ndim == 1
+
+    def each(self, est: Any, work: BlockWork, distance: Distance, *shape: int) -> tuple[Any, ...]:
+        """Results of `work`."""
+        return work(self.read(est, distance))
+
+    def read(self, est: Any, distance: Distance) -> Array:
+        """The rows, checked."""
+        X = validate_data(est, self.X, dtype=np.float64, reset=False)
+        distance.check(X, new=True)
+        return np.asarray(X)
+
+
+@dataclass(frozen=True)
+class GivenFiles:
+    """Rows of Parquet files, which need not fit in memory; results are made block by block."""
+
+    files: ParquetFiles
+
+    def source(self, est: Any, y: Any, w: Any, distance: Distance) -> tuple[Source, bool]:
+        """Columns of the files."""
+        if est.solver not in ("auto", "nystrom") or est.metric == "precomputed":
+            raise ValueError(
+                "Parquet files are fitted by the Nystrom solver on features, got "
+                f'solver="{est.solver}", metric="{est.metric}".'
+            )
+        if y is None:
+            raise ValueError("`y` must name the column of the target in Parquet files, got None.")
+        rows = self.files.rows(y, w, distance)
+        est.n_features_in_ = len(rows.features)
+        est.feature_names_in_ = np.array(rows.features, dtype=object)
+        return Source(rows, len(rows.features)), isinstance(y, str)
+
+    def each(self, est: Any, work: BlockWork, distance: Distance, *shape: int) -> tuple[Any, ...]:
+        """Results of `work`, of which only these are held."""
+        names = getattr(est, "feature_names_in_", self.files.features)
+        if names is None:
+            raise ValueError(
+                "`ParquetFiles` must name its features for a model that was fitted to rows without "
+                "names. Give them in the order of the fit: ParquetFiles(source, [...])."
+            )
+        rows = self.files.features_rows(names, distance)
+        check_columns("X", np.empty((0, len(names))), est.n_features_in_)
+        with listening(printer() if est.verbose else None):
+            parts = list(rows.each(lambda X, y, w: work(X)))
+        return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+
+    def read(self, est: Any, distance: Distance) -> Array:
+        """The rows of all files."""
+        return np.asarray(self.each(est, lambda X: (X,), distance)[0])
+
+
+@dataclass(frozen=True)
+class GivenDask:
+    """Rows of a Dask array or data frame, which stay where they are; results are lazy."""
+
+    X: Any
+
+    def source(self, est: Any, y: Any, w: Any, distance: Distance) -> tuple[Source, bool]:
+        """Blocks of rows."""
+        if y is None:
+            raise ValueError("`y` must be given: a fit requires y to be passed, got None.")
+        if est.solver not in ("auto", "nystrom"):
+            raise ValueError(
+                f'`solver` must be "auto" or "nystrom" for Dask arrays, got "{est.solver}". '
+                "Bring the rows into memory with X.compute() for others."
+            )
+        if est.metric == "precomputed":
+            raise ValueError(
+                '`metric` must be one of features for Dask arrays, got "precomputed". Fit on the '
+                "features themselves."
+            )
+        rows = dask_rows(self.X, y, w, distance)
+        self._check_features(est, reset=True)
+        return Source(rows, self.X.shape[1]), np.ndim(y) == 1
+
+    def each(self, est: Any, work: BlockWork, distance: Distance, *shape: int) -> tuple[Any, ...]:
+        """Lazy arrays of the results; each block is worked on once for all of them."""
+        array = dask_array(self.X)
+        self._check_features(est, reset=False)
+        stacked = lazy_rows(array, partial(_stacked, work), *shape)
+        return tuple(stacked[:, i] for i in range(shape[0]))
+
+    def read(self, est: Any, distance: Distance) -> Array:
+        """The rows, computed and checked."""
+        self._check_features(est, reset=False)
+        X = check_rows(np.asarray(dask_array(self.X)))
+        distance.check(X, new=True)
+        return X
+
+    def _check_features(self, est: Any, *, reset: bool) -> None:
+        """Compare number and names of the features; no value is looked at."""
+        shown = self.X._meta if hasattr(self.X, "to_dask_array") else self.X
+        validate_data(est, shown, reset=reset, skip_check_array=True)
+
+
+def _stacked(work: BlockWork, X: Array) -> Array:
+    """Results of `work` side by side, in axis 1."""
+    return np.stack(work(X), axis=1)

@@ -1,0 +1,133 @@
+"""`ParquetFiles`: files larger than memory, as the X of a fit."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._compute.arrays import Array
+from .._geometry.distances import EUCLIDEAN, Distance
+from .labels import ClassTotals, CodedColumn, check_present, class_totals, joined_totals
+from .parquet import ParquetRows, check_no_others, checked_size, column_names, values_in
+
+
+@dataclass(frozen=True)
+class ParquetFiles:
+    """Parquet files with the same columns, as the X of a fit whose rows need not fit in memory.
+
+    ``est.fit(ParquetFiles("part-*.parquet"), "price")`` fits to the column `price` by the Nystrom
+    solver; a third argument names a column of weights.
+
+    Parameters
+    ----------
+    source : str, path or list of them
+        A file, a pattern such as ``part-*.parquet``, or files.
+    features : list of str, optional
+        Columns to use; all but target and weights if none are given.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np, polars as pl
+    >>> from jacridge import JacobianKernelRidge
+    >>> from jacridge.parquet import ParquetFiles
+    >>> x = np.linspace(0, 6, 100)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pl.DataFrame({"x": x, "y": np.sin(x)}).write_parquet(os.path.join(folder, "1.parquet"))
+    ...     files = ParquetFiles(os.path.join(folder, "*.parquet"))
+    ...     est = JacobianKernelRidge(bandwidth=1.0).fit(files, "y")
+    ...     round(float(est.predict(files)[50] - np.sin(x[50])), 3)
+    0.0
+    """
+
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+    features: Sequence[str] | None = None
+
+    def parts(self) -> list[str]:
+        """The files, sorted."""
+        if not isinstance(self.source, str | os.PathLike):
+            paths = [os.fspath(path) for path in self.source]
+        elif os.path.exists(self.source):  # whatever characters its name has
+            paths = [os.fspath(self.source)]
+        else:
+            paths = sorted(glob.glob(os.fspath(self.source)))
+        if not paths:
+            raise FileNotFoundError(2, "No Parquet file matches this pattern", str(self.source))
+        return paths
+
+    def rows(
+        self,
+        y: str | Sequence[str] | CodedColumn | None,
+        weight: str | None = None,
+        distance: Distance = EUCLIDEAN,
+    ) -> ParquetRows:
+        """The rows of all files, with the columns y, if any, as targets."""
+        coding = y.coding if isinstance(y, CodedColumn) else None
+        y = y.name if isinstance(y, CodedColumn) else y
+        targets = [] if y is None else _names("y", y)
+        used = {*targets, *([] if weight is None else _names("sample_weight", weight))}
+        paths = self.parts()
+        known = column_names(paths[0])
+        features = list(self.features or [name for name in known if name not in used])
+        names = [*features, *targets, *([weight] if weight else [])]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice or not features:
+            got = f"`{twice[0]}` twice" if twice else "none"
+            raise ValueError(
+                "Features must be columns beside target and weights, each of them once, got "
+                f"{got}. Name them: ParquetFiles(source, [...])."
+            )
+        sizes = [checked_size(path, names, paths[0]) for path in paths]
+        if not self.features:
+            for path in paths:
+                check_no_others(path, known, paths[0])
+        if not any(sizes):
+            raise ValueError(f"{paths[0]}: Parquet files must have rows to fit to, got none.")
+        return ParquetRows(paths, sizes, features, targets, weight, distance, coding)
+
+    def labels(self, name: str) -> Any:
+        """Labels in a column of all files."""
+        paths = self.parts()
+        return np.concatenate([values_in(path, name, paths[0]) for path in paths])
+
+    def class_totals(self, name: str, weight: str | None = None) -> ClassTotals:
+        """Classes in a column of labels, file by file."""
+        if not isinstance(name, str):
+            raise TypeError(f"`y` must be the name of one column of labels, got {name!r}.")
+        paths, found = self.parts(), []
+        for path in paths:
+            y = values_in(path, name, paths[0])
+            w = None if weight is None else values_in(path, weight, paths[0]).astype(np.float64)
+            check_present(y)
+            found.append(class_totals(y, w))
+        return joined_totals(found)
+
+    def column_values(self, names: str | Sequence[str]) -> Array:
+        """Values of a column, or of several, of all files."""
+        values = np.vstack(list(self.features_rows(_names("y", names)).each(lambda X, y, w: X)))
+        return values[:, 0] if isinstance(names, str) else values
+
+    def features_rows(self, features: Sequence[str], distance: Distance = EUCLIDEAN) -> ParquetRows:
+        """The rows of all files, without targets."""
+        paths = self.parts()
+        sizes = [checked_size(path, features, paths[0]) for path in paths]
+        if not any(sizes):
+            raise ValueError(f"{paths[0]}: Parquet files must have rows, got none.")
+        return ParquetRows(paths, sizes, list(features), [], None, distance)
+
+
+def _names(argument: str, given: Any) -> list[str]:
+    """One name or several, or an error that says what was given instead."""
+    names = [given] if isinstance(given, str) else given
+    if isinstance(names, list | tuple) and names and all(isinstance(n, str) for n in names):
+        return list(names)
+    got = f"an array of shape {np.shape(given)}" if np.ndim(given) else repr(given)
+    raise TypeError(
+        f"`{argument}` must be the name of a column of the Parquet files, or a list of names, got "
+        f"{got}."
+    )

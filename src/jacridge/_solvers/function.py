@@ -1,0 +1,284 @@
+"""A fitted function at rows as given: values, slopes, intervals, and their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._compute.arrays import Array, Indices, evenly_spaced, row_blocks, rows_per_block
+from .._compute.threads import blas_for, for_blocks, one_blas_thread, processors
+from .influence import DegreesOf, Influence, NoiseOf, even_noise
+from .intervals import Scale, upper_quantile
+from .saved import restored_model
+
+if TYPE_CHECKING:
+    from .._geometry.maps import FeatureMap
+    from .._geometry.space import Space
+    from .model import Model
+
+# Rows at which slopes are looked at to say how much features matter.
+IMPORTANCE_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class FittedFunction:
+    """b_0 + k(z, Z) c for k targets, z a row x after a map, with the sources of its errors.
+
+    Attributes
+    ----------
+    space, sigma : the kernel
+    Z : rows of the model, of shape (m, q)
+    dual_coef : c, of shape (m, k)
+    intercept : b_0, of shape (k,)
+    solver : name of the solver
+    lams : penalties, of shape (k,) or (1,)
+    kind : kind of the intercept
+    solved : the model that errors come from, or the arrays that restore it
+    mapping : map of the features, from p to q, or None for none
+    columns : columns of given distances that the kernel sees, or None for all
+    Z_given : rows Z before the map, if they are training rows
+    names : names of the p features
+    """
+
+    space: Space
+    sigma: float
+    Z: Array
+    dual_coef: Array
+    intercept: Array
+    solver: str
+    lams: Array
+    kind: str
+    solved: Model | dict[str, Any] = field(repr=False)
+    mapping: FeatureMap | None = None
+    columns: Indices | None = None
+    Z_given: Array | None = None
+    names: Sequence[str] = ()
+
+    @cached_property
+    def model(self) -> Model:
+        """The solved model; if it was saved, an exact system is factored again."""
+        if not isinstance(self.solved, dict):
+            return self.solved
+        function = self.Z, self.dual_coef, self.intercept
+        options = self.sigma, self.lams, self.space, self.kind
+        return restored_model(self.solver, self.solved, function, *options)
+
+    @property
+    def influences(self) -> Sequence[Influence]:
+        """How functionals follow y, for the targets of each penalty."""
+        return self.model.influences
+
+    def portable(self, *, errors: bool) -> FittedFunction:
+        """The function as arrays alone, to send to other processes; errors need more of them."""
+        return replace(self, solved=self.model.state() if errors else {}, Z_given=None)
+
+    @property
+    def targets(self) -> list[str]:
+        """Names of the targets."""
+        k = len(self.intercept)
+        return ["y"] if k == 1 else [f"y{t}" for t in range(k)]
+
+    def degrees(self, of: DegreesOf) -> list[float]:
+        """Degrees of freedom of Student's t, for each target."""
+        return [of(part) for part in self.influences for _ in part.s2]
+
+    def seen(self, X: Array) -> Array:
+        """Rows as the kernel sees them."""
+        if self.mapping is not None:
+            return self.mapping(X)
+        return X if self.columns is None else X[:, self.columns]
+
+    def unmapped(self, Z: Array) -> Array:
+        """Rows before the map; those that the model is made of, as they were."""
+        if Z is self.Z and self.Z_given is not None:
+            return self.Z_given
+        return Z if self.mapping is None else self.mapping.inverse(Z)
+
+    def training_rows(self) -> tuple[Array, Array]:
+        """Features and weights of the training rows as given; a sample of rows that streamed."""
+        if self.Z_given is not None:
+            return self.influences[0].training_rows(self.Z_given)
+        X, w = self.influences[0].training_rows(self.Z)
+        return self.unmapped(X), w
+
+    def mean(self, X: Array) -> Array:
+        """Predictions, of shape (n, k)."""
+        K_coef = self.space.product(self.seen(X), self.Z, self.dual_coef, self.sigma)
+        return np.asarray(self.intercept + K_coef)
+
+    def std(self, X: Array) -> Array:
+        """Standard deviations of a Gaussian process with this kernel, of shape (n, k)."""
+        found, seen = np.empty((len(X), len(self.intercept))), self.seen(X)
+        for rows in row_blocks(len(X), rows_per_block(len(self.Z))):
+            K = self.space.block(seen[rows], self.Z, self.sigma)
+            found[rows] = self.model.deviations(K)
+        return found
+
+    def slopes(self, X: Array) -> Array:
+        """Derivatives with respect to the features, of shape (n, k, p)."""
+        J = self.space.slopes(self.seen(X), self.Z, self.dual_coef, self.sigma)
+        return J if self.mapping is None else self.mapping.pulled_back(J, X)
+
+    def importances(self, std: Array | None = None) -> Array:
+        """Root mean squares of the slopes, times deviations `std` of the features, as shares."""
+        some = evenly_spaced(len(self.Z), IMPORTANCE_ROWS)
+        J = self.slopes(self.unmapped(self.Z)[some])
+        J = J.reshape(-1, J.shape[2])
+        std = self.Z.std(axis=0) if std is None else std
+        J /= np.abs(J).max() or 1.0  # squares could overflow
+        moved = np.sqrt(np.square(J).mean(axis=0)) * (std / (std.max() or 1.0))
+        return np.asarray(moved / moved.sum() if moved.any() else moved)
+
+    @cached_property
+    def scale(self) -> Scale:
+        """The scale of intervals."""
+        jackknife = self.model.jackknife
+        rows = jackknife.distinct(self.Z, self.space.distance)
+        return Scale(jackknife, rows, self.space, self.sigma)
+
+    def interval(self, X: Array, coverage: float, *, adaptive: bool) -> tuple[Array, Array]:
+        """Lower and upper ends of the jackknife+ interval, of shape (n, k) each."""
+        jackknife, space, X = self.model.jackknife, self.space, self.seen(X)
+        lower, upper = np.empty((2, len(X), len(self.intercept)))
+        sizes, scale = np.abs(jackknife.residuals), None
+        if adaptive:
+            scale = self.scale
+            V = scale.spread(coverage)
+            sizes = scale.scores(V)
+
+        def work(rows: slice) -> None:
+            K = space.block(X[rows], self.Z, self.sigma)
+            left_out = (self.intercept + K @ self.dual_coef)[:, None, :] + jackknife.shifts(K)
+            wide = np.broadcast_to(sizes, left_out.shape)
+            if scale is not None:
+                wide = scale.at(jackknife.columns(X[rows], space.distance), V)[:, None, :] * sizes
+            lower[rows] = -upper_quantile(wide - left_out, coverage)
+            upper[rows] = upper_quantile(left_out + wide, coverage)
+
+        with one_blas_thread():
+            for_blocks(work, len(X), rows_per_block(max(4 * sizes.size, len(self.Z))))
+        return lower, upper
+
+    def kernel(self, X: Array) -> Array:
+        """Kernel between rows and Z, of shape (n, m)."""
+        return self.space.block(self.seen(X), self.Z, self.sigma)
+
+    def slope_functionals(self, X: Array) -> Array:
+        """Rows b with b'c the slope at each row along each feature, of shape (n, p, m)."""
+        seen = self.seen(X)
+        S = self.space.kernel.slope(self.space.distance.gaps(seen, self.Z), self.sigma)
+        along = [self.space.distance.slopes_along(seen, self.Z, f) for f in range(seen.shape[1])]
+        B = np.stack([S * slopes for slopes in along], axis=1)
+        if self.mapping is None:
+            return B
+        return self.mapping.pulled_back(B.transpose(0, 2, 1), X).transpose(0, 2, 1)
+
+    def slopes_and_average(self, X: Array, share: Array) -> tuple[Array, Array]:
+        """Slopes at each row, (n, k, p), and the functionals of their average, (p, m).
+
+        `share` of shape (n,) says how much each row counts.
+        """
+        J, totals = self.slopes_and_totals(X, share[:, None])
+        return J, totals[0]
+
+    def slopes_and_totals(self, X: Array, V: Array) -> tuple[Array, Array]:
+        """Slopes at each row, (n, k, p), and the functionals of sums over the rows, (r, p, m).
+
+        V of shape (n, r) says how much each row counts. One pass over blocks of the kernel.
+        """
+        seen, distance = self.seen(X), self.space.distance
+        J = np.empty((len(X), self.dual_coef.shape[1], seen.shape[1]))
+        bent = _bent_features(self.mapping)
+        # How much rows count for all features that are not compressed, and for each that is.
+        bending = self._bending(X)
+        counts = np.hstack([V, *(V * bending[:, [f]] for f in bent)])
+        part = -(-len(X) // processors())  # of one thread, which adds up its blocks in order
+        totals = np.zeros((-(-len(X) // part), counts.shape[1], len(self.Z), seen.shape[1]))
+
+        def work(mine: slice) -> None:
+            for block in row_blocks(mine.stop - mine.start, rows_per_block(len(self.Z))):
+                rows = slice(mine.start + block.start, mine.start + block.stop)
+                S = self.space.kernel.slope(distance.gaps(seen[rows], self.Z), self.sigma)
+                J[rows] = distance.slopes(S, self.dual_coef, seen[rows], self.Z)
+                for i, count in enumerate(counts[rows].T):
+                    W = S * count[:, None]
+                    totals[mine.start // part, i] += distance.total_slopes(W, seen[rows], self.Z)
+
+        for_blocks(work, len(X), part)
+        total = totals.sum(axis=0).reshape(-1, V.shape[1], *totals.shape[2:]).swapaxes(2, 3)
+        if self.mapping is None:
+            return J, total[0]
+        found = self.mapping.T @ total[0]
+        for i, f in enumerate(bent, 1):
+            found[:, f] = self.mapping.T[f] @ total[i]
+        return self.mapping.pulled_back(J, X), found
+
+    def _bending(self, X: Array) -> Array:
+        """Derivatives of the compressed features with respect to X, of shape (n, p)."""
+        if self.mapping is None or self.mapping.warp is None:
+            return np.ones_like(X)
+        return self.mapping.warp.slope(X)
+
+    def differences_and_average(self, X1: Array, X0: Array, share: Array) -> tuple[Array, Array]:
+        """f(X1) - f(X0), of shape (n, k), and the functional of its average, (1, m)."""
+        found, total = np.empty((len(X1), len(self.intercept))), np.zeros((1, len(self.Z)))
+        for rows in row_blocks(len(X1), rows_per_block(len(self.Z))):
+            K = self.kernel(X1[rows]) - self.kernel(X0[rows])
+            found[rows] = K @ self.dual_coef
+            total += share[rows] @ K
+        return found, total
+
+    def average_kernel(self, X: Array, share: Array) -> Array:
+        """Functional of the average prediction, of shape (1, m)."""
+        total = np.zeros((1, len(self.Z)))
+        for rows in row_blocks(len(X), rows_per_block(len(self.Z))):
+            total += share[rows] @ self.kernel(X[rows])
+        return total
+
+    def estimates(self, B: Array, g: Array) -> Array:
+        """Values b'c + g b_0 of functionals, of shape (r, k)."""
+        return np.asarray(B @ self.dual_coef + np.outer(g, self.intercept))
+
+    def deviations(self, B: Array, g: Array, noise: NoiseOf = even_noise) -> Array:
+        """Standard errors of functionals b'c + g b_0, of shape (r, k)."""
+        size = np.maximum(np.abs(B).max(axis=1), np.abs(g))  # squares of large ones could overflow
+        unit = np.where(size > 0, size, 1.0)
+        B, g = B / unit[:, None], g / unit
+        with blas_for(len(self.Z)):
+            parts = [noise(part).variances(part.readout(B, g)) for part in self.influences]
+        return np.asarray(unit[:, None] * np.sqrt(np.hstack(parts)))
+
+    def covariances(self, B: Array, g: Array, noise: NoiseOf = even_noise) -> Array:
+        """Covariances of functionals b'c + g b_0, of shape (k, r, r)."""
+        with blas_for(len(self.Z)):
+            parts = [noise(part).covariances(part.readout(B, g)) for part in self.influences]
+        return np.concatenate(parts)
+
+    def average_errors(self, functionals: Array, noise: NoiseOf) -> Array:
+        """Standard errors of averages with these functionals, (r, m), of shape (r, k)."""
+        return self.deviations(functionals, np.zeros(len(functionals)), noise)
+
+    def slope_deviations(self, X: Array, noise: NoiseOf = even_noise) -> Array:
+        """Standard errors of the slopes at the rows of X, of shape (n, k, p)."""
+        found = np.empty((len(X), len(self.intercept), X.shape[1]))
+        for rows, B in self._functional_blocks(X):
+            g = np.zeros(B.shape[0] * B.shape[1])
+            errors = self.deviations(B.reshape(-1, len(self.Z)), g, noise)
+            found[rows] = errors.reshape(B.shape[0], B.shape[1], -1).transpose(0, 2, 1)
+        return found
+
+    def _functional_blocks(self, X: Array) -> Iterator[tuple[slice, Array]]:
+        """Slices of the rows of X and the functionals of their slopes."""
+        columns = max(X.shape[1], self.Z.shape[1]) * len(self.Z)
+        for rows in row_blocks(len(X), rows_per_block(columns)):
+            yield rows, self.slope_functionals(X[rows])
+
+
+def _bent_features(mapping: FeatureMap | None) -> Indices:
+    """Indices of the features that a map compresses."""
+    width = np.empty(0) if mapping is None or mapping.warp is None else mapping.warp.width
+    return np.flatnonzero(np.isfinite(width))
