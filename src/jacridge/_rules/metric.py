@@ -14,7 +14,7 @@ from .._geometry.maps import FeatureMap, scaling_from, warp_of
 from .._geometry.space import LEARNED, Space, space_of
 from .._rows.merging import merged_block
 from .._rows.survey import Surveying, sample_of, surveyed
-from .choice import HALF, Chosen, Loss, choose, squared_errors
+from .choice import Chosen, Loss, choose, rows_in_half, squared_errors
 from .rounds import Rounds, Rule, Sample, standardised, wide_penalty
 
 if TYPE_CHECKING:
@@ -81,7 +81,8 @@ def metric_of(
     kinds: Sequence[str] = LEARNED.get(metric, ())
     if not kinds and len(kernels) == 1:
         return Metric(space_of(kernels[0], metric), plain, std)
-    sample = learning_sample(rows, rng, alike=not penalty.shared, centred=centred)
+    size = rows_in_half(rows.n)
+    sample = learning_sample(rows, size, rng, alike=not penalty.shared, centred=centred)
     if len(sample) < FEW_ROWS or not sample.y.any():
         return Metric(space_of(kernels[0], metric), plain, std)
 
@@ -91,7 +92,8 @@ def metric_of(
     maps = [plain or FeatureMap(np.eye(sample.X.shape[1]))]
     if kinds:
         maps += warped_maps(sample)
-    chosen = choose(sample, maps, rounds, rng, kernels=kernels, kinds=kinds, loss=loss)
+    options: dict[str, Any] = {"size": size, "kernels": kernels, "kinds": kinds, "loss": loss}
+    chosen = choose(sample, maps, rounds, rng, **options)
     best = chosen.best
     found = maps[-1] if best.warped else plain
     if best.rounds and found:
@@ -118,10 +120,12 @@ def warped_maps(rows: Sample) -> list[FeatureMap]:
     return [FeatureMap(scaling_from(centre, std), warp)]
 
 
-def learning_sample(rows: Rows, rng: np.random.Generator, *, alike: bool, centred: bool) -> Sample:
-    """Distinct rows to choose and learn by, at random; if `alike`, all targets count alike.
+def learning_sample(
+    rows: Rows, size: int, rng: np.random.Generator, *, alike: bool, centred: bool
+) -> Sample:
+    """Distinct rows to choose and learn by, at random: at least two halves of this size.
 
-    Targets of models with an intercept are `centred`.
+    If `alike`, all targets count alike. Targets of models with an intercept are `centred`.
     """
-    X, y, w = merged_block(*sample_of(rows, max(2 * HALF, METRIC_ROWS), rng))
+    X, y, w = merged_block(*sample_of(rows, max(2 * size, METRIC_ROWS), rng))
     return Sample(X, standardised(y, w, centred=centred) if alike else y, w / w.mean())
