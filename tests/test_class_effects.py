@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.special import softmax
+from scipy.stats import norm
 
 from jacridge import AutoKernelClassifier, JacobianKernelClassifier, JacobianKernelRidge
 from jacridge.parquet import ParquetFiles
@@ -257,7 +258,7 @@ def test_over_200_data_sets_the_errors_are_those_of_the_estimates(k, rng):
 def _even_errors(est):
     """Standard errors for noise of the same variance in all rows."""
     function = est._function()
-    (influence,) = function.influences
+    influence = function.influence
     X = est.X_fit_
     _, F = function.slopes_and_average(X, np.full(len(X), 1 / len(X)))
     V = influence.e.T @ influence.e / influence.residual_degrees
@@ -330,6 +331,31 @@ def test_by_at_and_level_are_those_of_regression(drawn_classes):
     moved = np.column_stack([X[:, 0], np.full(70, 0.5)])
     np.testing.assert_allclose(fixed["estimate"], average_slopes(est, moved, None)[:, 0], rtol=1e-5)
     assert est.effects(level=0.9).level == 0.9
+
+
+def test_intervals_are_those_of_the_normal_distribution(drawn_classes):
+    X, y, _ = drawn_classes
+    found = JacobianKernelClassifier(1.5, 0.5).fit(X, y).effects(level=0.9).dict()
+    estimate, error = np.array(found["estimate"]), np.array(found["std_error"])
+    low, high = norm.interval(0.9, estimate, error)
+    np.testing.assert_allclose([found["conf_low"], found["conf_high"]], [low, high])
+    np.testing.assert_allclose(found["p_value"], 2 * norm.sf(np.abs(estimate / error)))
+
+
+def test_a_model_that_follows_its_rows_has_errors_from_leave_one_out(rng):
+    """Labels without noise want no penalty; the errors hardly depend on a small one."""
+    X = rng.uniform(-2, 2, (60, 2))
+    y = X[:, 0] + X[:, 1] > 0
+    some, more, none = (
+        JacobianKernelClassifier(3.0, alpha, kernel="exponential").fit(X, y)
+        for alpha in (1e-9, 1e-7, 0.0)
+    )
+    found, expected = some.effects().dict(), more.effects().dict()
+    np.testing.assert_allclose(found["std_error"], expected["std_error"], rtol=1e-4)
+    assert min(found["std_error"]) > 1e-4
+    for ask in (none.effects, lambda: none.contrast(X, X), lambda: none.jacobian(X, True)):
+        with pytest.raises(ValueError, match=r"follows every row\. Give a larger `alpha`"):
+            ask()
 
 
 def test_a_summary_of_classes_says_what_was_fitted(drawn_classes):

@@ -33,7 +33,7 @@ ESTIMATORS = [
     JacobianKernelRidge("jacobian_mml", kernel="matern32"),
     JacobianKernelRidge("maxvar", "mml", kernel="exponential"),
     JacobianKernelRidge("gcv", kernel="laplacian"),
-    JacobianKernelRidge("mml", metric="precomputed"),
+    JacobianKernelRidge("mml", 0.1),
     JacobianKernelRidge("median", kernel="laplacian", metric="precomputed"),
 ]
 

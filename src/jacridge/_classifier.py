@@ -47,7 +47,7 @@ from .effects import (
     Effects,
     Summary,
     average_effects,
-    error_kind,
+    class_error_kind,
 )
 from .parquet import ParquetFiles
 
@@ -317,8 +317,7 @@ verbose
         check_is_fitted(self)
         if not return_std:
             return self._as_odds(self.regressor_.jacobian(X))
-        function = self._function()
-        (noise,) = (part.robust() for part in function.influences)
+        noise = self._function().influence.robust()
         parts = self.regressor_._each_block(
             X,
             lambda f, rows: (f.slopes(rows), f.slope_deviations(rows, lambda _: noise)),
@@ -347,7 +346,8 @@ verbose
         The effect of a feature is the average slope of `predict_proba`, or the average first
         difference if it has two values. Standard errors follow from those of the scores to first
         order (the delta method). They are robust (HC3), as labels have noise of another variance
-        in each row, and hold kernel, metric, bandwidth, penalty and calibration fixed.
+        in each row, and hold kernel, metric, bandwidth, penalty and calibration fixed. Intervals
+        are those of the normal distribution, or of Student's t for clusters.
 
         Parameters
         ----------
@@ -373,7 +373,7 @@ verbose
         check_is_fitted(self)
         self.regressor_._check_has_features("An effect")
         rows = self.regressor_._observations(X)
-        errors = error_kind(True, cluster, rows.w_train)
+        errors = class_error_kind(cluster, rows.w_train)
         asked = {"variables": variables, "at": at, "kind": kind, "by": by, "level": level}
         found = average_effects(self._function(), rows, errors, **asked)
         return replace(found, held_fixed=HELD_FIXED_FOR_CLASSES)
@@ -396,7 +396,7 @@ verbose
         check_is_fitted(self)
         regressor = self.regressor_
         regressor._check_has_features("A contrast")
-        errors = error_kind(True, cluster, regressor._function().training_rows()[1])
+        errors = class_error_kind(cluster, regressor._function().training_rows()[1])
         return self._function().contrast(regressor._read(X1), regressor._read(X0), errors.of)
 
     def summary(self) -> Summary:
@@ -408,11 +408,10 @@ verbose
             Prints like the summaries of statsmodels and renders as HTML.
         """
         effects, regressor, found = self.effects(), self.regressor_, self.diagnose().dict()
-        model = regressor._fitted_model()
-        (influence,) = model.influences
+        residuals = regressor._fitted_model().jackknife.residuals
         scores = ("leave-one-out accuracy", "leave-one-out log-loss")
         fit = {
-            "rows": round(regressor._fitted["n"] or len(model.jackknife.residuals)),
+            "rows": round(regressor._fitted["n"] or len(residuals)),
             "features": self.n_features_in_,
             "classes": len(self.classes_),
             "kernel": self.kernel_,
@@ -420,7 +419,7 @@ verbose
             "solver": self.solver_,
             "bandwidth": self.bandwidth_,
             "penalty": self.alpha_,
-            "residual degrees of freedom": influence.residual_degrees,
+            "residual degrees of freedom": self._function().influence.residual_degrees,
             "slope of the log-odds": self.slope_,
             **{name: found[name]["value"] for name in scores},
         }

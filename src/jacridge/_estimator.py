@@ -22,7 +22,7 @@ from ._rows.given import rows_given
 from ._rows.merging import distinct_rows
 from ._rows.parquet_files import ParquetFiles
 from ._rules.choice import Loss, squared_errors
-from ._rules.fitting import PARAMETERS, Request, Solution, fitted, notes_on
+from ._rules.fitting import PARAMETERS, Request, Solution, fitted
 from ._rules.metric import Metric
 from ._rules.training import TrainingData
 from ._solvers.function import FittedFunction
@@ -219,8 +219,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             fit = fitted(source, asked)
         self._keep(fit, one_target)
         self._keep_metric(fit.metric)
-        self._fitted = notes_on(fit, asked)
         self._columns = fit.source.first if self.metric == "precomputed" else None
+        self._function()  # made here: predictions leave an estimator as it is
         return self
 
     def _keep(self, fit: Solution, one_target: bool) -> None:
@@ -232,7 +232,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.bandwidth_ = fit.sigma
         self.alpha_ = fit.lam if np.size(fit.lam) > 1 else float(np.ravel(fit.lam)[0])
         self.solver_, self.kernel_ = fit.solver, fit.space.kernel.name
-        self._weightless = fit.source.weightless
+        self._weightless, self._fitted = fit.source.weightless, fit.notes
 
     def _keep_metric(self, metric: Metric) -> None:
         """Keep the map of the metric, and the table of the choice if there was one."""

@@ -19,7 +19,8 @@ from ._rows.dask import dask_rows, is_dask
 from ._rows.source import Source, array_source, in_memory
 from ._rows.survey import SAMPLE
 from ._rules.registry import RULES, WHOLE, check_alpha, find
-from ._rules.training import TrainingData, data_in_memory, training_data
+from ._rules.streams import training_data
+from ._rules.training import TrainingData, data_in_memory
 from .parquet import ParquetFiles
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,7 +26,9 @@ from ._rules.gains import (
 from ._rules.registry import WITH_MINIMUM, searched_range
 from ._rules.suspects import near_duplicates, r2_alone, r2_of_groups
 from ._rules.training import Penalty, TrainingData, data_in_memory
-from ._solvers.function import FittedFunction
+
+if TYPE_CHECKING:
+    from ._solvers.function import FittedFunction
 
 __all__ = ["Diagnosis", "Finding", "Fitted", "diagnose"]
 

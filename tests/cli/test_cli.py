@@ -765,7 +765,7 @@ def test_a_warning_becomes_a_note(run, tmp_path):
 # malformed files
 
 GOOD = "x,y,c,when\n" + "".join(
-    f"{i * i},{i}.5,{'ab'[i % 2]},2020-0{i % 3 + 1}-{i + 10}\n" for i in range(9)
+    f"{i * i},{i}.5,{'ab'[i % 2]},2020-0{i % 3 + 1}-{i + 10}\n" for i in range(12)
 )
 NASTY = st.sampled_from(
     ["1e999", "-1e308", "9" * 400, "é", "\x00", "\r", "\r\n", "\t", ";", ",", ",,", '"', '""', "'"]

@@ -214,6 +214,13 @@ def test_targets_of_parts_that_are_no_classes_are_told(class_parts, tmp_path, ki
         read_parts(class_parts[0], "kind", Reading(["a", "b", "c"], task=task))
 
 
+def test_two_rows_of_a_class_may_be_in_one_part(class_parts, tmp_path):
+    row = {"a": [1.0] * 2, "b": [1.0] * 2, "c": [1.0] * 2, "kind": ["rare"] * 2}
+    pl.DataFrame(row).write_parquet(tmp_path / "part-9.parquet")
+    found = read_parts(class_parts[0], "kind", Reading(["a", "b", "c"], task="auto"))
+    assert found.classes.to_list() == ["low", "middle", "rare", "top"]
+
+
 def test_missing_classes_in_parts_are_left_out(class_parts, tmp_path):
     frame = pl.DataFrame({"a": [1.0] * 3, "b": [1.0] * 3, "c": [1.0] * 3, "kind": ["", "NA", None]})
     frame.write_parquet(tmp_path / "part-9.parquet")

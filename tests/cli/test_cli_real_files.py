@@ -147,6 +147,16 @@ def test_a_column_that_looks_like_an_id_is_left_out(
         assert "<code>key</code> looks like an id and was left out." in page
 
 
+@pytest.mark.parametrize(("n", "splits"), [(999, 5), (1000, 3)])
+def test_a_comparison_of_many_rows_has_fewer_splits_and_tells_of_time(run, tmp_path, n, splits):
+    day = np.arange(n)
+    pl.DataFrame({"day": day, "x": day % 7, "y": day % 5}).write_csv(tmp_path / "t.csv")
+    args = ("-t", "y", "--rules", "linear", "--json")
+    code, out, err = run("compare", tmp_path / "t.csv", *args)
+    assert (code, json.loads(out)["splits"]) == (0, splits)
+    assert "Note: The rows are in the order of `day`. Random splits flatter models that are" in err
+
+
 def test_an_id_that_is_asked_for_is_kept(run, table):
     err = run("select", table, "-t", "price", "--features", "key,size")[2]
     assert "`key` holds 60 categories and is one-hot encoded." in err

@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 from inside import Harness, geodesic_distances, metres_per_degree, write_rows
 from inside import experiment_rules as rules
 from inside import experiment_survey as survey
-from jacridge import JacobianKernelRidge, datasets, select_bandwidth
+from jacridge import RULES, JacobianKernelRidge, datasets, select_bandwidth
 from jacridge.datasets import Split
 from jacridge.experiments import (
     EXPERIMENTS,
@@ -294,9 +294,9 @@ def test_table_2_is_written_as_markdown_and_latex(rng):
 
 
 def test_every_rule_of_table_2_belongs_to_one_part():
-    rules = [rule for part, _ in real_data.PARTS.values() for rule in part]
-    assert sorted(rules) == sorted(real_data.ORDER)
-    assert set(rules) <= set(rules.LABELS)
+    names = [rule for part, _ in real_data.PARTS.values() for rule in part]
+    assert sorted(names) == sorted(real_data.ORDER)
+    assert set(names) <= set(rules.LABELS)
 
 
 def test_table_2_runs_closed_forms_first_and_split_by_split(monkeypatch, tmp_path):
@@ -427,6 +427,12 @@ def few_points(monkeypatch):
     """Fewer tables, sizes, penalties and places than even a quick run takes."""
     for name in list(real_data.TITLES)[1::2]:
         monkeypatch.delitem(real_data.TITLES, name)
+    whole = real_data.standardised_split
+    monkeypatch.setattr(
+        real_data, "standardised_split", lambda name, seed, n: whole(name, seed, 600)
+    )
+    methods = [name for name in beyond.METHODS if name not in RULES or name in ("jacobian", "auto")]
+    monkeypatch.setattr(beyond, "METHODS", methods)
     monkeypatch.setattr(sweeps, "SIZES", dict.fromkeys(sweeps.SIZES, (10, 20)))
     monkeypatch.setattr(sweeps, "SIZE_FOR_PENALTIES", dict.fromkeys(sweeps.SIZES, 15))
     monkeypatch.setattr(sweeps, "PENALTIES", sweeps.PENALTIES[::7])
@@ -449,6 +455,22 @@ def few_points(monkeypatch):
         monkeypatch.setattr(module, "compared_data", at_few_points)
 
 
+@pytest.fixture
+def coarse_pictures(monkeypatch):
+    """Figures are drawn with few pixels, and not a second time as PDF."""
+    from matplotlib.figure import Figure
+
+    save = Figure.savefig
+
+    def coarse(figure, path, **options):
+        if path.suffix == ".png":
+            save(figure, path, dpi=40)
+        else:
+            path.write_text("The picture is in the PNG file.")
+
+    monkeypatch.setattr(Figure, "savefig", coarse)
+
+
 def do_not_draw(monkeypatch, name):
     """Let an experiment write its rows and texts, but draw nothing."""
     blank = SimpleNamespace(savefig=lambda path, **_: None)
@@ -457,7 +479,7 @@ def do_not_draw(monkeypatch, name):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("few_points")
+@pytest.mark.usefixtures("few_points", "coarse_pictures")
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_runs_quickly_and_resumes(paper_data, tmp_path, monkeypatch, name):
     paths = run_experiment(name, tmp_path, splits=1, quick=True)

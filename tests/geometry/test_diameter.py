@@ -15,12 +15,11 @@ from jacridge._geometry.diameter import (
     cityblock_diameter,
     embedding_dimension,
     euclidean_diameter,
-    geodesic_diameter,
-    geodesic_spacing,
     given_spacing,
     neighbour_spacing,
     trimmed_diameter,
 )
+from jacridge._geometry.geodesics import geodesic_diameter, geodesic_spacing
 
 DIAMETERS = {"euclidean": euclidean_diameter, "cityblock": cityblock_diameter}
 

@@ -222,9 +222,10 @@ def test_effect_curves_show_numbers_as_lines_and_texts_as_levels(rng):
     a, kind = rng.uniform(-1, 1, 80), rng.choice(["x", "y"], 80)
     page = report_page(pl.DataFrame({"a": a, "kind": kind}), 2 * a + (kind == "y"))
     charts = charts_of(page)
-    spread, sure, line = charts["effect-0"]["layers"]
+    spread, sure, line, rug = charts["effect-0"]["layers"]
+    assert rug["kind"] == "rug"
     assert np.all(np.array(spread["low"]) <= sure["high"])
-    assert charts["effect-0"]["x"]["label"] == "a"
+    assert "as a changes" in charts["effect-0"]["alt"]
     # A linear effect of slope 2, up to the shrinkage of the fit at the ends.
     slope = (line["y"][-1] - line["y"][0]) / (line["x"][-1] - line["x"][0])
     assert slope == pytest.approx(2, abs=0.1)
@@ -555,7 +556,7 @@ def test_a_function_as_bandwidth_is_a_number_in_the_code(wave):
 
 def test_rows_that_were_left_out_are_counted(wave):
     page = report_page(*wave, left_out=3, bandwidth="jacobian")
-    assert "60 rows, 1 column, 3 of 63 rows in the file are left out." in page
+    assert "60 rows, 1 feature, 3 of 63 rows in the file are left out." in page
 
 
 def test_a_report_of_standard_input_reads_some_file_in_its_code(wave):

@@ -29,7 +29,9 @@ def test_ssmm_is_its_formula(rng, name):
         S = K_val @ np.linalg.inv(K + lam * np.eye(15))
         expected.append(np.linalg.norm(S.T @ S / 9 - np.eye(15) / 15))
     found = ssmm(K, K_val, 15, LAMS)
+    one_by_one = [ssmm(K, K_val, 15, LAMS[[i]])[0] for i in range(len(LAMS))]
     np.testing.assert_allclose(found, expected, rtol=1e-9)  # the inverse loses digits
+    np.testing.assert_allclose(one_by_one, expected, rtol=1e-9)
 
 
 @every_kernel
@@ -41,7 +43,9 @@ def test_leave_one_out_without_y_is_its_formula(rng, name):
         B = np.linalg.inv(K + lam * np.eye(15))
         expected.append(np.linalg.norm(B @ np.diag(np.diag(B) ** -2) @ B))
     found = loo_without_y(K, LAMS)
+    one_by_one = [loo_without_y(K, LAMS[[i]])[0] for i in range(len(LAMS))]
     np.testing.assert_allclose(found, expected, rtol=1e-9)  # the inverse loses digits
+    np.testing.assert_allclose(one_by_one, expected, rtol=1e-9)
 
 
 def test_leave_one_out_without_y_bounds_the_residuals_of_actual_refits(rng):
@@ -67,6 +71,8 @@ def test_equal_rows_without_a_penalty_cannot_be_solved(rng):
     K, lams = matrix("gaussian", X, X, 1.0), np.array([0.0, 1.0])
     for found in (loo_without_y(K, lams), ssmm(K, K, 8, lams)):
         assert list(np.isfinite(found)) == [False, True]
+    for found in (loo_without_y(K, lams[:1]), ssmm(K, K, 8, lams[:1])):
+        assert list(found) == [np.inf]
 
 
 def test_validation_rows_have_the_mean_and_the_covariance_of_the_rows(rng):

@@ -9,8 +9,7 @@ from scipy.linalg import eigvalsh
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
-from .._compute.arrays import Array, row_blocks, rows_per_block
-from .geodesics import geodesic_distances
+from .._compute.arrays import Array, rows_per_block
 
 
 def euclidean_diameter(X: Array) -> float:
@@ -79,12 +78,6 @@ def _outside_in(X: Array, r: Array, best: float, metric: str) -> float:
     return best
 
 
-def geodesic_diameter(X: Array) -> float:
-    """Largest geodesic distance between two places, in metres."""
-    blocks = row_blocks(len(X), rows_per_block(len(X)))
-    return max(float(geodesic_distances(X[rows], X[rows.start :]).max()) for rows in blocks)
-
-
 def trimmed_diameter(X: Array, share: float) -> float:
     """Diameter after the given share of rows, those farthest from the centre, is left out.
 
@@ -107,18 +100,6 @@ def neighbour_spacing(X: Array, metric: str) -> float:
     return float(
         np.median(np.linalg.norm(X - X[other], ord=2 if metric == "euclidean" else 1, axis=1))
     )
-
-
-def geodesic_spacing(X: Array) -> float:
-    """Median geodesic distance of nearest neighbours among distinct places."""
-    if len(X) < 2:
-        return 0.0
-    nearest = np.empty(len(X))
-    for rows in row_blocks(len(X), rows_per_block(len(X))):
-        D = geodesic_distances(X[rows], X)
-        D[np.arange(len(D)), np.arange(rows.start, rows.stop)] = np.inf
-        nearest[rows] = D.min(axis=1)
-    return float(np.median(nearest))
 
 
 def given_spacing(D: Array) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
@@ -19,18 +19,20 @@ from .diameter import (
     cityblock_diameter,
     embedding_dimension,
     euclidean_diameter,
-    geodesic_diameter,
-    geodesic_spacing,
     given_spacing,
     neighbour_spacing,
 )
 from .geodesics import (
+    geodesic_diameter,
     geodesic_distances,
     geodesic_slopes,
     geodesic_slopes_along,
+    geodesic_spacing,
     paired_geodesics,
 )
-from .kernels import OnnxGraph
+
+if TYPE_CHECKING:
+    from .kernels import OnnxGraph
 
 # Up to this many columns differences are as fast as a matrix product, and lose no digits.
 FEW_COLUMNS = 10

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import require
-from .._compute.arrays import Array
+from .._compute.arrays import Array, row_blocks, rows_per_block
 
 
 def _wgs84() -> Any:
@@ -22,6 +22,24 @@ def geodesic_distances(X: Array, Z: Array) -> Array:
 def paired_geodesics(X: Array, Z: Array) -> Array:
     """Distance in metres between each row of X and the row of Z with the same index."""
     return np.asarray(_wgs84().inv(X[:, 1], X[:, 0], Z[:, 1], Z[:, 0])[2])
+
+
+def geodesic_diameter(X: Array) -> float:
+    """Largest geodesic distance between two places, in metres."""
+    blocks = row_blocks(len(X), rows_per_block(len(X)))
+    return max(float(geodesic_distances(X[rows], X[rows.start :]).max()) for rows in blocks)
+
+
+def geodesic_spacing(X: Array) -> float:
+    """Median geodesic distance of nearest neighbours among distinct places."""
+    if len(X) < 2:
+        return 0.0
+    nearest = np.empty(len(X))
+    for rows in row_blocks(len(X), rows_per_block(len(X))):
+        D = geodesic_distances(X[rows], X)
+        D[np.arange(len(D)), np.arange(rows.start, rows.stop)] = np.inf
+        nearest[rows] = D.min(axis=1)
+    return float(np.median(nearest))
 
 
 def _geodesics(X: Array, Z: Array) -> tuple[Array, Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,9 @@ from scipy.optimize import brentq
 from .._checks import check_choice, check_number, check_whole
 from .._compute.arrays import Array
 from .kernels import KERNELS
-from .lattices import LatticeEigenvalue
+
+if TYPE_CHECKING:
+    from .lattices import LatticeEigenvalue
 
 
 def lattice_eigenvalue(sigma: npt.ArrayLike, kernel: str, spacing: float, p: int) -> Array:

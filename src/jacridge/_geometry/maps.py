@@ -11,12 +11,15 @@ a feature as it is.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import eigh
 
 from .._compute.arrays import TINY, Array
-from .kernels import OnnxGraph
+
+if TYPE_CHECKING:
+    from .kernels import OnnxGraph
 
 # Share of the mean eigenvalue that is added to M, so that no direction is lost for good.
 FLOOR = 1e-2

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._compute.arrays import Array, evenly_spaced, rows_per_block
 from .._compute.threads import for_blocks
-from .distances import Distance
+
+if TYPE_CHECKING:
+    from .distances import Distance
 
 # Rows whose own nearest distances are looked at, if there are more.
 SAMPLE = 1000

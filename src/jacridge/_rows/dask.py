@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import count
 from operator import iadd
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,8 +23,10 @@ from .._checks import check_range, check_weights, require
 from .._compute.arrays import Array, Indices
 from .._compute.progress import is_heard, tell
 from .._compute.threads import one_blas_thread
-from .._geometry.distances import Distance
 from .rows import Block, T, Work, places_in_blocks, progress_name, rejoined, rows_of
+
+if TYPE_CHECKING:
+    from .._geometry.distances import Distance
 
 # Sums that one task adds up; blocks whose results are waited for at a time.
 FAN_IN = 8
@@ -64,14 +66,15 @@ class DaskRows:
         """The rows with these indices."""
         places, order = places_in_blocks(indices, self.starts)
         asked = [(i, block) for i, block in zip(places, self.blocks, strict=True) if len(i)]
-        return rejoined(computed([delayed()(_taken)(i, *block) for i, block in asked]), order)
+        task = delayed()
+        return rejoined(computed([task(_taken)(i, *block) for i, block in asked]), order)
 
     def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]:
         """Results for all blocks, and the rows with these indices, each block made once."""
         places, order = places_in_blocks(indices, self.starts)
-        shared = _shared(work)
+        task, shared = delayed(), _shared(work)
         tasks = [
-            delayed()(_applied_and_taken)(shared, i, *block)
+            task(_applied_and_taken)(shared, i, *block)
             for i, block in zip(places, self.blocks, strict=True)
         ]
         found, taken = zip(*self._passed(tasks, work, len(tasks)), strict=True)
@@ -79,15 +82,16 @@ class DaskRows:
 
     def _passed(self, tasks: Sequence[Any], work: Work[Any], blocks: int) -> Any:
         """Results of tasks that go through all rows once, in so many blocks."""
-        tell(0, self.n, progress_name(work))
-        with _blocks_told(blocks, progress_name(work)):
+        what = progress_name(work)
+        tell(0, self.n, what)
+        with _blocks_told(blocks, what):
             found = computed(tasks)
-        tell(self.n, self.n, progress_name(work))
+        tell(self.n, self.n, what)
         return found
 
     def _tasks(self, work: Work[T]) -> list[Any]:
-        shared = _shared(work)
-        return [delayed()(_applied)(shared, *block) for block in self.blocks]
+        task, shared = delayed(), _shared(work)
+        return [task(_applied)(shared, *block) for block in self.blocks]
 
 
 def _groups(parts: Iterable[T]) -> list[list[T]]:

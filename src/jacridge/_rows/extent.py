@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
 from .._checks import LARGEST
 from .._compute.arrays import Array, row_blocks, rows_per_block, weighted_mean
-from .._geometry.distances import Distance
 from .merging import distinct_rows
-from .rows import Rows
 from .survey import TURNS, Ends, Survey, Surveyed, ends_of
+
+if TYPE_CHECKING:
+    from .._geometry.distances import Distance
+    from .rows import Rows
 
 # Rows of the sample whose neighbours are looked for among all rows.
 NEIGHBOUR_SAMPLE = 5_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -17,11 +17,13 @@ from sklearn.utils.validation import validate_data
 from .._checks import check_columns, check_range, check_rows, check_weights
 from .._compute.arrays import Array
 from .._compute.progress import listening, printer
-from .._geometry.distances import Distance
 from .dask import dask_array, dask_rows, is_dask, lazy_rows
 from .parquet_files import ParquetFiles
 from .rows import ArrayRows
 from .source import Source, array_source
+
+if TYPE_CHECKING:
+    from .._geometry.distances import Distance
 
 # Results for a block of rows, all with one entry a row.
 BlockWork = Callable[[Array], tuple[Array, ...]]

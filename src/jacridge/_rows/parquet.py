@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +13,6 @@ from .._checks import check_range, require
 from .._compute.arrays import Array, Indices
 from .._compute.progress import tell
 from .._compute.threads import one_blas_thread, processors
-from .._geometry.distances import Distance
-from .labels import Coding
 from .rows import (
     Block,
     T,
@@ -26,6 +24,10 @@ from .rows import (
     rows_of,
     total_of,
 )
+
+if TYPE_CHECKING:
+    from .._geometry.distances import Distance
+    from .labels import Coding
 
 # Rows that are read at a time.
 READ_ROWS = 65_536

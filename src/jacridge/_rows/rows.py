@@ -8,14 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
 from operator import iadd
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
 from .._compute.arrays import Array, Indices, row_blocks
 from .._compute.progress import tell
 from .._compute.threads import one_blas_thread, processors
-from .._geometry.maps import FeatureMap
+
+if TYPE_CHECKING:
+    from .._geometry.maps import FeatureMap
 
 T = TypeVar("T")
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._compute.arrays import Array, Indices
-from .._geometry.distances import Distance
-from .._geometry.maps import FeatureMap
 from .merging import GivenRows, Merged, merged
 from .rows import ArrayRows, MappedRows, Rows
 from .survey import counted
+
+if TYPE_CHECKING:
+    from .._geometry.distances import Distance
+    from .._geometry.maps import FeatureMap
 
 
 @dataclass(frozen=True)

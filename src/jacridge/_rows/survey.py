@@ -6,13 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from .._compute.arrays import Array, Indices, weighted_mean
-from .._geometry.distances import Distance
 from .rows import Block, Rows, rows_of
+
+if TYPE_CHECKING:
+    from .._geometry.distances import Distance
 
 # Outermost rows of each block that the first pass returns.
 OUTERMOST = 256

@@ -10,17 +10,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from .._compute.arrays import Array
 from .._compute.threads import in_threads, one_blas_thread
-from .._geometry.maps import FeatureMap
-from .rounds import Round, Rounds, Sample
-from .training import Tuning
 
-# Rows in each half, and held-out predictions that are wanted: few rows are halved several times.
-HALF = 500
+if TYPE_CHECKING:
+    from .._geometry.maps import FeatureMap
+    from .rounds import Round, Rounds, Sample
+    from .training import Tuning
+
+# Rows in each half: a quarter of all, within these ends. A metric learned on few rows says little
+# about one that is learned on many.
+HALF = (500, 800)
+# Held-out predictions that are wanted: few rows are halved several times.
 HELD_OUT = 1000
 
 # Share of the hardest rows that the comparison leaves out.
@@ -42,7 +47,7 @@ JUDGES = ("matern32", "laplacian")
 # Candidates that are compared again on other halves of the rows.
 FINALISTS = 3
 
-Folds = list[tuple[Sample, Sample]]
+Folds: TypeAlias = "list[tuple[Sample, Sample]]"
 
 # Errors of held-out rows from their targets (n, k), predictions (n, k) and weights.
 Loss = Callable[[Array, Array, Array], Array]
@@ -112,9 +117,9 @@ class CrossFitting:
     """Candidates fitted on one half of the rows and judged on the other."""
 
     def __init__(
-        self, rows: Sample, rounds: Callable[[str], Rounds], rng: np.random.Generator, loss: Loss
+        self, rows: Sample, rounds: Callable[[str], Rounds], folds: Folds, loss: Loss
     ) -> None:
-        self.rounds, self.folds, self.loss, self.n = rounds, halves(rows, rng), loss, len(rows)
+        self.rounds, self.folds, self.loss, self.n = rounds, folds, loss, len(rows)
         self.counts = np.concatenate([test.counts for _, test in self.folds])
         self.y = np.concatenate([test.y for _, test in self.folds])
 
@@ -213,9 +218,14 @@ class CrossFitting:
         return float(np.sqrt(repeats * (w**2 @ np.square(d - w @ d))))
 
 
-def halves(rows: Sample, rng: np.random.Generator) -> Folds:
+def rows_in_half(n: int) -> int:
+    """Rows in each half, of n rows in all."""
+    return int(np.clip(n // 4, *HALF))
+
+
+def halves(rows: Sample, size: int, rng: np.random.Generator) -> Folds:
     """Pairs of training and held-out rows from random halves; few rows are halved several times."""
-    size = min(HALF, len(rows) // 2)
+    size = min(size, len(rows) // 2)
     folds: Folds = []
     while len(folds) < 2 or (len(folds) < 8 and len(folds) * size < 0.75 * HELD_OUT):
         order = rng.permutation(len(rows))
@@ -237,6 +247,7 @@ def choose(
     rounds: Callable[[str], Rounds],
     rng: np.random.Generator,
     *,
+    size: int = HALF[0],
     kernels: Sequence[str] = KERNELS_TRIED,
     kinds: Sequence[str] = ("diagonal", "full"),
     loss: Loss = squared_errors,
@@ -245,11 +256,11 @@ def choose(
 
     Every kernel gets the plain metric and one round of the first kind. The best two go on with
     another round and with the other kind, and the best of all with a third round. Of several plain
-    maps the better one is taken. `rounds` returns the rounds of a kernel. A kernel that is a
-    product over features gets no second kind.
+    maps the better one is taken. `rounds` returns the rounds of a kernel, `size` is that of the
+    halves. A kernel that is a product over features gets no second kind.
     """
     with one_blas_thread():
-        cross = CrossFitting(rows, rounds, rng, loss)
+        cross = CrossFitting(rows, rounds, halves(rows, size, rng), loss)
         started = _started(cross, kernels, maps, kinds[:1])
         table = [candidate for candidates in started for candidate in candidates]
         if kinds:
@@ -269,7 +280,8 @@ def choose(
                 table += cross.more(last, last.kind, 1)
         table = cross.ranked(table)
         if len(cross.folds) == 2:
-            table = cross.ranked_again(table, CrossFitting(rows, rounds, rng, loss), maps)
+            other = CrossFitting(rows, rounds, halves(rows, size, rng), loss)
+            table = cross.ranked_again(table, other, maps)
     return Chosen(simplest_good(table), table, cross.has_signal(table[0]))
 
 

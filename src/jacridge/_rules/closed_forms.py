@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from .._compute.arrays import Array
-from .._geometry.space import Space
 from ..theory import sigma_0
+
+if TYPE_CHECKING:
+    from .._geometry.space import Space
 
 # Gaps below are those of equal rows.
 SMALLEST = 1e-300

@@ -6,16 +6,19 @@ Rows are merged: a row is left out with all of its weight, and counts as one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import LinAlgError
 
 from .._compute.arrays import Array
 from .._compute.threads import blas_for
-from .._geometry.space import Pairs
 from .._solvers.spectrum import mean_shift
 from .._solvers.systems import Solvable, clustered_system
+from .searches import in_units_of
+
+if TYPE_CHECKING:
+    from .._geometry.space import Pairs
 
 
 def loo(
@@ -84,15 +87,3 @@ def criterion_at(
     if y.shape[1] > 1:
         values = in_units_of((y**2).mean(axis=0) if scale is None else scale, values, name)
     return float(values.mean())
-
-
-def in_units_of(scale: Array, values: Array, name: str) -> Array:
-    """Criteria in units of each target's mean square; zero for a target of zeros.
-
-    Targets of different scale then count alike. A likelihood has no unit. With a scale of one
-    entry all targets are added up: values (..., targets) become (..., 1).
-    """
-    if len(scale) == 1:
-        values = values.sum(axis=-1, keepdims=True)
-    some = scale > 0
-    return np.where(some, values / np.where(some, scale, 1.0) if name != "mml" else values, 0.0)

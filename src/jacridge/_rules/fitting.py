@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from .._compute.arrays import Array
 from .._compute.memory import available_memory
 from .._compute.threads import blas_for
 from .._geometry.kernels import KERNELS
-from .._geometry.maps import FeatureMap
 from .._geometry.space import LEARNED, LINEAR, METRICS, Space, kernels_with, space_of
 from .._rows.rows import ArrayRows
 from .._rows.source import Source, in_memory, mapped
@@ -22,10 +22,15 @@ from .._solvers.exact import centred_rows, solve_exact
 from .._solvers.landmarks import LANDMARKS
 from .._solvers.model import INTERCEPTS, Model
 from .._solvers.pcg import solve_pcg
-from .choice import Loss, squared_errors
+from .choice import KERNELS_TRIED, Loss, squared_errors
 from .metric import Metric, metric_of
-from .registry import Found, check_alpha, find, least_loo
-from .training import LandmarkChoice, Penalty, TrainingData, training_data
+from .registry import WITH_MINIMUM, Found, check_alpha, find, least_loo
+from .streams import LandmarkChoice, training_data
+
+if TYPE_CHECKING:
+    from .._geometry.maps import FeatureMap
+    from .rounds import Rule
+    from .training import Penalty, TrainingData
 
 SOLVERS = ("auto", "exact", "nystrom", "pcg")
 
@@ -67,6 +72,15 @@ class Request:
         check_choice("solver", self.solver, SOLVERS)
         return space_of("gaussian" if self.kernel == "auto" else self.kernel, self.metric)
 
+    @property
+    def kernels(self) -> Sequence[str]:
+        """The kernels to choose among; only smooth ones have a minimum of the Jacobian norm."""
+        if self.kernel != "auto":
+            return (self.kernel,)
+        if isinstance(self.bandwidth, str) and self.bandwidth in WITH_MINIMUM:
+            return [name for name in KERNELS_TRIED if KERNELS[name].is_smooth]
+        return KERNELS_TRIED
+
     @cached_property
     def penalty(self) -> Penalty:
         """The penalty, or how to choose it."""
@@ -100,8 +114,7 @@ class Solution:
     solver : name of the solver that was used
     metric : the metric, and the table of its choice
     source : the training rows after the map
-    n : number of training rows as the rules count them
-    penalty : the penalty as it was asked for, or the range that it was chosen from
+    notes : how the fit came about, in plain values
     """
 
     model: Model
@@ -113,8 +126,7 @@ class Solution:
     solver: str
     metric: Metric
     source: Source
-    n: float
-    penalty: Penalty
+    notes: dict[str, Any]
 
 
 def fitted(source: Source, asked: Request) -> Solution:
@@ -122,7 +134,7 @@ def fitted(source: Source, asked: Request) -> Solution:
     penalty, kind, rng = asked.penalty, asked.intercept, generator(asked.random_state)
     metric = Metric(asked.space)
     if asked.metric in LINEAR:
-        words = asked.kernel, asked.metric, asked.bandwidth
+        words = asked.kernels, asked.metric, rule_in_rounds(asked.bandwidth)
         metric = metric_of(source.rows, *words, penalty, rng, asked.loss, centred=kind != "none")
     solver, landmarks = solver_for(source, asked, metric.mapping)
     source = in_memory(source, asked.space.distance) if solver == "exact" else source
@@ -155,9 +167,20 @@ def fitted(source: Source, asked: Request) -> Solution:
         solver=solver,
         metric=metric,
         source=source,
-        n=data.n,
-        penalty=data.penalty,
+        notes=notes_on(data, source, asked),
     )
+
+
+def rule_in_rounds(bandwidth: Any) -> Rule | None:
+    """Rule for the rounds of a learned metric from a number, a rule's name or a function."""
+    if isinstance(bandwidth, str) and bandwidth == "auto":
+        return None  # rounds search by themselves
+
+    def rule(data: TrainingData) -> tuple[float, float]:
+        found = find(bandwidth, data)
+        return found.sigma, float(np.exp(np.log(np.maximum(found.lam, 1e-300)).mean()))
+
+    return rule
 
 
 def solver_for(
@@ -236,16 +259,16 @@ def solved(
         return X, solve_exact(K, rows, lams, asked.intercept, remedy)
 
 
-def notes_on(fit: Solution, asked: Request) -> dict[str, Any]:
+def notes_on(data: TrainingData, source: Source, asked: Request) -> dict[str, Any]:
     """How a fit came about, in plain values: a fitted estimator keeps them for a diagnosis."""
-    penalty, source, dropped = fit.penalty, fit.source, 0.0
+    penalty, dropped = data.penalty, 0.0
     if source.weightless is not None and source.merged is not None:
         dropped = len(source.weightless[0]) / len(source.merged.group)
     ends = [float(penalty.lams[0]), float(penalty.lams[-1])]
     return {
         "metric": asked.metric,
         "intercept": asked.intercept,
-        "n": fit.n,
+        "n": data.n,
         "rule": asked.bandwidth if isinstance(asked.bandwidth, str) else None,
         "lams": ends if penalty.criterion else None,
         "shared": penalty.shared,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._compute.arrays import TINY, Array
 from .criteria import criterion_at
-from .training import TrainingData
+
+if TYPE_CHECKING:
+    from .training import TrainingData
 
 # Gains are measured on at most this many rows.
 SAMPLE = 500

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import theory
 from .._compute.arrays import Array, Indices
-from .._geometry.kernels import Kernel
-from .._geometry.space import Space
 from .._solvers.spectrum import Spectrum, spectrum
+
+if TYPE_CHECKING:
+    from .._geometry.kernels import Kernel
+    from .._geometry.space import Space
 
 
 @dataclass(frozen=True)

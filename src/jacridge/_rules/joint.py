@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._compute.arrays import TINY, Array
 from .._compute.threads import in_threads, one_blas_thread
-from .._solvers.spectrum import Spectral
-from .criteria import criterion_at, in_units_of
-from .searches import Surface, best_lambdas, check_solved, downhill, surface, vertex
-from .training import TrainingData
+from .criteria import criterion_at
+from .searches import Surface, best_lambdas, check_solved, downhill, in_units_of, surface, vertex
+
+if TYPE_CHECKING:
+    from .._solvers.spectrum import Spectral
+    from .training import TrainingData
 
 FIRST_SIGMAS = 9
 # Rows on which whole lines of penalties are looked at, from one eigendecomposition a bandwidth.
@@ -93,13 +95,13 @@ def _on_a_grid(part: TrainingData, criterion: str) -> Surface:
     else:
         high = max(part.even_spacing, part.l_max)
         sigmas = np.geomspace(part.search_spacing / 2, high, FIRST_SIGMAS)
-    spectra = in_threads(lambda sigma: _twin(part).spectrum(sigma), sigmas)
+    spectra = in_threads(lambda sigma: _twin(part).spectrum(sigma), [*sigmas])
     at = dict(zip(sigmas, spectra, strict=True))
     return surface(at.__getitem__, part.scale, sigmas, part.penalty.tried(), criterion)
 
 
 def _twin(part: TrainingData) -> TrainingData:
-    """The same data with an n x n array of its own, to work on in another thread."""
+    """A copy of the data with an n x n array of its own, to work on in another thread."""
     twin = copy(part)
     twin.__dict__.pop("pairs", None)
     return twin

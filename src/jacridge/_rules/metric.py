@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._compute.arrays import Array, weighted_mean
 from .._geometry.distances import EUCLIDEAN
-from .._geometry.kernels import KERNELS
 from .._geometry.maps import FeatureMap, scaling_from, warp_of
 from .._geometry.space import LEARNED, Space, space_of
 from .._rows.merging import merged_block
-from .._rows.rows import Rows
 from .._rows.survey import Surveying, sample_of, surveyed
-from .choice import HALF, KERNELS_TRIED, Chosen, Loss, choose, squared_errors
-from .registry import WITH_MINIMUM, find
-from .rounds import Rounds, Sample, standardised, wide_penalty
-from .training import Penalty, TrainingData, Tuning
+from .choice import Chosen, Loss, choose, rows_in_half, squared_errors
+from .rounds import Rounds, Rule, Sample, standardised, wide_penalty
+
+if TYPE_CHECKING:
+    from .._rows.rows import Rows
+    from .training import Penalty, Tuning
 
 # Rows that learn the metric, once kernel, kind and number of rounds are chosen.
 METRIC_ROWS = 1500
@@ -61,9 +61,9 @@ class Metric:
 
 def metric_of(
     rows: Rows,
-    kernel: str,
+    kernels: Sequence[str],
     metric: str,
-    bandwidth: Any,
+    rule: Rule | None,
     penalty: Penalty,
     rng: np.random.Generator,
     loss: Loss = squared_errors,
@@ -74,48 +74,32 @@ def metric_of(
 
     A word that is no choice is taken as it is: "euclidean" is the identity and "scaled" divides by
     standard deviations. "diagonal" and "full" are learned in rounds, whose number is chosen by
-    cross-fitting; "auto" chooses the kind, too, and kernel="auto" the kernel.
+    cross-fitting; "auto" chooses the kind, too. Of several kernels one is chosen. `rule` finds the
+    bandwidth within rounds; None searches for the best leave-one-out error.
     """
     plain, std = (None, None) if metric == "euclidean" else plain_map(rows)
     kinds: Sequence[str] = LEARNED.get(metric, ())
-    if not kinds and kernel != "auto":
-        return Metric(space_of(kernel, metric), plain, std)
-    sample = learning_sample(rows, rng, alike=not penalty.shared, centred=centred)
-    kernels = kernels_for(bandwidth) if kernel == "auto" else (kernel,)
+    if not kinds and len(kernels) == 1:
+        return Metric(space_of(kernels[0], metric), plain, std)
+    size = rows_in_half(rows.n)
+    sample = learning_sample(rows, size, rng, alike=not penalty.shared, centred=centred)
     if len(sample) < FEW_ROWS or not sample.y.any():
         return Metric(space_of(kernels[0], metric), plain, std)
 
     def rounds(name: str) -> Rounds:
-        rule = None if isinstance(bandwidth, str) and bandwidth == "auto" else rule_of(bandwidth)
         return Rounds(space_of(name, "euclidean"), wide_penalty(penalty), rule)
 
     maps = [plain or FeatureMap(np.eye(sample.X.shape[1]))]
     if kinds:
         maps += warped_maps(sample)
-    chosen = choose(sample, maps, rounds, rng, kernels=kernels, kinds=kinds, loss=loss)
+    options: dict[str, Any] = {"size": size, "kernels": kernels, "kinds": kinds, "loss": loss}
+    chosen = choose(sample, maps, rounds, rng, **options)
     best = chosen.best
     found = maps[-1] if best.warped else plain
     if best.rounds and found:
         part = sample.part(rng.permutation(len(sample))[:METRIC_ROWS])
         found = rounds(best.kernel).learned(part, found, best.kind, best.rounds)
     return Metric(space_of(best.kernel, metric), found, std, chosen)
-
-
-def kernels_for(bandwidth: Any) -> Sequence[str]:
-    """The kernels to choose among: smooth ones if the rule needs a minimum of the norm."""
-    if isinstance(bandwidth, str) and bandwidth in WITH_MINIMUM:
-        return [name for name in KERNELS_TRIED if KERNELS[name].is_smooth]
-    return KERNELS_TRIED
-
-
-def rule_of(bandwidth: Any) -> Any:
-    """A rule for rounds from a number, a rule's name or a function."""
-
-    def rule(data: TrainingData) -> tuple[float, float]:
-        found = find(bandwidth, data)
-        return found.sigma, float(np.exp(np.log(np.maximum(found.lam, 1e-300)).mean()))
-
-    return rule
 
 
 def plain_map(rows: Rows) -> tuple[FeatureMap, Array]:
@@ -136,10 +120,12 @@ def warped_maps(rows: Sample) -> list[FeatureMap]:
     return [FeatureMap(scaling_from(centre, std), warp)]
 
 
-def learning_sample(rows: Rows, rng: np.random.Generator, *, alike: bool, centred: bool) -> Sample:
-    """Distinct rows to choose and learn by, at random; if `alike`, all targets count alike.
+def learning_sample(
+    rows: Rows, size: int, rng: np.random.Generator, *, alike: bool, centred: bool
+) -> Sample:
+    """Distinct rows to choose and learn by, at random: at least two halves of this size.
 
-    Targets of models with an intercept are `centred`.
+    If `alike`, all targets count alike. Targets of models with an intercept are `centred`.
     """
-    X, y, w = merged_block(*sample_of(rows, max(2 * HALF, METRIC_ROWS), rng))
+    X, y, w = merged_block(*sample_of(rows, max(2 * size, METRIC_ROWS), rng))
     return Sample(X, standardised(y, w, centred=centred) if alike else y, w / w.mean())

@@ -21,9 +21,17 @@ from .._checks import (
 from .._compute.arrays import Array
 from .._compute.warnings import warn
 from . import closed_forms
-from .criteria import CRITERIA, criterion_at, in_units_of
+from .criteria import CRITERIA, criterion_at
 from .joint import auto
-from .searches import best_lambdas, best_of, minimise, minimise_near, surface, surface_around
+from .searches import (
+    best_lambdas,
+    best_of,
+    in_units_of,
+    minimise,
+    minimise_near,
+    surface,
+    surface_around,
+)
 from .training import Penalty, TrainingData
 from .without_y import Line, loo_without_y_line, minimise_without_y, ssmm_line
 

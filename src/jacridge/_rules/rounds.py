@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -15,7 +16,6 @@ from scipy.linalg import LinAlgError
 from .._compute.arrays import Array, Indices, weighted_mean
 from .._compute.threads import one_blas_thread
 from .._geometry.maps import FeatureMap, sharpened
-from .._geometry.space import Space
 from .._solvers.cholesky import factor
 from .._solvers.spectrum import spectrum
 from .training import (
@@ -26,6 +26,9 @@ from .training import (
     data_in_memory,
     median_distance,
 )
+
+if TYPE_CHECKING:
+    from .._geometry.space import Space
 
 # Rows that set bandwidth and penalty within rounds, and rows whose gradients are averaged.
 SEARCH_ROWS = 250

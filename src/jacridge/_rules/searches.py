@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import LinAlgError
 
 from .._compute.arrays import Array
-from .._solvers.spectrum import Spectral
-from .criteria import in_units_of
+
+if TYPE_CHECKING:
+    from .._solvers.spectrum import Spectral
 
 # How often the steps of a search are halved before its last parabola.
 HALVINGS = 3
@@ -181,3 +183,15 @@ def surface_around(
         sigmas = np.concatenate([part.sigmas for part in both])
         found = Surface(sigmas, lams, np.concatenate([part.values for part in both]))
     return found
+
+
+def in_units_of(scale: Array, values: Array, name: str) -> Array:
+    """Criteria in units of each target's mean square; zero for a target of zeros.
+
+    Targets of different scale then count alike. A likelihood has no unit. With a scale of one
+    entry all targets are added up: values (..., targets) become (..., 1).
+    """
+    if len(scale) == 1:
+        values = values.sum(axis=-1, keepdims=True)
+    some = scale > 0
+    return np.where(some, values / np.where(some, scale, 1.0) if name != "mml" else values, 0.0)

@@ -1,21 +1,25 @@
 r"""Two criteria that choose bandwidth and penalty from X alone (arXiv 2505.11006).
 
 Both are functions of a kernel matrix K, of shape (n, n), and :math:`B = (K + \lambda I)^{-1}`. One
-eigendecomposition of K, the costly part, serves all penalties. Weights w of rows stand in
+eigendecomposition of K, the costly part, serves all penalties; a single one costs a Cholesky
+factorisation. Weights w of rows stand in
 :math:`W^{1/2} K W^{1/2}`, which makes a weight of two the same as two equal rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from .._compute.arrays import EPS, Array
 from .._compute.threads import blas_for
 from .searches import Surface, check_solved, downhill
-from .training import TrainingData
+
+if TYPE_CHECKING:
+    from .training import TrainingData
 
 # The grid of bandwidths is looked at on this many rows, the steps around its best on more.
 GRID_ROWS, STEP_ROWS = 300, 1000
@@ -46,6 +50,11 @@ def ssmm(K: Array, K_val: Array, n: float, lams: Array) -> Array:
     -------
     ndarray of shape (k,), infinite where K + lam I is singular
     """
+    if (A := _factor_of_one(K, lams)) is not None:
+        S = cho_solve(A, K_val.T).T
+        M = S.T @ S / len(K_val)
+        M[np.diag_indices(len(M))] -= 1 / n
+        return np.array([np.linalg.norm(M)])
     values, U = eigh(K)
     P = K_val @ U
     G = P.T @ P / len(K_val)
@@ -80,6 +89,10 @@ def loo_without_y(K: Array, lams: Array) -> Array:
     -------
     ndarray of shape (k,), infinite where K + lam I is singular
     """
+    if (A := _factor_of_one(K, lams)) is not None:
+        B = cho_solve(A, np.eye(len(K)))
+        R = B / np.diag(B)[:, None]
+        return np.array([np.linalg.norm(R @ R.T)])
     values, U = eigh(K)
     norms = np.full(len(lams), np.inf)
     for i, lam in enumerate(lams):
@@ -91,6 +104,22 @@ def loo_without_y(K: Array, lams: Array) -> Array:
             R = (U / b[:, None]) * d
             norms[i] = np.linalg.norm(R @ R.T)
     return norms
+
+
+def _factor_of_one(K: Array, lams: Array) -> tuple[Array, bool] | None:
+    """Cholesky factor of K + lam I for a single penalty; None if it is near singular.
+
+    No eigenvalue of a positive definite K exceeds its trace. Kernels of given distances may be
+    indefinite.
+    """
+    if len(lams) > 1 or lams[0] <= 2 * len(K) * EPS * np.trace(K):
+        return None
+    A = K.copy()
+    A[np.diag_indices(len(A))] += lams[0]
+    try:
+        return cho_factor(A, lower=True, overwrite_a=True)
+    except LinAlgError:
+        return None
 
 
 def _is_regular(values: Array) -> bool:

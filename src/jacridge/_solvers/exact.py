@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._compute.arrays import EPS, TINY, Array, Indices, evenly_spaced, weighted_mean
-from .._geometry.distances import Distance
 from .._rows.merging import GivenRows
 from .._rows.rows import ArrayRows
-from .._rows.source import Source
 from .influence import ExactInfluence
 from .model import JACKKNIFE_ROWS, HeldOut, StackedModel
 from .spectrum import mean_shift
 from .systems import Eigen, PositivePart, System, eigh, stable_system
+
+if TYPE_CHECKING:
+    from .._geometry.distances import Distance
+    from .._rows.source import Source
 
 # Columns of the identity that are solved for at a time.
 PANEL = 256

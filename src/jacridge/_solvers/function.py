@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._compute.arrays import Array, Indices, evenly_spaced, row_blocks, rows_per_block
 from .._compute.threads import blas_for, for_blocks, one_blas_thread, processors
-from .._geometry.maps import FeatureMap
-from .._geometry.space import Space
-from .influence import Influence, Noise
+from .influence import DegreesOf, Influence, NoiseOf, even_noise
 from .intervals import Scale, upper_quantile
-from .model import Model
 from .saved import restored_model
 
-# From an influence to the noise whose variance is asked for.
-NoiseOf = Callable[[Influence], Noise]
+if TYPE_CHECKING:
+    from .._geometry.maps import FeatureMap
+    from .._geometry.space import Space
+    from .model import Model
 
 # Rows at which slopes are looked at to say how much features matter.
 IMPORTANCE_ROWS = 1000
-
-
-def even_noise(influence: Influence) -> Noise:
-    """Noise of one variance."""
-    return influence.even
 
 
 @dataclass(frozen=True)
@@ -87,6 +81,10 @@ class FittedFunction:
         """Names of the targets."""
         k = len(self.intercept)
         return ["y"] if k == 1 else [f"y{t}" for t in range(k)]
+
+    def degrees(self, of: DegreesOf) -> list[float]:
+        """Degrees of freedom of Student's t, for each target."""
+        return [of(part) for part in self.influences for _ in part.s2]
 
     def seen(self, X: Array) -> Array:
         """Rows as the kernel sees them."""

@@ -20,14 +20,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from scipy.sparse import coo_array
 
 from .._compute.arrays import EPS, Array, Indices
 from .._rows.merging import GivenRows
-from .systems import System
+
+if TYPE_CHECKING:
+    from .systems import System
 
 # Residual degrees of freedom, as a share of the rows, below which there is no noise to measure.
 NONE_LEFT = 1e-8
@@ -134,6 +136,17 @@ class Influence(Protocol):
 
     def training_rows(self, Z: Array) -> tuple[Array, Array]:
         """Features and weights of the rows as given; Z are the rows of the model."""
+
+
+# From an influence to the noise whose variance is asked for.
+NoiseOf = Callable[[Influence], Noise]
+# From an influence to the degrees of freedom of Student's t.
+DegreesOf = Callable[[Influence], float]
+
+
+def even_noise(influence: Influence) -> Noise:
+    """Noise of one variance."""
+    return influence.even
 
 
 @dataclass(frozen=True)

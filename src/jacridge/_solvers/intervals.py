@@ -18,17 +18,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import LinAlgError
 
 from .._compute.arrays import EPS, Array, Indices
 from .._compute.threads import blas_for
-from .._geometry.space import Space
 from .cholesky import factor
-from .model import Jackknife
 from .spectrum import spectrum
 from .systems import Eigen, System, eigh
+
+if TYPE_CHECKING:
+    from .._geometry.space import Space
+    from .model import Jackknife
 
 # Bandwidth of the noise's level, in units of the model's, and its penalties.
 NOISE_WIDTH = 2.0

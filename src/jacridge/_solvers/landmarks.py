@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from typing import TYPE_CHECKING
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
@@ -14,8 +15,10 @@ from scipy.linalg.blas import dtrsm
 from .._compute.arrays import EPS, Array, Indices, evenly_spaced, row_blocks
 from .._compute.threads import lapack_for
 from .._geometry.distances import bulk_centre
-from .._geometry.space import Space
 from .cholesky import factor
+
+if TYPE_CHECKING:
+    from .._geometry.space import Space
 
 # Landmarks are looked for among this many rows for each landmark.
 CANDIDATES = 10

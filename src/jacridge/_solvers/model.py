@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from .._compute.arrays import Array, Indices
-from .._geometry.distances import Distance
-from .influence import Influence
+
+if TYPE_CHECKING:
+    from .._geometry.distances import Distance
+    from .influence import Influence
 
 # None, the mean of y, or one that is fitted with the rest and not penalised.
 INTERCEPTS = ("none", "mean", "free")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -27,15 +27,17 @@ from .._compute.arrays import (
     weighted_mean,
 )
 from .._compute.threads import lapack_for
-from .._geometry.space import Space
 from .._rows.merging import GivenRows, merged_block
 from .._rows.rows import ArrayRows, Block, Rows
 from .cholesky import factor
 from .landmarks import Features, features, whitened_late
-from .model import StackedModel
 from .nystrom_model import NystromModel, jackknife_sample, solve_nystrom
 from .sums import Sums, summed
 from .systems import eigh
+
+if TYPE_CHECKING:
+    from .._geometry.space import Space
+    from .model import StackedModel
 
 # Rows for each landmark from which on it pays to find out whether whitening may come late.
 LATE_ROWS = 8

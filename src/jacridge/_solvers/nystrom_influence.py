@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
@@ -23,9 +23,11 @@ from .influence import (
     expanded,
     noise_variance,
 )
-from .landmarks import Features
-from .sums import Sums
-from .systems import System
+
+if TYPE_CHECKING:
+    from .landmarks import Features
+    from .sums import Sums
+    from .systems import System
 
 
 @dataclass(frozen=True)

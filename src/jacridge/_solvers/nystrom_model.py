@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
 
 from .._compute.arrays import EPS, Array, Indices, evenly_spaced, row_blocks, rows_per_block
-from .._geometry.distances import Distance
-from .._geometry.space import Space
 from .._rows.merging import GivenRows, row_labels
-from .._rows.rows import Block, Rows
 from .landmarks import Features
 from .model import JACKKNIFE_ROWS, HeldOut, StackedModel
 from .nystrom_influence import Counted, NystromInfluence, Residuals, counted_rows
 from .sums import Sums
 from .systems import Eigen, System, eigh, stable_system
+
+if TYPE_CHECKING:
+    from .._geometry.distances import Distance
+    from .._geometry.space import Space
+    from .._rows.rows import Block, Rows
 
 # Rows that a model keeps for intervals and diagnoses, if there are more.
 SAMPLE_ROWS = 5000

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,12 @@ from .._compute.arrays import TINY, Array, row_blocks, rows_per_block
 from .._compute.progress import tell
 from .._compute.threads import lapack_for, one_blas_thread, processors
 from .._compute.warnings import warn
-from .._geometry.space import Space
 from .cholesky import factor
-from .exact import Centred
 from .landmarks import augmented_left, augmented_right, low_rank
+
+if TYPE_CHECKING:
+    from .._geometry.space import Space
+    from .exact import Centred
 
 logger = logging.getLogger("jacridge")
 

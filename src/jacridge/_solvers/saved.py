@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,9 +10,11 @@ from .._compute.arrays import Array, weighted_mean
 from .._compute.threads import blas_for
 from .._geometry.space import Pairs, Space
 from .exact import centred_from, solve_exact
-from .model import Model
 from .nystrom_model import nystrom_from
 from .pcg import PcgModel
+
+if TYPE_CHECKING:
+    from .model import Model
 
 # Shapes of saved arrays: k targets, q columns of the model's rows; all sides with the letter m, n
 # or s have the same length.

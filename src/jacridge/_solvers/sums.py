@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from threading import local
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.linalg import lapack
@@ -13,8 +13,10 @@ from scipy.linalg.blas import dtrsm
 
 from .._compute.arrays import Array, row_blocks, rows_per_block
 from .._compute.threads import lapack_for
-from .._rows.rows import Rows
-from .landmarks import Features
+
+if TYPE_CHECKING:
+    from .._rows.rows import Rows
+    from .landmarks import Features
 
 # Rows whose features are held at a time.
 FEATURE_ROWS = 4096

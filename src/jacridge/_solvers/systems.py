@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -12,8 +12,10 @@ from scipy.linalg import eigh as scipy_eigh
 
 from .._compute.arrays import EPS, Array, Indices
 from .._compute.warnings import warn
-from .._geometry.space import Pairs
 from .cholesky import BlockFactor, factor
+
+if TYPE_CHECKING:
+    from .._geometry.space import Pairs
 
 # Up to this many rows a factor takes less time than to look whether the kernel falls apart.
 FEW_ROWS = 250

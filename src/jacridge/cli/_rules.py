@@ -13,6 +13,7 @@ from jacridge import RULES, Choice, select_bandwidth
 
 from .._compute.files import check_place
 from .._rules.registry import SEARCHES
+from ..report._columns import follows_time
 from ..report._tasks import TASKS, Task
 from ._columns import Reading, Rows
 from ._compare import NAMES, check_picture_name, compare_rules, save_picture, score_key
@@ -110,8 +111,14 @@ def compare(
     kernel: KernelName = "gaussian",
     task: TaskName = "auto",
     splits: Annotated[
-        int, typer.Option(metavar="NUMBER", min=1, help="Number of random splits.")
-    ] = 5,
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            min=1,
+            help="Number of random splits.",
+            show_default="5; 3 from 1000 rows on",
+        ),
+    ] = None,
     max_rows: Annotated[
         int, typer.Option(metavar="NUMBER", min=6, help="At most so many rows, at random.")
     ] = 2000,
@@ -150,6 +157,13 @@ def compare(
     reading = reading_of(features, drop, missing, decimal, no_header, task=task)
     rows = _sampled(_rows_or_diabetes(file, target, reading), max_rows)
     prepare = rows.prepared(reading, standardize=standardize)
+    splits = splits or (5 if len(rows.y) < 1000 else 3)  # the more test rows, the less they differ
+    times = [name for name in rows.numbers if follows_time(name, rows.X[name].to_numpy())]
+    if times:
+        note(
+            f"The rows are in the order of `{times[0]}`. Random splits flatter models that are to "
+            "look ahead; jacridge report measures by later rows."
+        )
     with progress() as move:
         options: dict[str, Any] = {"alpha": penalty, "kernel": kernel, "splits": splits}
         options["task"] = task_of = TASKS[rows.task]

@@ -6,7 +6,7 @@ estimator or a classifier; here are what these return, and average predictions a
 
 from .._solvers.function import FittedFunction
 from ._average import Observations, average_effects, error_kind
-from ._classes import ClassFunction
+from ._classes import ClassFunction, class_error_kind
 from ._contrast import AverageCurve, Contrast, average_predictions, contrast_of
 from ._summary import Summary
 from ._table import HELD_FIXED_FOR_CLASSES, Effect, Effects
@@ -23,6 +23,7 @@ __all__ = [
     "Summary",
     "average_effects",
     "average_predictions",
+    "class_error_kind",
     "contrast_of",
     "error_kind",
 ]

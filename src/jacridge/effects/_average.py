@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -12,8 +12,7 @@ from scipy.stats import t as student
 
 from .._checks import check_number
 from .._compute.arrays import Array, Indices
-from .._solvers.function import NoiseOf, even_noise
-from .._solvers.influence import Influence
+from .._solvers.influence import DegreesOf, NoiseOf, even_noise
 from ._table import Effect, Effects
 from ._terms import Columns, Difference, Slope, Term, terms_of
 
@@ -44,7 +43,7 @@ class ErrorKind:
 
     name: str
     of: NoiseOf
-    degrees: Callable[[Influence], float]
+    degrees: DegreesOf
 
 
 def error_kind(robust: bool, cluster: Any, w_train: Array) -> ErrorKind:
@@ -100,9 +99,8 @@ class Function(Protocol):
     def targets(self) -> list[str]:
         """Names of the targets."""
 
-    @property
-    def influences(self) -> Sequence[Influence]:
-        """How what it is made of follows y."""
+    def degrees(self, of: DegreesOf) -> list[float]:
+        """Degrees of freedom of Student's t, for each target."""
 
     def slopes_and_average(self, X: Array, share: Array) -> tuple[Array, Array]:
         """Slopes at each row, (n, k, p), and the functionals of their averages, (p, ...)."""
@@ -134,7 +132,7 @@ def average_effects(
     values = [one for found, _ in parts for one in found]
     deviations = function.average_errors(np.vstack([part for _, part in parts]), errors.of)
     names = [(group, term) for group in groups for term in terms]
-    degrees = degrees_of_targets(function, errors)
+    degrees = function.degrees(errors.degrees)
     found = []
     for t, target in enumerate(function.targets):
         for i, (group, term) in enumerate(names):
@@ -143,11 +141,6 @@ def average_effects(
             numbers = (*inference(estimate, error, degrees[t], level), *quartiles)
             found.append(Effect(target, group.label, term.name, term.label, term.kind, *numbers))
     return Effects(tuple(found), level, errors.name)
-
-
-def degrees_of_targets(function: Function, errors: ErrorKind) -> list[float]:
-    """Degrees of freedom of Student's t, for each target."""
-    return [errors.degrees(part) for part in function.influences for _ in part.s2]
 
 
 def inference(

@@ -17,8 +17,8 @@ classes the score of the first one is zero.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -26,9 +26,25 @@ from .._compute.arrays import Array, row_blocks, rows_per_block
 from .._compute.memory import check_memory
 from .._compute.threads import blas_for
 from .._rules.calibration import LogOdds, probabilities
-from .._solvers.function import FittedFunction, NoiseOf
-from .._solvers.influence import Influence, JointNoise
+from .._solvers.influence import DegreesOf, Influence, JointNoise, NoiseOf
+from ._average import ErrorKind, error_kind
 from ._contrast import Contrast, check_pairs
+
+if TYPE_CHECKING:
+    from .._solvers.function import FittedFunction
+
+# Residual degrees of freedom below which leave-one-out residuals are quotients of rounding errors.
+NONE_LEFT = 1e-11
+
+
+def class_error_kind(cluster: Any, w_train: Array) -> ErrorKind:
+    """Clustered errors if clusters are given, one label a training row; else robust ones.
+
+    Robust errors go with the normal distribution, as in other models of classes: leave-one-out
+    residuals need no residual degrees of freedom, which a model that follows its rows lacks.
+    """
+    errors = error_kind(True, cluster, w_train)
+    return errors if cluster is not None else replace(errors, degrees=lambda _: np.inf)
 
 
 @dataclass(frozen=True)
@@ -56,9 +72,20 @@ class ClassFunction:
         return self.scores.names
 
     @property
-    def influences(self) -> Sequence[Influence]:
-        """How the scores follow y: one influence, as all classes have the same penalty."""
-        return self.scores.influences
+    def influence(self) -> Influence:
+        """How the scores follow y: in one way, as all classes have the same penalty."""
+        (influence,) = self.scores.influences
+        left = influence.residual_degrees
+        if left < NONE_LEFT:
+            raise ValueError(
+                f"Standard errors need residuals, got {left:.3g} residual degrees of freedom: the "
+                "model follows every row. Give a larger `alpha`."
+            )
+        return influence
+
+    def degrees(self, of: DegreesOf) -> list[float]:
+        """Degrees of freedom of Student's t, for each class."""
+        return [of(self.influence)] * len(self.targets)
 
     def probabilities(self, X: Array) -> Array:
         """Probabilities of the classes with scores, of shape (n, k)."""
@@ -123,7 +150,7 @@ class ClassFunction:
 
     def _covariance(self, F: Array, noise: NoiseOf) -> Array:
         """Covariance of functionals (r, k, m + 1) of all scores, of shape (r, r)."""
-        (influence,) = self.influences
+        influence = self.influence
         with blas_for(len(self.scores.Z)):
             parts = F.swapaxes(0, 1)
             C = np.stack([influence.readout(part[:, :-1], part[:, -1]) for part in parts])

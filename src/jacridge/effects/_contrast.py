@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +11,11 @@ import numpy.typing as npt
 from .._checks import check_number
 from .._compute.arrays import Array
 from .._compute.memory import check_memory
-from .._solvers.function import FittedFunction
-from ._average import ErrorKind, Observations, degrees_of_targets, error_kind, inference
+from ._average import ErrorKind, Observations, error_kind, inference
 from ._terms import Columns
+
+if TYPE_CHECKING:
+    from .._solvers.function import FittedFunction
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def average_predictions(
         B.append(function.average_kernel(moved, share))
     found, g = np.vstack(B), np.ones(len(x))
     estimate, error = function.estimates(found, g), function.deviations(found, g, errors.of)
-    degrees = np.array(degrees_of_targets(function, errors))
+    degrees = np.array(function.degrees(errors.degrees))
     reach = np.array([inference(0.0, 1.0, d, level)[-1] for d in degrees]) * error
     parts = estimate, error, estimate - reach, estimate + reach
     if np.ndim(estimator.dual_coef_) == 1:

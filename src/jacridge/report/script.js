@@ -129,7 +129,7 @@
       add(svg, "line", { class: "tick", x1: X(v), x2: X(v), y1: box.bottom, y2: box.bottom + 4 });
       const wide = X(v) + letters(text) / 2 > width;
       const half = steep ? 0 : letters(text) / 2;
-      if (X(v) - half < free) continue;
+      if ((wide ? width - 1 - half : X(v)) - half < free) continue;
       free = X(v) + half + 4;
       const at = steep ? { "text-anchor": "end", transform: `rotate(-40 ${X(v)} ${box.bottom + 14})` } : { "text-anchor": wide ? "end" : "middle" };
       add(svg, "text", { x: wide && !steep ? width - 1 : X(v), y: box.bottom + (steep ? 14 : 17), ...at }, steep ? fitted(text, 120) : text);

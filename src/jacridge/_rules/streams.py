@@ -1,0 +1,157 @@
+"""Training data from the rows of a fit: all of them, or a sample and landmarks of many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._checks import check_choice, check_columns, check_rows
+from .._compute.arrays import Array, weighted_mean
+from .._rows.extent import ArrayExtent, Extent, StreamExtent
+from .._rows.merging import distinct_rows
+from .._rows.rows import ArrayRows, Block, Rows
+from .._rows.survey import SAMPLE, first_look, sample_indices, sample_of
+from .._solvers.exact import centred_rows
+from .._solvers.landmarks import CANDIDATES, DEFAULT, LANDMARKS, chooser, evenly_among
+from .._solvers.nystrom import Choose, Nystrom, NystromSpectrum
+from .training import Penalty, TrainingData, carried, data_in_memory, in_units_of_weights
+
+if TYPE_CHECKING:
+    from .._geometry.maps import FeatureMap
+    from .._geometry.space import Space
+    from .._rows.source import Source
+
+# Landmarks of the smaller model on which bandwidths are tried.
+TRIAL = 1000
+
+
+def training_data(
+    source: Source, space: Space, *, exact: bool, kind: str = "mean", **options: Any
+) -> TrainingData:
+    """Training data of rows in memory, or of a sample of rows that stream.
+
+    With `exact`, rules solve with all rows; else with landmarks, and the options of
+    :func:`data_of_stream` apply. `kind` is that of the intercept.
+    """
+    if not exact:
+        return data_of_stream(source, space, kind=kind, **options)
+    X, rows = centred_rows(source, kind)
+    return data_in_memory(
+        X, rows.y, rows.w, space, n=source.n, has_intercept=kind != "none", **options
+    )
+
+
+@dataclass(frozen=True)
+class LandmarkChoice:
+    """How landmarks are chosen: a word or an array of them, and their number."""
+
+    landmarks: Any = "kmeans"
+    number: int | None = None
+
+    def chooser(
+        self, n: int, p: int, space: Space, seed: int
+    ) -> tuple[Callable[[Array, int], Choose], int]:
+        """Function of rows and a number that returns a chooser of landmarks, and their number."""
+        if not isinstance(self.landmarks, str):
+            Z = self.given(p)
+            return evenly_among(Z), len(Z)
+        kind = check_choice("landmarks", self.landmarks, LANDMARKS)
+
+        def among(X: Array, m: int) -> Choose:
+            return chooser(kind, X, m, space, seed)
+
+        return among, min(self.number or DEFAULT, n)
+
+    def given(self, p: int) -> Array:
+        """The landmarks that were given as an array."""
+        Z = check_rows(self.landmarks, "landmarks")
+        check_columns("landmarks", Z, p)
+        return Z
+
+    def are_all(self, rows: Rows, mapping: FeatureMap | None = None) -> bool:
+        """Whether all rows, after a map, are landmarks, so that the model is the exact one."""
+        if isinstance(self.landmarks, str):
+            return (self.number or DEFAULT) >= rows.n
+        Z = check_rows(self.landmarks, "landmarks")
+        if len(Z) < rows.n:
+            return False
+        X = rows.take(np.arange(rows.n))[0]
+        X = X if mapping is None else mapping(X)
+        check_columns("landmarks", Z, X.shape[1])
+        Z = distinct_rows(Z)
+        return len(distinct_rows(np.vstack([Z, X]))) == len(Z)
+
+
+def data_of_stream(
+    source: Source,
+    space: Space,
+    *,
+    rng: np.random.Generator,
+    kind: str = "mean",
+    choice: LandmarkChoice | None = None,
+    solved: bool = True,
+    **options: Any,
+) -> TrainingData:
+    """Training data of rows that stream: a sample of them, the geometry of all, a Nystrom solver.
+
+    `kind` is that of the intercept. Without `solved`, y is not looked at.
+    """
+    rows, p = source.rows, source.p
+    choice, seed = choice or LandmarkChoice(), int(rng.integers(1 << 32))
+    draws = [sample_indices(rows.n, SAMPLE, rng)]
+    among, m = choice.chooser(rows.n, p, space, seed)
+    if solved and isinstance(choice.landmarks, str):
+        draws.append(sample_indices(rows.n, CANDIDATES * m, rng))
+    seen, blocks = first_look(rows, draws, space.distance, rng)
+    sample, candidates = blocks[0], blocks[-1]  # the same where landmarks are given
+    solver = trials = None
+    if solved:
+        solver = Nystrom(rows, kind, sample, space, among(candidates[0], m), source.given)
+        trials = trial_spectra(solver, candidates, among, m, rng)
+    X, y, w = _centred(sample, has_intercept=kind != "none")
+    options["penalty"] = in_units_of_weights(options.get("penalty", Penalty()), w)
+    extent: Extent = ArrayExtent(X, w, space.distance)
+    if rows.n > len(X):
+        extent = StreamExtent(rows, seen, X, space.distance)
+    return TrainingData(
+        X=X,
+        y=y if solved else None,
+        w=w,
+        n=seen.whole.n_samples if source.n is None else source.n,
+        space=space,
+        extent=extent,
+        rng=rng,
+        has_intercept=kind != "none",
+        solver=solver,
+        trials=trials,
+        **options,
+    )
+
+
+def _centred(sample: Block, *, has_intercept: bool) -> tuple[Array, Array, Array]:
+    """X, y and w of a sample of rows, y less its mean."""
+    X, y, w = sample
+    w = np.ones(len(X)) if w is None else w
+    return X, y - weighted_mean(y, w) if has_intercept else y, w
+
+
+def trial_spectra(
+    full: Nystrom,
+    rows: Block,
+    among: Callable[[Array, int], Choose],
+    m: int,
+    rng: np.random.Generator,
+) -> Callable[[float], NystromSpectrum]:
+    """Spectra of a smaller model, at the bandwidth that stands for sigma with m landmarks.
+
+    `among` chooses landmarks among rows; the smaller model has ten rows for each of them.
+    """
+    few = min(m, TRIAL)
+    block = sample_of(ArrayRows(*rows), CANDIDATES * few, rng)
+    small = full.of_rows(block, among(block[0], few))
+    # The bandwidth of landmarks goes with their spacing, of all rows with its square root.
+    shrink = carried(few, m, block[0].shape[1]) ** 2
+    return lambda sigma: small.spectrum(sigma / shrink)
