@@ -80,13 +80,18 @@ def generator(random_state: Any) -> np.random.Generator:
 
 def check_range(name: str, values: Array) -> None:
     """Refuse numbers so large that their squares overflow."""
-    largest = max(values.max(), -values.min()) if values.size else 0.0
+    largest = _largest(values)
     most = LARGEST_TARGET if name == "y" else LARGEST
     if largest > most:
         raise ValueError(
             f"`{name}` must have entries of at most {most:g} in size, as squares of larger ones "
             f"overflow, got {largest:g}. Rescale `{name}` first."
         )
+
+
+def _largest(values: Array) -> float:
+    """Largest size of a number; NaN if there is one."""
+    return float(max(values.max(), -values.min())) if values.size else 0.0
 
 
 def require(module: str, *, extra: str) -> Any:
@@ -102,6 +107,10 @@ def require(module: str, *, extra: str) -> Any:
 
 def check_rows(X: npt.ArrayLike, name: str = "X") -> Array:
     """X as an array of doubles in range, of two dimensions."""
+    # Of doubles in an array the extremes tell all, in a fraction of the time that is taken below.
+    plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and X.size > 0
+    if plain and _largest(np.asarray(X)) <= LARGEST:
+        return np.asarray(X)
     rows: Array = check_array(X, dtype=np.float64, input_name=name)
     check_range(name, rows)
     return rows

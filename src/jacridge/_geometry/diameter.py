@@ -9,72 +9,93 @@ from scipy.linalg import eigvalsh
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
-from .._compute.arrays import Array, rows_per_block
+from .._compute.arrays import Array, Indices, rows_per_block
+
+# The largest distance between some rows and others, or all, and which of the others has it.
+Pair = tuple[float, int]
+Farthest = Callable[[Indices, Indices | slice], Pair]
 
 
 def euclidean_diameter(X: Array) -> float:
     """Largest Euclidean distance between two rows, with memory O(n p)."""
     if X.shape[1] == 1:
         return float(X.max() - X.min())
+    n, p = X.shape
+    V = np.empty((n, p + 1))  # rows [x, |x|^2], so that squares of distances are one product
     # Any centre will do; a product with ones is the fastest mean.
-    X = X - np.full(len(X), 1 / len(X)) @ X
-    r2 = np.einsum("ij,ij->i", X, X)
+    X = np.subtract(X, np.full(n, 1 / n) @ X, out=V[:, :p])
+    r2 = np.einsum("ij,ij->i", X, X, out=V[:, p])
 
-    def from_row(a: int) -> Array:
-        return np.sqrt(np.maximum(r2 - X @ (2.0 * X[a]) + r2[a], 0.0))
+    def farthest(some: Indices, others: Indices | slice) -> Pair:
+        U = -2.0 * V[some]
+        U[:, p] = 1.0
+        D2 = U @ V[others].T  # less |x|^2 of some; at the far end nothing cancels
+        each = D2.argmax(axis=1)
+        a = int((D2[np.arange(len(some)), each] + r2[some]).argmax())
+        b = int(each[a]) if isinstance(others, slice) else int(others[each[a]])
+        return float(np.linalg.norm(X[some[a]] - X[b])), b
 
-    return _pruned_diameter(X, np.sqrt(r2), from_row, "euclidean")
+    return _pruned_diameter(X, np.sqrt(r2), farthest)
 
 
 def cityblock_diameter(X: Array) -> float:
     """Largest city-block distance between two rows, with memory O(n p)."""
     if X.shape[1] == 1:
         return float(X.max() - X.min())
-    r = np.abs(X - np.median(X, axis=0)).sum(axis=1)
-    return _pruned_diameter(X, r, lambda a: np.abs(X - X[a]).sum(axis=1), "cityblock")
+
+    def farthest(some: Indices, others: Indices | slice) -> Pair:
+        D = cdist(X[some], X[others], "cityblock")
+        b = int(D.argmax()) % D.shape[1]
+        return float(D.max()), b if isinstance(others, slice) else int(others[b])
+
+    return _pruned_diameter(X, np.abs(X - np.median(X, axis=0)).sum(axis=1), farthest)
 
 
-def _pruned_diameter(X: Array, r: Array, from_row: Callable[[int], Array], metric: str) -> float:
+def _pruned_diameter(X: Array, r: Array, farthest: Farthest) -> float:
     """Diameter from the outside in.
 
     With r the distance to a centre, rows i and j are at most r_i + r_j apart. A few sweeps to
-    the farthest row give a lower bound; rows that cannot beat it together with the outermost
-    row are dropped, and the rest is compared in order of r until no pair left can beat it.
+    the farthest row give a lower bound. Rows that cannot beat it together with the outermost row
+    are dropped; of the rest, those that are the outer ones of a pair that could are compared with
+    all others.
     """
-    best = _sweep(X, r, from_row)
+    best = _sweep(int(r.argmax()), farthest)
     # The margin covers rounding in r; a row kept for nothing costs little.
-    kept = np.flatnonzero(r >= best * (1 - 1e-9) - r.max())
-    kept = kept[np.argsort(-r[kept])]
-    if 2 * np.count_nonzero(np.diff(r[kept])) < len(kept):  # many rows are equal, it seems
-        _, first = np.unique(X[kept], axis=0, return_index=True)
-        kept = kept[np.sort(first)]
-    return _outside_in(X[kept], r[kept], best, metric)
+    least = best * (1 - 1e-9)
+    kept = np.flatnonzero(r >= least - r.max())
+    outer = kept[2 * r[kept] >= least]
+    if 2 * len(np.unique(r[outer])) < len(outer):  # many rows are equal, it seems
+        kept = kept[np.unique(X[kept], axis=0, return_index=True)[1]]
+    return _outside_in(r, kept, best, farthest)
 
 
-def _sweep(X: Array, r: Array, from_row: Callable[[int], Array]) -> float:
+def _sweep(a: int, farthest: Farthest) -> float:
     """Lower bound on the diameter: walk from farthest row to farthest row."""
-    best, a = 0.0, int(r.argmax())
+    best = 0.0
     for _ in range(4):
-        d = from_row(a)
-        b = int(d.argmax())
-        if d[b] <= best:
+        distance, a = farthest(np.array([a]), slice(None))
+        distance *= 1 - 1e-12  # not above the true one, whatever the rounding
+        if distance <= best:
             break
-        best, a = float(d[b]) * (1 - 1e-12), b  # not above the true one, whatever the rounding
+        best = distance
     return best
 
 
-def _outside_in(X: Array, r: Array, best: float, metric: str) -> float:
-    """Largest distance between rows sorted by falling r, if it beats `best`."""
+def _outside_in(r: Array, kept: Indices, best: float, farthest: Farthest) -> float:
+    """Largest distance between rows that are kept, if it beats `best`."""
     margin = 1 + 1e-12
-    start, size = 0, 4
-    while start + 1 < len(X) and (r[start] + r[start + 1]) * margin > best:
-        # Rows after `stop` cannot beat `best` even with the outermost row of the block.
-        stop = int(np.searchsorted(-r, -(best - r[start]) * (1 - 1e-12), side="right"))
-        stop = max(stop, start + 2)  # on a sphere rounding alone decides
-        block = slice(start, min(start + min(size, rows_per_block(stop - start)), stop))
-        best = max(best, float(cdist(X[block], X[start:stop], metric).max()))
+    is_outer = 2 * r[kept] * margin >= best
+    outer = kept[is_outer]
+    outer, start, size = outer[np.argsort(-r[outer])], 0, 32
+    order = np.concatenate([outer, kept[~is_outer]])
+    while start < len(outer) and 2 * r[outer[start]] * margin > best:
+        others = order[start:]
+        # Others cannot beat `best` even with the outermost row of the block.
+        others = others[(r[others] + r[outer[start]]) * margin >= best]
+        stop = min(start + min(size, rows_per_block(len(others))), len(outer))
+        best = max(best, farthest(outer[start:stop], others)[0])
         # Any block may end the search, so that the first ones are small.
-        start, size = block.stop, min(2 * size, 32)
+        start, size = stop, min(2 * size, 256)
     return best
 
 
