@@ -184,7 +184,7 @@ def test_a_pickled_model_has_its_metric(rng):
 @pytest.mark.slow
 def test_dask_parquet_and_memory_maps_learn_a_metric(rng, tmp_path):
     da = pytest.importorskip("dask.array")
-    X, y = few_of_many(rng, 600, 4)
+    X, y = few_of_many(rng, 300, 4)
     frame = pl.DataFrame(X, schema=list("abcd")).with_columns(y=y)
     frame.write_parquet(tmp_path / "rows.parquet")
     on_disk = np.memmap(tmp_path / "rows", dtype=float, mode="w+", shape=X.shape)
