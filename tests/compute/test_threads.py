@@ -95,9 +95,9 @@ def test_an_error_in_a_thread_reaches_the_caller(monkeypatch, few):
     ("context", "n", "expected"),
     [
         (blas_for, 1000, 1),
-        (blas_for, 2500, 1),
-        (blas_for, 2501, 2),
-        (lapack_for, 2500, 1),
+        (blas_for, 2000, 1),
+        (blas_for, 2001, 2),
+        (lapack_for, 2000, 1),
         (lapack_for, 8192, 2),
         (lapack_for, 8193, 1),  # where a threaded LAPACK may crash
     ],

@@ -35,7 +35,8 @@ def system(rng):
 def way(request, size, monkeypatch):
     """LAPACK at once, or panel by panel in two threads, with panels that divide the rows or not."""
     if request.param != "lapack":
-        monkeypatch.setattr(cholesky, "SMALL_ORDER", 1)
+        for name in ("BLAS_ORDER", "SMALL_ORDER"):
+            monkeypatch.setattr(cholesky, name, 1)
         size("processors", 2)
         for name in ("PANEL", "ROWS"):
             monkeypatch.setattr(cholesky, name, int(request.param.split()[-1]))
@@ -114,7 +115,8 @@ class TestFactor:
 
 @pytest.mark.parametrize("order", [1, 10_000])
 def test_a_factorisation_takes_no_second_matrix(size, monkeypatch, order):
-    monkeypatch.setattr(cholesky, "SMALL_ORDER", order)
+    for name in ("BLAS_ORDER", "SMALL_ORDER"):
+        monkeypatch.setattr(cholesky, name, order)
     size("processors", 2)
     for name in ("PANEL", "ROWS"):
         monkeypatch.setattr(cholesky, name, 16)

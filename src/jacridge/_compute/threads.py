@@ -14,12 +14,12 @@ from threadpoolctl import ThreadpoolController
 
 from .arrays import row_blocks
 
-# Matrices up to this order are built and factored in one thread.
+# Matrices up to this order are built, solved and inverted in one thread.
 SMALL_ORDER = 1000
 
-# Up to this order all else that LAPACK does has one thread, too. Two gain little there, and lose a
-# lot where other work shares the processors: they wait for each other thousands of times.
-BLAS_ORDER = 2500
+# Up to this order LAPACK does its work in one thread. Two gain little there, and lose a lot where
+# other work shares the processors: they wait for each other thousands of times.
+BLAS_ORDER = 2000
 
 # Above this order a threaded LAPACK may crash: its dsyrk does from about 15,000 on.
 LAPACK_ORDER = 8192

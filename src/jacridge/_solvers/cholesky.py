@@ -17,7 +17,13 @@ from scipy.linalg import LinAlgError, lapack
 from scipy.linalg.blas import dtrsm
 
 from .._compute.arrays import EPS, Array, Indices, row_blocks
-from .._compute.threads import SMALL_ORDER, one_blas_thread, our_threads, processors
+from .._compute.threads import (
+    BLAS_ORDER,
+    SMALL_ORDER,
+    one_blas_thread,
+    our_threads,
+    processors,
+)
 
 # Columns of a panel, and rows of it that one thread takes at a time. Triangles up to the size of a
 # panel are solved by BLAS, larger ones are cut into these and products.
@@ -183,7 +189,7 @@ def factor(K: Array, lam: Array | float) -> Factor:
     """
     K.flat[:: len(K) + 1] += lam
     diagonal = np.diagonal(K).copy()
-    if len(K) <= SMALL_ORDER or processors() == 1:
+    if len(K) <= BLAS_ORDER or processors() == 1:
         with one_blas_thread():
             _, info = lapack.dpotrf(K.T, lower=0, overwrite_a=1, clean=0)
         if info:
