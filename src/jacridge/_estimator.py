@@ -112,10 +112,13 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         it is. None if all are.
     choices_ : list of dict
         Every kernel and metric that was tried, best first, if one of them was chosen: kernel, kind
-        of metric, rounds, whether heavy tails were compressed, error on held-out rows (in units of
-        the variance of y), the standard error of its difference to the best one, seconds, how many
-        predictions of held-out rows it was judged by (finalists by more), and whether it was
-        chosen. ``pandas.DataFrame(est.choices_)`` is a table.
+        of metric, rounds, whether heavy tails were compressed, mean squared error on held-out rows
+        (divided by that of the mean of y, so that one minus it is R2), the same without the hardest
+        2 % of the rows (`trimmed_error`), the standard error of the difference of the latter to the
+        best one, seconds, how many predictions of held-out rows it was judged by, and whether it
+        was chosen. Finalists, which are judged by more rows, come first; among them, and among the
+        others, the table is ranked by `trimmed_error`. ``pandas.DataFrame(est.choices_)`` is a
+        table.
     dual_coef_ : ndarray of shape (n_rows,) or (n_rows, n_targets)
         Coefficients of the kernels at the rows of `X_fit_`.
     intercept_ : float or ndarray of shape (n_targets,)
