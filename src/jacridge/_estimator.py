@@ -28,7 +28,7 @@ from ._rules.training import TrainingData
 from ._solvers.function import FittedFunction
 from ._solvers.model import Model
 from ._solvers.saved import state_from_file, state_to_save
-from .diagnostics import Diagnosis, diagnosis_of, loo_r2_of
+from .diagnostics import Diagnosis, diagnosis_of, loo_r2
 from .effects import (
     Contrast,
     Effects,
@@ -516,10 +516,10 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             Prints like the summaries of statsmodels and renders as HTML.
         """
         effects, function = self.effects(), self._function()
-        influences, residuals = function.influences, function.model.jackknife.residuals
+        influences = function.influences
         left = [part.residual_degrees for part in influences for _ in part.s2]
         fit = {
-            "rows": round(self._fitted["n"] or len(residuals)),
+            "rows": round(self._fitted["n"] or len(function.model.jackknife.residuals)),
             "features": self.n_features_in_,
             "kernel": self.kernel_,
             "metric": self._metric_kind,
@@ -527,7 +527,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             "bandwidth": self.bandwidth_,
             "penalty": np.atleast_1d(self.alpha_).tolist(),
             "residual degrees of freedom": left,
-            "leave-one-out R2": loo_r2_of(function, residuals, self._fitted),
+            "leave-one-out R2": loo_r2(function),
             "residual deviation": [float(s) for part in influences for s in np.sqrt(part.s2)],
         }
         return Summary(fit, effects)
