@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from functools import cache
@@ -32,7 +33,7 @@ Result = TypeVar("Result")
 def processors() -> int:
     """Processors for our own threads: those of this process, as many of them as BLAS may use.
 
-    There is one within such a thread: threads of threads would only wait for each other.
+    Returns 1 inside our own threads, so that pools do not nest.
     """
     if getattr(_mine, "is_ours", False):
         return 1
@@ -44,8 +45,8 @@ def processors() -> int:
 def our_threads(most: int) -> Iterator[Callable[..., Iterable[Any]]]:
     """A `map` that works in at most so many threads, each with one BLAS thread.
 
-    The number of threads depends on the machine; what each call computes does not. So results
-    are the same for any number.
+    The number of threads depends on the machine; what each call computes does not. Sums
+    that are split by `processors()` agree to rounding.
     """
     count = min(most, processors()) if most > 1 else 1
     with one_blas_thread():
@@ -76,6 +77,23 @@ def in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Re
     listed = list(items)
     with our_threads(len(listed)) as each:
         return list(each(work, listed))
+
+
+def in_order(
+    work: Callable[[Item], Result], items: Sequence[Item], under_way: int
+) -> Generator[Result, None, None]:
+    """Results of `work` for each item, in order, in our threads, of which few wait at any time.
+
+    No item is begun before the result of the one `under_way` places earlier was taken.
+    """
+    waiting = deque[Iterable[Result]]()
+    with our_threads(len(items)) as each:
+        for item in items:
+            waiting.append(each(work, [item]))
+            if len(waiting) == under_way:
+                yield from waiting.popleft()
+        for last in waiting:
+            yield from last
 
 
 @contextmanager
