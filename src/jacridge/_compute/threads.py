@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from functools import cache
-from threading import Lock, local
+from threading import RLock, local
 from typing import Any, TypeVar
 
 from joblib import cpu_count
@@ -62,6 +62,7 @@ _mine = local()
 
 def _begin() -> None:
     _mine.is_ours = True
+    _set_threads(dict.fromkeys(_per_thread(), 1))
 
 
 def for_blocks(work: Callable[[slice], None], n: int, size: int) -> None:
@@ -104,7 +105,7 @@ def one_blas_thread() -> Iterator[None]:
     the last to leave, whichever thread that is. One with threads for each Python thread is limited
     for the one that enters, and set free when that one leaves.
     """
-    own = {lib: lib.get_num_threads() for lib in _blas() if _is_per_thread(lib)}
+    own = {lib: lib.get_num_threads() for lib in _per_thread()}
     _enter(_shared())
     _set_threads(dict.fromkeys(own, 1))
     try:
@@ -114,7 +115,7 @@ def one_blas_thread() -> Iterator[None]:
         _leave()
 
 
-_lock, _users = Lock(), 0
+_lock, _users = RLock(), 0
 _before: dict[Any, int | None] = {}
 
 
@@ -137,19 +138,24 @@ def _leave() -> None:
 
 def _set_threads(numbers: dict[Any, int | None]) -> None:
     """Set the threads of some libraries, from whichever thread this is called."""
-    for lib, number in numbers.items():
-        # From 3.8 on threadpoolctl ignores all threads but the first that has set a number.
-        release = getattr(lib, "clear_controlling_thread", None)
-        if release is not None:
-            release(force=True)
-        if number is not None:
-            lib.set_num_threads(number)
-        if release is not None:
-            release(force=True)
+    with _lock:
+        for lib, number in numbers.items():
+            # From 3.8 on threadpoolctl ignores all threads but the first that has set a number.
+            release = getattr(lib, "clear_controlling_thread", None)
+            if release is not None:
+                release(force=True)
+            if number is not None:
+                lib.set_num_threads(number)
+            if release is not None:
+                release(force=True)
 
 
 def _shared() -> list[Any]:
     return [lib for lib in _blas() if not _is_per_thread(lib)]
+
+
+def _per_thread() -> list[Any]:
+    return [lib for lib in _blas() if _is_per_thread(lib)]
 
 
 def _is_per_thread(lib: Any) -> bool:
