@@ -618,7 +618,9 @@ def test_precomputed_distances_have_no_effects(curve):
 def test_a_contrast_of_unlike_numbers_of_rows_is_refused(surface):
     X, y = surface
     est = JacobianKernelRidge(0.7, 0.1).fit(X, y)
-    with pytest.raises(ValueError, match="as many rows, or one of them one row, got 3 and 2"):
+    with pytest.raises(
+        ValueError, match="same number of rows, or one of them a single row, got 3 and 2"
+    ):
         est.contrast(X[:3], X[:2])
 
 

@@ -328,8 +328,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         g(x) is the level of the noise: the exponential of a second kernel ridge on
         :math:`\log |r_i|`. e(x), from 0 to 1, says how far x lies outside the data: how much of the
         variance the rows leave open at x, or how far the nearest row is, beyond what is usual among
-        the rows. V makes the interval at least as wide as the range of y where e(x) = 1, which is
-        so at the latest at the data's own diameter from the nearest row.
+        the rows. V makes the interval at least as wide as the range of y where e(x) = 1, which
+        holds for every row at least the data's diameter away from its nearest training row.
 
         All leave-one-out models come from one factorisation; bandwidth and penalty are held fixed,
         also where the same rows chose them. A row is left out together with the rows equal to it,
@@ -363,11 +363,11 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def is_outside(self, X: Any) -> Any:
         """How far rows lie from the training rows, as a quantile of their own distances.
 
-        The value for x is the share of the training rows that have another training row nearer to
-        them than x has one: 0 for a row like one of the training rows, 1 for a row that is farther
-        from all of them than each of them is from its neighbour. About one of a hundred new rows
-        from where the training rows come from is above 0.99; predictions for many more than that
-        are extrapolations.
+        The value for x is the share of training rows that are closer to their nearest neighbour
+        than x is to its nearest training row: 0 for a row like one of the training rows, 1 for a
+        row that is farther from all of them than each of them is from its neighbour. About one of a
+        hundred new rows from where the training rows come from is above 0.99; predictions for many
+        more than that are extrapolations.
 
         Distances are those of the metric, among distinct rows. Above 1000 training rows the own
         distances are those of 1000 of them, evenly spaced; the Nystrom solver looks for neighbours

@@ -265,7 +265,7 @@ def test_a_bad_number_is_refused(name, value, data):
     ("options", "change", "message"),
     [
         ({"solver": "exact"}, {}, '`solver` must be "auto" or "nystrom"'),
-        ({"metric": "precomputed"}, {}, "`metric` must be"),
+        ({"metric": "precomputed"}, {}, "`metric` must be computed from features"),
         ({}, {"y": None}, "`y` must be given"),
         ({}, {"y": np.ones(1999)}, "2000 rows"),
         ({}, {"sample_weight": np.zeros(2000)}, "must not be all zero"),

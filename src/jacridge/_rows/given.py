@@ -139,8 +139,8 @@ class GivenDask:
             )
         if est.metric == "precomputed":
             raise ValueError(
-                '`metric` must be one of features for Dask arrays, got "precomputed". Fit on the '
-                "features themselves."
+                '`metric` must be computed from features for Dask arrays, got "precomputed". '
+                "Fit on the features themselves."
             )
         rows = dask_rows(self.X, y, w, distance)
         self._check_features(est, reset=True)

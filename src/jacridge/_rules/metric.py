@@ -72,7 +72,7 @@ def metric_of(
 ) -> Metric:
     """The metric of a fit to rows with features.
 
-    A word that is no choice is taken as it is: "euclidean" is the identity and "scaled" divides by
+    `euclidean` and `scaled` are used as given: the first is the identity, the second divides by
     standard deviations. "diagonal" and "full" are learned in rounds, whose number is chosen by
     cross-fitting; "auto" chooses the kind, too. Of several kernels one is chosen. `rule` finds the
     bandwidth within rounds; None searches for the best leave-one-out error.
