@@ -136,7 +136,7 @@ class StackedModel:
         """Standard deviation of the function, of shape (n_new, k)."""
         return np.hstack([model.deviations(K_new) for model in self.models])
 
-    @property
+    @cached_property
     def loo_residuals(self) -> Array:
         """Leave-one-out residuals, of shape (n, k)."""
         if self.one_pass is not None:
