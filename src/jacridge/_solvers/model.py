@@ -91,10 +91,6 @@ class Model(Protocol):
         """The models that leave one row out, of all rows or a sample."""
 
     @property
-    def sample_residuals(self) -> Array:
-        """Leave-one-out residuals of the rows of positive weight that the model keeps, (s, k)."""
-
-    @property
     def held_out(self) -> HeldOut:
         """Leave-one-out residuals of distinct rows, beside their targets and weights."""
 
@@ -142,11 +138,6 @@ class StackedModel:
         if self.one_pass is not None:
             return self.one_pass()
         return np.hstack([model.loo_residuals for model in self.models])
-
-    @property
-    def sample_residuals(self) -> Array:
-        """Leave-one-out residuals of the rows of positive weight that the model keeps."""
-        return np.hstack([model.sample_residuals for model in self.models])
 
     @cached_property
     def jackknife(self) -> StackedJackknife:

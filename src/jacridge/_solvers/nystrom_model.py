@@ -199,12 +199,6 @@ class NystromModel:
         parts: dict[str, Any] = {"sample": sample, "spread": spread, "lams": np.array([self.lam])}
         return NystromJackknife(self.phi, influence, ones, moved, shift, **parts)
 
-    @cached_property
-    def sample_residuals(self) -> Array:
-        """Leave-one-out residuals of the rows of the sample, as they were given."""
-        sample = self.sample
-        return np.asarray(_LeavingOut([self])(sample.X, sample.y, sample.w) + sample.within)
-
     @property
     def held_out(self) -> HeldOut:
         """Leave-one-out residuals of at most SAMPLE_ROWS rows.

@@ -67,11 +67,6 @@ class PcgModel:
         raise self._without_factor("predict_interval")
 
     @property
-    def sample_residuals(self) -> Array:
-        """Not available."""
-        raise self._without_factor("diagnose")
-
-    @property
     def held_out(self) -> Any:
         """Not available."""
         raise self._without_factor("predict_proba")
