@@ -15,6 +15,7 @@ NAMES = {
     "_rows.rows": ["ArrayRows"],
     "_rows.survey": ["Surveying"],
     "_rules.without_y": ["loo_without_y", "ssmm", "validation_rows"],
+    "_solvers.influence": ["ExactInfluence", "even_noise"],
     "_solvers.sums": ["Summing"],
     "cli._columns": [
         "Reading",

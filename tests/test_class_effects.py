@@ -8,6 +8,7 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import norm
 
+from inside import ExactInfluence
 from jacridge import AutoKernelClassifier, JacobianKernelClassifier, JacobianKernelRidge
 from jacridge.parquet import ParquetFiles
 
@@ -370,3 +371,15 @@ def test_a_summary_of_classes_says_what_was_fitted(drawn_classes):
     assert "Kernel ridge classification" in str(summary)
     assert "penalty and calibration fixed" in str(summary)
     assert "penalty and calibration fixed" in summary._repr_html_()
+
+
+def test_contrasts_of_several_classes_make_their_noise_once(rng, monkeypatch):
+    X = rng.standard_normal((40, 2))
+    est = JacobianKernelClassifier(1.5, 1.0).fit(X, np.arange(40) % 3)
+    made, clustered = [], ExactInfluence.clustered
+    monkeypatch.setattr(
+        ExactInfluence, "clustered", lambda *given: made.append(given) or clustered(*given)
+    )
+    found = est.contrast(X[:2], X[2:4], cluster=np.arange(40) % 8)
+    assert found.covariance.shape == (3, 2, 2)
+    assert len(made) == 1

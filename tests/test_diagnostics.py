@@ -1,5 +1,7 @@
 """Diagnoses warn where the bandwidth is bad, and are silent where it is fine."""
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
@@ -360,3 +362,26 @@ def test_r2_of_rows_with_few_places_is_that_of_the_rows_as_given(rng, ask):
         else est.summary().fit["leave-one-out R2"]
     )
     assert found == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize("solver", ["exact", "nystrom"])
+@pytest.mark.parametrize("targets", [1, 2])
+def test_r2_counts_rows_by_their_weights_also_where_rows_repeat(rng, solver, targets):
+    """Noisy rows of little weight hardly count, whether or not some row repeats another."""
+    X, w = np.linspace(0, 6, 60)[:, None], np.ones(60)
+    y = np.sin(X + np.arange(targets))
+    y[::3] += 3 * rng.standard_normal((20, targets))
+    w[::3] = 1e-3
+    some = np.r_[np.arange(60), 1, 1, 3, 3, 5]  # of both kinds
+    X, y, w = X[some], y[some] + 0.1 * rng.standard_normal((65, targets)), w[some]
+    est = JacobianKernelRidge(1.0, [1e-3, 1e-1], solver=solver, n_landmarks=20, random_state=0)
+    est.fit(X, y if targets > 1 else y[:, 0], sample_weight=w)
+
+    errors = np.average(est.loo_residuals_.reshape(65, -1) ** 2, axis=0, weights=w)
+    variances = np.average((y - np.average(y, axis=0, weights=w)) ** 2, axis=0, weights=w)
+    expected = np.mean(1 - errors / variances)
+    assert expected > 0.9
+    for model in (est, pickle.loads(pickle.dumps(est))):
+        found = model.diagnose().dict()["leave-one-out R2"]["value"]
+        assert found == pytest.approx(expected, abs=1e-8)
+    assert est.summary().fit["leave-one-out R2"] == pytest.approx(expected, abs=1e-8)

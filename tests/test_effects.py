@@ -7,6 +7,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
+from inside import even_noise
 from jacridge import JacobianKernelRidge
 from jacridge.effects import average_predictions
 
@@ -405,6 +406,34 @@ def test_by_averages_within_groups_of_a_feature_or_of_labels(mixed):
     np.testing.assert_allclose(both["std_error"][0], found["std_error"][1])
 
 
+def test_by_takes_an_index_of_any_integer_type(mixed):
+    X, y = mixed
+    est = JacobianKernelRidge(2.0, 0.1).fit(X, y)
+    place = list(X.columns).index("smokes")
+    found = est.effects(variables="age", by=np.int64(place)).dict()
+    assert found == est.effects(variables="age", by="smokes").dict()
+
+
+def test_by_skips_labels_of_rows_that_have_no_weight(mixed):
+    X, y = mixed
+    w = np.where(np.arange(len(y)) < 5, 0.0, 1.0)
+    est = JacobianKernelRidge(2.0, 0.1).fit(X, y, w)
+    labels = np.where(w == 0, "none", np.where(X["smokes"] == 1, "yes", "no"))
+    found = est.effects(variables="age", by=labels).dict()
+    assert found["by"] == ["no", "yes"]
+    assert found["estimate"] == est.effects(variables="age", by="smokes").dict()["estimate"]
+
+
+def test_errors_of_slopes_make_their_noise_once_for_all_blocks(surface, monkeypatch):
+    X, y = surface
+    function = JacobianKernelRidge(0.7, 0.1).fit(X, y)._function()
+    whole, made = function.slope_deviations(X, even_noise), []
+    monkeypatch.setattr("jacridge._solvers.function.rows_per_block", lambda *_: 7)
+    found = function.slope_deviations(X, lambda part: made.append(part) or even_noise(part))
+    assert len(made) == 1
+    np.testing.assert_allclose(found, whole)
+
+
 def test_quartiles_are_those_of_the_pointwise_effects(surface):
     X, y = surface
     est = JacobianKernelRidge(0.7, 0.1).fit(X, y)
@@ -589,7 +618,9 @@ def test_precomputed_distances_have_no_effects(curve):
 def test_a_contrast_of_unlike_numbers_of_rows_is_refused(surface):
     X, y = surface
     est = JacobianKernelRidge(0.7, 0.1).fit(X, y)
-    with pytest.raises(ValueError, match="as many rows, or one of them one row, got 3 and 2"):
+    with pytest.raises(
+        ValueError, match="same number of rows, or one of them a single row, got 3 and 2"
+    ):
         est.contrast(X[:3], X[:2])
 
 

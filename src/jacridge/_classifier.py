@@ -120,7 +120,7 @@ verbose
         :class:`JacobianKernelRidge`.
     choices_ : list of dict
         Candidates for kernel and metric, best first, with their log-loss on held-out rows, if there
-        was a choice.
+        was a choice; ranked as those of :class:`JacobianKernelRidge`.
     feature_importances_ : ndarray of shape (n_features,)
         How much the scores move with each feature, as shares that sum to one.
     X_fit_ : ndarray of shape (n_rows, n_directions)

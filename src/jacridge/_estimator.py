@@ -28,7 +28,7 @@ from ._rules.training import TrainingData
 from ._solvers.function import FittedFunction
 from ._solvers.model import Model
 from ._solvers.saved import state_from_file, state_to_save
-from .diagnostics import Diagnosis, diagnosis_of, loo_r2_of
+from .diagnostics import Diagnosis, diagnosis_of, loo_r2
 from .effects import (
     Contrast,
     Effects,
@@ -112,10 +112,13 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         it is. None if all are.
     choices_ : list of dict
         Every kernel and metric that was tried, best first, if one of them was chosen: kernel, kind
-        of metric, rounds, whether heavy tails were compressed, error on held-out rows (in units of
-        the variance of y), the standard error of its difference to the best one, seconds, how many
-        predictions of held-out rows it was judged by (finalists by more), and whether it was
-        chosen. ``pandas.DataFrame(est.choices_)`` is a table.
+        of metric, rounds, whether heavy tails were compressed, mean squared error on held-out rows
+        (divided by that of the mean of y, so that one minus it is R2), the same without the hardest
+        2 % of the rows (`trimmed_error`), the standard error of the difference of the latter to the
+        best one, seconds, how many predictions of held-out rows it was judged by, and whether it
+        was chosen. Finalists, which are judged by more rows, come first; among them, and among the
+        others, the table is ranked by `trimmed_error`. ``pandas.DataFrame(est.choices_)`` is a
+        table.
     dual_coef_ : ndarray of shape (n_rows,) or (n_rows, n_targets)
         Coefficients of the kernels at the rows of `X_fit_`.
     intercept_ : float or ndarray of shape (n_targets,)
@@ -287,6 +290,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         function = self._function()
         distance, k = function.space.distance, len(function.intercept)
         function = function.portable(errors=errors) if is_dask(X) else function
+        _ = errors and function.model  # made here, as threads would each make it
         count = 2 if errors else 1
         found = rows_given(X).each(self, partial(work, function), distance, count, k, *shape)
         return tuple(part[:, 0] for part in found) if self.dual_coef_.ndim == 1 else found
@@ -325,8 +329,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         g(x) is the level of the noise: the exponential of a second kernel ridge on
         :math:`\log |r_i|`. e(x), from 0 to 1, says how far x lies outside the data: how much of the
         variance the rows leave open at x, or how far the nearest row is, beyond what is usual among
-        the rows. V makes the interval at least as wide as the range of y where e(x) = 1, which is
-        so at the latest at the data's own diameter from the nearest row.
+        the rows. V makes the interval at least as wide as the range of y where e(x) = 1, which
+        holds for every row at least the data's diameter away from its nearest training row.
 
         All leave-one-out models come from one factorisation; bandwidth and penalty are held fixed,
         also where the same rows chose them. A row is left out together with the rows equal to it,
@@ -360,11 +364,11 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def is_outside(self, X: Any) -> Any:
         """How far rows lie from the training rows, as a quantile of their own distances.
 
-        The value for x is the share of the training rows that have another training row nearer to
-        them than x has one: 0 for a row like one of the training rows, 1 for a row that is farther
-        from all of them than each of them is from its neighbour. About one of a hundred new rows
-        from where the training rows come from is above 0.99; predictions for many more than that
-        are extrapolations.
+        The value for x is the share of training rows that are closer to their nearest neighbour
+        than x is to its nearest training row: 0 for a row like one of the training rows, 1 for a
+        row that is farther from all of them than each of them is from its neighbour. About one of a
+        hundred new rows from where the training rows come from is above 0.99; predictions for many
+        more than that are extrapolations.
 
         Distances are those of the metric, among distinct rows. Above 1000 training rows the own
         distances are those of 1000 of them, evenly spaced; the Nystrom solver looks for neighbours
@@ -513,10 +517,10 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             Prints like the summaries of statsmodels and renders as HTML.
         """
         effects, function = self.effects(), self._function()
-        influences, residuals = function.influences, function.model.jackknife.residuals
+        influences = function.influences
         left = [part.residual_degrees for part in influences for _ in part.s2]
         fit = {
-            "rows": round(self._fitted["n"] or len(residuals)),
+            "rows": round(self._fitted["n"] or len(function.model.jackknife.residuals)),
             "features": self.n_features_in_,
             "kernel": self.kernel_,
             "metric": self._metric_kind,
@@ -524,7 +528,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             "bandwidth": self.bandwidth_,
             "penalty": np.atleast_1d(self.alpha_).tolist(),
             "residual degrees of freedom": left,
-            "leave-one-out R2": loo_r2_of(function, residuals, self._fitted),
+            "leave-one-out R2": loo_r2(function),
             "residual deviation": [float(s) for part in influences for s in np.sqrt(part.s2)],
         }
         return Summary(fit, effects)

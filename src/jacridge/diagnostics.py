@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import theory
-from ._compute.arrays import TINY, Array
+from ._compute.arrays import TINY, Array, weighted_mean
 from ._geometry.diameter import trimmed_diameter
 from ._geometry.space import LINEAR
 from ._rules.gains import (
@@ -26,6 +26,8 @@ from ._rules.gains import (
 from ._rules.registry import WITH_MINIMUM, searched_range
 from ._rules.suspects import near_duplicates, r2_alone, r2_of_groups
 from ._rules.training import Penalty, TrainingData, data_in_memory
+from ._solvers.exact import centred_from
+from ._solvers.influence import expanded
 
 if TYPE_CHECKING:
     from ._solvers.function import FittedFunction
@@ -34,7 +36,7 @@ __all__ = ["Diagnosis", "Finding", "Fitted", "diagnose"]
 
 # Fewer rows than this, or weights that count like fewer equal ones, tell little.
 FEW_ROWS = 20
-# Share of the rows that may have a weight of zero without a word.
+# Share of the rows that may have a weight of zero without a warning.
 DROPPED = 0.5
 # Degrees of freedom for each row above which a model follows nearly every point. Where the function
 # has no noise, which a leave-one-out R2 above the second number shows, that is as it should be.
@@ -103,13 +105,12 @@ class Fitted:
     ----------
     sigma : bandwidth
     lam : penalty of each target, of shape (k,)
-    loo_residuals : leave-one-out residuals of the training rows, or of a sample
+    loo_r2 : leave-one-out R2 of the training rows, or of a sample
     degrees_of_freedom : of each target
     rows : number of distinct training rows, as far as it is known
     rule : name of the bandwidth's rule; None for a number or a function
     lams : ends of the range in which the penalty was chosen; None if it was given
     dropped : share of the rows as given that have a weight of zero
-    within : mean square of y about the means of equal rows, for each target
     choices : table of the candidates of kernel and metric, if these were chosen
     features : features of the rows as given, by name; empty if there are none
     scales_matter : whether distances depend on the units of the features
@@ -117,13 +118,12 @@ class Fitted:
 
     sigma: float
     lam: Array
-    loo_residuals: Array
+    loo_r2: float
     degrees_of_freedom: Array
     rows: float
     rule: str | None = None
     lams: tuple[float, float] | None = None
     dropped: float = 0.0
-    within: Array | float = 0.0
     choices: Sequence[Mapping[str, Any]] = ()
     features: Mapping[str, Array] = field(default_factory=dict)
     scales_matter: bool = False
@@ -138,7 +138,7 @@ def diagnosis_of(
     function: FittedFunction, notes: Mapping[str, Any], choices: Sequence[Mapping[str, Any]]
 ) -> Diagnosis:
     """Diagnosis of a fitted function, with notes on its fit and the table of what was tried."""
-    residuals, degrees = function.model.sample_residuals, function.model.degrees_of_freedom
+    degrees = function.model.degrees_of_freedom
     data, lams = training_sample(function, notes), notes.get("lams")
     features = {}
     if notes["metric"] in LINEAR:
@@ -146,13 +146,12 @@ def diagnosis_of(
     fit = Fitted(
         function.sigma,
         np.broadcast_to(function.lams, data.targets.shape[1]),
-        residuals,
+        loo_r2(function),
         degrees,
         rows=len(data.w) if function.solver == "exact" else data.n,
         rule=notes.get("rule"),
         lams=(lams[0], lams[1]) if lams else None,
         dropped=notes.get("dropped", 0.0),
-        within=variance_within(function),
         choices=choices,
         features=features,
         scales_matter=notes["metric"] == "euclidean",
@@ -174,54 +173,51 @@ def training_sample(function: FittedFunction, notes: Mapping[str, Any]) -> Train
     return data_in_memory(X, y, w, function.space, n=notes["n"], **options)
 
 
+def loo_r2(function: FittedFunction) -> float:
+    """Mean over the targets that vary of their leave-one-out R2, rows counted by their weights.
+
+    The squares about the means of equal rows are part of both the errors and the variance.
+    """
+    held, within = function.model.held_out, variance_within(function)
+    centred = held.y - weighted_mean(held.y, held.w)
+    errors, variance = (
+        np.average(part**2, axis=0, weights=held.w) + within for part in (held.residuals, centred)
+    )
+    vary = variance > 0
+    return float(np.mean(1.0 - errors[vary] / variance[vary])) if vary.any() else np.nan
+
+
 def variance_within(function: FittedFunction) -> Array | float:
-    """Mean square of y about the means of equal rows, for each target."""
+    """Weighted mean square of y about the means of equal rows, for each target."""
     state = function.model.state()
-    within = state.get("within", state.get("sample_within"))
-    if within is None:
+    if function.solver != "exact":
+        return np.asarray(state["given_within"] / state["weight"])
+    given = centred_from(state).given
+    if given is None:
         return 0.0
-    kept = within[state["group"] >= 0] if "group" in state else within
-    return np.asarray(np.square(kept).mean(axis=0))
-
-
-def loo_r2_of(function: FittedFunction, loo_residuals: Array, notes: Mapping[str, Any]) -> float:
-    """Leave-one-out R2 of a fitted function, with notes on its fit."""
-    return loo_r2(training_sample(function, notes), loo_residuals, variance_within(function))
+    _, w = expanded(given, state["y"], state["w"])
+    return np.asarray(w @ given.within**2 / w.sum())
 
 
 def diagnose(data: TrainingData, fit: Fitted) -> Diagnosis:
     """Look at a fitted model from all sides; `data` holds its training rows or a sample."""
-    r2 = loo_r2(data, fit.loo_residuals, fit.within)
-    findings = [_r2_finding(r2), *_choice_findings(fit.choices), *_row_findings(data, fit)]
+    findings = [_r2_finding(fit.loo_r2), *_choice_findings(fit.choices), *_row_findings(data, fit)]
     try:
         data.check_rows()
         _ = data.l_max
     except ValueError:  # too few rows, or equal ones: no bandwidth is better than another
-        return Diagnosis((*findings, _freedom_finding(data, fit, r2, Gain())))
+        return Diagnosis((*findings, _freedom_finding(fit, Gain())))
     gain = search_gain(data, fit.sigma, fit.lam) if data.targets.any() else Gain()
     findings += [
         _search_finding(data, fit, gain),
         *_range_findings(data, fit),
         *_rule_findings(data, fit, gain),
         _condition_finding(data, fit),
-        _freedom_finding(data, fit, r2, gain),
+        _freedom_finding(fit, gain),
         *_duplicate_findings(data, fit, gain),
         *_feature_findings(data, fit),
     ]
     return Diagnosis(tuple(findings))
-
-
-def loo_r2(data: TrainingData, loo_residuals: Array, within: Array | float = 0.0) -> float:
-    """Mean over the targets that vary of their leave-one-out R2, rows counted by their weights.
-
-    `within` is the mean square of y about the means of equal rows, which `data` holds.
-    """
-    w = data.w if len(data.w) == len(loo_residuals) else None  # else the rows are a sample
-    errors = np.average(loo_residuals**2, axis=0, weights=w)
-    centred = data.targets - np.average(data.targets, axis=0, weights=data.w)
-    variance = np.average(centred**2, axis=0, weights=data.w) + within
-    vary = variance > 0
-    return float(np.mean(1.0 - errors[vary] / variance[vary])) if vary.any() else np.nan
 
 
 def _r2_finding(r2: float) -> Finding:
@@ -402,9 +398,9 @@ def _condition_finding(data: TrainingData, fit: Fitted) -> Finding:
     return Finding("condition", float(condition), ill, sentence)
 
 
-def _freedom_finding(data: TrainingData, fit: Fitted, r2: float, gain: Gain) -> Finding:
+def _freedom_finding(fit: Fitted, gain: Gain) -> Finding:
     freedom, n = float(np.max(fit.degrees_of_freedom)), fit.rows
-    follows = freedom > FOLLOWS * n and (gain.is_clear or r2 <= NO_NOISE)
+    follows = freedom > FOLLOWS * n and (gain.is_clear or fit.loo_r2 <= NO_NOISE)
     sentence = (
         f"The model follows nearly every one of {n:.6g} points, noise included."
         if follows

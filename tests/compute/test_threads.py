@@ -1,6 +1,6 @@
 """Blocks of rows, our own threads, and the one thread that BLAS has beside them."""
 
-from threading import Event, Thread
+from threading import Barrier, Event, Thread, local
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from jacridge._compute.arrays import evenly_spaced, row_blocks, rows_per_block, 
 from jacridge._compute.threads import (
     blas_for,
     for_blocks,
+    in_order,
     lapack_for,
     one_blas_thread,
     our_threads,
@@ -123,6 +124,46 @@ def test_there_are_no_threads_within_our_threads(monkeypatch):
     with our_threads(2) as each:
         monkeypatch.undo()
         assert list(each(lambda _: threads.processors(), range(4))) == [1] * 4
+
+
+class OpenMP(local):
+    """A BLAS library that has another number of threads for each Python thread."""
+
+    threading_layer = "openmp"
+    number = 4
+
+    def get_num_threads(self):
+        return self.number
+
+    def set_num_threads(self, number):
+        self.number = number
+
+
+def test_each_of_our_threads_has_one_thread_of_an_openmp_blas(monkeypatch):
+    library, both = OpenMP(), Barrier(2)
+    monkeypatch.setattr(threads, "_blas", lambda: [library])
+    monkeypatch.setattr(threads, "cpu_count", lambda: 2)
+
+    def number(_):
+        both.wait(10)
+        return library.get_num_threads()
+
+    with our_threads(2) as each:
+        assert library.get_num_threads() == 1
+        assert list(each(number, range(2))) == [1, 1]
+    assert library.get_num_threads() == 4
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("under_way", [1, 4, 100])
+def test_few_items_are_begun_before_their_results_are_taken(monkeypatch, workers, under_way):
+    monkeypatch.setattr(threads, "processors", lambda: workers)
+    begun = []
+    results = in_order(lambda i: begun.append(i) or i**2, range(20), under_way)
+    for i, result in enumerate(results):
+        assert result == i**2
+        assert len(begun) <= i + under_way
+    assert sorted(begun) == list(range(20))
 
 
 @pytest.mark.usefixtures("two_blas_threads")

@@ -43,9 +43,9 @@ def held_out(moons):
     }
     found = {name: [] for name in models}
     order = []
-    Z = (X - X.mean(axis=0)) / X.std(axis=0)
     for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
         order.append(test)
+        Z = (X - X[train].mean(axis=0)) / X[train].std(axis=0)
         for name, model in models.items():
             rows = Z if name == "ours" else X
             found[name].append(model.fit(rows[train], y[train]).predict_proba(rows[test]))

@@ -1,5 +1,7 @@
 """Parquet files that are fitted without being read whole, and what can be wrong with them."""
 
+import pickle
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +9,7 @@ import polars as pl
 import pytest
 
 from jacridge import JacobianKernelRidge, select_bandwidth
+from jacridge._solvers import function
 from jacridge.parquet import ParquetFiles
 
 
@@ -38,6 +41,23 @@ def test_files_give_the_model_of_their_rows(bandwidth, parts):
     np.testing.assert_allclose(ours.predict(files), known.predict(X), rtol=1e-8)
     np.testing.assert_allclose(ours.loo_residuals_, known.loo_residuals_, rtol=1e-6, atol=1e-9)
     assert list(ours.feature_names_in_) == ["a", "b"]
+
+
+def test_a_loaded_model_is_factored_once_before_files_are_read(parts, monkeypatch, size):
+    """From Python 3.12 on each thread would factor it."""
+    size("processors", 2)
+    source, frame = parts
+    X, y = frame.select("a", "b")[:40], frame["y"][:40]
+    est = pickle.loads(pickle.dumps(JacobianKernelRidge(1.0, 0.1).fit(X, y)))
+    threads, restored = [], function.restored_model
+
+    def noted(*given):
+        threads.append(threading.current_thread())
+        return restored(*given)
+
+    monkeypatch.setattr(function, "restored_model", noted)
+    est.predict(ParquetFiles(source, ["a", "b"]), return_std=True)
+    assert threads == [threading.current_thread()]
 
 
 @pytest.mark.parametrize("bandwidth", ["jacobian", "scale", 1.0])

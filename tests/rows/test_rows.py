@@ -1,8 +1,12 @@
 """Passes over rows in blocks."""
 
+from itertools import count
+from time import sleep
+
 import numpy as np
 import pytest
 
+from jacridge._compute import threads
 from jacridge._geometry.maps import FeatureMap
 from jacridge._rows import rows as rows_module
 from jacridge._rows.rows import ArrayRows, MappedRows, places_in_blocks, rejoined, rows_of
@@ -57,6 +61,25 @@ def test_a_total_does_not_depend_on_which_block_is_ready_first(rows, size, worke
     size("processors", workers)
     once, again = (rows.total(lambda X, y, w: w @ y) for _ in range(2))
     assert (once == again).all()
+
+
+def test_a_total_is_right_if_the_number_of_processors_changes(rows, monkeypatch):
+    """Two blocks at a time that add to one sum would lose one of them."""
+    monkeypatch.setattr(threads, "processors", lambda: 8)
+    numbers = count(1)
+    monkeypatch.setattr(rows_module, "processors", lambda: next(numbers))
+
+    def work(X, y, w):
+        sleep(0.002)
+        return w @ y
+
+    np.testing.assert_allclose(rows.total(work), rows.w @ rows.y, rtol=1e-12)
+
+
+def test_a_pass_has_no_threads_within_its_own(rows, monkeypatch):
+    monkeypatch.setattr(threads, "cpu_count", lambda: 4)
+    monkeypatch.setattr(threads, "_blas", list)
+    assert set(rows.each(lambda X, y, w: threads.processors())) == {1}
 
 
 @pytest.mark.parametrize("n", [1, 1000, 8193, 125_000])

@@ -1,5 +1,7 @@
 """Training data as a function given as `bandwidth` sees them: against rows repeated by hand."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist, pdist
@@ -268,3 +270,60 @@ def test_an_error_of_a_users_rule_for_one_kernel_is_not_swallowed_by_the_choice(
 
     with pytest.raises(ValueError, match="not for this kernel"):
         JacobianKernelRidge(rule, kernel="auto", metric="scaled", random_state=0).fit(*table)
+
+
+def test_the_penalty_and_the_weights_times_a_number_give_the_same_learned_metric(table, rng):
+    X, y = table
+    options = {"metric": "diagonal", "random_state": 0}
+    one = JacobianKernelRidge("auto", 0.1, **options).fit(X, y, np.full(60, 1.0))
+    many = JacobianKernelRidge("auto", 100.0, **options).fit(X, y, np.full(60, 1000.0))
+    np.testing.assert_allclose(many.metric_, one.metric_, rtol=1e-6)  # a search's rounding
+    np.testing.assert_allclose(many.predict(X), one.predict(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("metric", ["geodesic", "precomputed"])
+def test_a_kernel_is_chosen_with_the_default_rule_for_distances_of_every_kind(metric, rng):
+    X = rng.uniform(-50, 50, (40, 2))
+    y = np.sin(X[:, 0] / 20)
+    X = X if metric == "geodesic" else cdist(X, X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a smooth kernel of geodesic distances may be indefinite
+        est = JacobianKernelRidge(kernel="auto", metric=metric).fit(X, y)
+    assert est.kernel_ in ("gaussian", "matern52", "matern32")
+
+
+def test_the_scale_of_a_target_does_not_choose_the_kernel(rng):
+    X = rng.uniform(-3, 3, (50, 2))
+    D = cdist(X, X)
+    Y = np.column_stack([np.sin(X[:, 0]), np.abs(X[:, 1])])
+    chosen = {
+        JacobianKernelRidge("loo", 1e-3, kernel="auto", metric="precomputed").fit(D, Y * c).kernel_
+        for c in ([1, 1], [1, 1000], [1000, 1])
+    }
+    assert len(chosen) == 1
+
+
+@pytest.mark.parametrize("solver", ["exact", "nystrom", "pcg"])
+def test_a_memory_map_is_fitted_in_a_mapped_metric_by_every_solver(solver, table, tmp_path):
+    X, y = table
+    np.save(tmp_path / "X.npy", X)
+    rows = np.load(tmp_path / "X.npy", mmap_mode="r")
+    options = {"metric": "scaled", "solver": solver, "n_landmarks": 20, "random_state": 0}
+    known = JacobianKernelRidge(1.0, 0.1, **options).fit(X, y)
+    found = JacobianKernelRidge(1.0, 0.1, **options).fit(rows, y)
+    # Conjugate gradients stop at a residual of 1e-6.
+    np.testing.assert_allclose(found.predict(X), known.predict(X), rtol=1e-4, atol=1e-4)
+
+
+def test_a_constant_target_takes_a_penalty_of_the_list(table):
+    with pytest.warns(UserWarning, match="constant"):
+        est = JacobianKernelRidge(alpha=[1.0, 10.0]).fit(table[0], np.ones(60))
+    assert est.alpha_ == 1.0
+
+
+def test_changes_to_the_rows_after_a_fit_do_not_change_the_model(table):
+    X, y = table[0].copy(), table[1]
+    est = JacobianKernelRidge(1.0, 0.1).fit(X, y)
+    before = est.predict(table[0])
+    X *= 3
+    np.testing.assert_array_equal(est.predict(table[0]), before)

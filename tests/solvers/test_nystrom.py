@@ -9,6 +9,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from inside import ArrayRows
 from jacridge import JacobianKernelRidge
 from naive import distances, kernel, leave_one_out, slopes, with_intercept
 
@@ -347,3 +348,16 @@ def test_rows_of_weight_zero_take_no_landmarks_away(rng):
 def test_a_wrong_word_for_landmarks_is_refused_whatever_the_solver(rng):
     with pytest.raises(ValueError, match="`landmarks` must be"):
         JacobianKernelRidge(landmarks="foo").fit(rng.standard_normal((20, 2)), np.arange(20.0))
+
+
+def test_residuals_of_a_penalty_per_target_take_one_pass_over_the_rows(targets, monkeypatch):
+    X, Y, _ = targets
+    Y[:, 1] = np.random.default_rng(0).standard_normal(len(Y))  # noise, with a larger penalty
+    est = nystrom(alpha="gcv", landmarks=X[:20]).fit(X, Y)
+    assert est.alpha_[0] < est.alpha_[1]
+    passes, each = [], ArrayRows.each
+    monkeypatch.setattr(ArrayRows, "each", lambda *given: passes.append(1) or each(*given))
+    first, second = est.loo_residuals_, est.loo_residuals_
+    assert len(passes) == 1
+    assert first is not second  # the caller may change his
+    np.testing.assert_array_equal(first, second)

@@ -1,4 +1,4 @@
-"""Progress of long work: who does it tells, who asked for it listens."""
+"""Progress reports from long computations to a listener."""
 
 from __future__ import annotations
 

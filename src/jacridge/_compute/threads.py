@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from functools import cache
-from threading import Lock, local
+from threading import RLock, local
 from typing import Any, TypeVar
 
 from joblib import cpu_count
@@ -32,7 +33,7 @@ Result = TypeVar("Result")
 def processors() -> int:
     """Processors for our own threads: those of this process, as many of them as BLAS may use.
 
-    There is one within such a thread: threads of threads would only wait for each other.
+    Returns 1 inside our own threads, so that pools do not nest.
     """
     if getattr(_mine, "is_ours", False):
         return 1
@@ -44,8 +45,8 @@ def processors() -> int:
 def our_threads(most: int) -> Iterator[Callable[..., Iterable[Any]]]:
     """A `map` that works in at most so many threads, each with one BLAS thread.
 
-    The number of threads depends on the machine; what each call computes does not. So results
-    are the same for any number.
+    The number of threads depends on the machine; what each call computes does not. Sums
+    that are split by `processors()` agree to rounding.
     """
     count = min(most, processors()) if most > 1 else 1
     with one_blas_thread():
@@ -61,6 +62,7 @@ _mine = local()
 
 def _begin() -> None:
     _mine.is_ours = True
+    _set_threads(dict.fromkeys(_per_thread(), 1))
 
 
 def for_blocks(work: Callable[[slice], None], n: int, size: int) -> None:
@@ -78,6 +80,23 @@ def in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Re
         return list(each(work, listed))
 
 
+def in_order(
+    work: Callable[[Item], Result], items: Sequence[Item], under_way: int
+) -> Generator[Result, None, None]:
+    """Results of `work` for each item, in order, in our threads, of which few wait at any time.
+
+    No item is begun before the result of the one `under_way` places earlier was taken.
+    """
+    waiting = deque[Iterable[Result]]()
+    with our_threads(len(items)) as each:
+        for item in items:
+            waiting.append(each(work, [item]))
+            if len(waiting) == under_way:
+                yield from waiting.popleft()
+        for last in waiting:
+            yield from last
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Context in which each of our threads has one BLAS thread, its own.
@@ -86,7 +105,7 @@ def one_blas_thread() -> Iterator[None]:
     the last to leave, whichever thread that is. One with threads for each Python thread is limited
     for the one that enters, and set free when that one leaves.
     """
-    own = {lib: lib.get_num_threads() for lib in _blas() if _is_per_thread(lib)}
+    own = {lib: lib.get_num_threads() for lib in _per_thread()}
     _enter(_shared())
     _set_threads(dict.fromkeys(own, 1))
     try:
@@ -96,7 +115,7 @@ def one_blas_thread() -> Iterator[None]:
         _leave()
 
 
-_lock, _users = Lock(), 0
+_lock, _users = RLock(), 0
 _before: dict[Any, int | None] = {}
 
 
@@ -119,19 +138,24 @@ def _leave() -> None:
 
 def _set_threads(numbers: dict[Any, int | None]) -> None:
     """Set the threads of some libraries, from whichever thread this is called."""
-    for lib, number in numbers.items():
-        # From 3.8 on threadpoolctl ignores all threads but the first that has set a number.
-        release = getattr(lib, "clear_controlling_thread", None)
-        if release is not None:
-            release(force=True)
-        if number is not None:
-            lib.set_num_threads(number)
-        if release is not None:
-            release(force=True)
+    with _lock:
+        for lib, number in numbers.items():
+            # From 3.8 on threadpoolctl ignores all threads but the first that has set a number.
+            release = getattr(lib, "clear_controlling_thread", None)
+            if release is not None:
+                release(force=True)
+            if number is not None:
+                lib.set_num_threads(number)
+            if release is not None:
+                release(force=True)
 
 
 def _shared() -> list[Any]:
     return [lib for lib in _blas() if not _is_per_thread(lib)]
+
+
+def _per_thread() -> list[Any]:
+    return [lib for lib in _blas() if _is_per_thread(lib)]
 
 
 def _is_per_thread(lib: Any) -> bool:

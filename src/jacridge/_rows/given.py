@@ -60,8 +60,10 @@ class GivenArray:
 
     def source(self, est: Any, y: Any, w: Any, distance: Distance) -> tuple[Source, bool]:
         """Rows to fit to; those of a memory map are read in blocks and not merged."""
-        X, y = validate_data(est, self.X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        y = y.astype(np.float64)  # the caller may change his y
+        # Copied, so that later changes to X and y have no effect.
+        options = {"copy": not isinstance(self.X, np.memmap), "dtype": np.float64}
+        X, y = validate_data(est, self.X, y, multi_output=True, y_numeric=True, **options)
+        y = y.astype(np.float64)
         distance.check(X)
         check_range("y", y)
         w = None if w is None else check_weights(w, X)
@@ -137,8 +139,8 @@ class GivenDask:
             )
         if est.metric == "precomputed":
             raise ValueError(
-                '`metric` must be one of features for Dask arrays, got "precomputed". Fit on the '
-                "features themselves."
+                '`metric` must be computed from features for Dask arrays, got "precomputed". '
+                "Fit on the features themselves."
             )
         rows = dask_rows(self.X, y, w, distance)
         self._check_features(est, reset=True)

@@ -19,15 +19,21 @@ from .survey import are_whole
 
 @dataclass(frozen=True)
 class ClassTotals:
-    """Classes in order, with the weights of their rows, and how many rows these are.
+    """Classes in order, with their rows of positive weight, the weights of these, all whole or not.
 
     A weight of two is two rows where all weights are whole numbers; else rows of positive weight
     are counted.
     """
 
     classes: Any
-    counts: Array
+    rows: Array
     weights: Array
+    whole: bool
+
+    @property
+    def counts(self) -> Array:
+        """How many rows of each class there are."""
+        return self.weights if self.whole else self.rows
 
 
 def class_totals(labels: Any, w: Array | None = None) -> ClassTotals:
@@ -35,11 +41,8 @@ def class_totals(labels: Any, w: Array | None = None) -> ClassTotals:
     if w is not None:
         labels, w = labels[w > 0], w[w > 0]
     classes, index = np.unique(labels, return_inverse=True)
-    weights = np.bincount(index, w, len(classes)).astype(np.float64)
-    if w is None or are_whole(w):
-        return ClassTotals(classes, weights, weights)
-    counts = np.bincount(index, minlength=len(classes)).astype(np.float64)
-    return ClassTotals(classes, counts, weights)
+    rows, weights = (np.bincount(index, v, len(classes)).astype(np.float64) for v in (None, w))
+    return ClassTotals(classes, rows, weights, w is None or are_whole(w))
 
 
 def joined_totals(parts: Sequence[ClassTotals]) -> ClassTotals:
@@ -48,11 +51,12 @@ def joined_totals(parts: Sequence[ClassTotals]) -> ClassTotals:
     classes, places = np.unique(
         np.concatenate([part.classes for part in parts]), return_inverse=True
     )
-    counts, weights = (
+    rows, weights = (
         np.bincount(places, np.concatenate([getattr(part, name) for part in parts]), len(classes))
-        for name in ("counts", "weights")
+        for name in ("rows", "weights")
     )
-    return ClassTotals(classes, counts.astype(np.float64), weights.astype(np.float64))
+    whole = all(part.whole for part in parts)
+    return ClassTotals(classes, rows.astype(np.float64), weights.astype(np.float64), whole)
 
 
 def check_present(labels: Any, first: int = 0) -> None:

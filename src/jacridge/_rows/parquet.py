@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,17 +12,17 @@ import numpy as np
 from .._checks import check_range, require
 from .._compute.arrays import Array, Indices
 from .._compute.progress import tell
-from .._compute.threads import one_blas_thread, processors
+from .._compute.threads import in_order
 from .rows import (
     Block,
     T,
     Work,
-    in_order,
     places_in_blocks,
     progress_name,
     rejoined,
     rows_of,
     total_of,
+    under_way,
 )
 
 if TYPE_CHECKING:
@@ -55,11 +55,11 @@ class ParquetRows:
 
     def each(self, work: Work[T]) -> Iterator[T]:
         """Results for all blocks, in order; few of them wait at any time."""
-        return self._pass(lambda _, block: work(*block), self._pieces(), progress_name(work))
+        return self._pass(lambda _, block: work(*block), work, self._pieces(), under_way())
 
     def total(self, work: Work[Any]) -> Any:
         """Sum of the results for all blocks."""
-        return total_of(work, lambda add: self._pass(add, self._pieces(), progress_name(work)))
+        return total_of(work, lambda add, most: self._pass(add, work, self._pieces(), most))
 
     def take(self, indices: Indices) -> Block:
         """The rows with these indices; blocks without any are not read."""
@@ -76,7 +76,7 @@ class ParquetRows:
         def seen(i: int, block: Block) -> tuple[T, Block]:
             return work(*block), rows_of(block, places[i])
 
-        found, rows = zip(*self._pass(seen, pieces, progress_name(work)), strict=True)
+        found, rows = zip(*self._pass(seen, work, pieces, under_way()), strict=True)
         return list(found), rejoined(rows, order)
 
     def _pieces(self) -> list[Piece]:
@@ -93,14 +93,19 @@ class ParquetRows:
                 start, room = stop, room - (stop - start)
         return pieces
 
-    def _pass(self, part: Callable[[int, Block], T], pieces: list[Piece], what: str) -> Iterator[T]:
+    def _pass(
+        self, part: Callable[[int, Block], T], work: Work[Any], pieces: list[Piece], most: int
+    ) -> Iterator[T]:
         """Results of `part` for the number of each piece and its rows, in order."""
         done = np.cumsum([_length(piece) for piece in pieces])
-        with one_blas_thread(), ThreadPoolExecutor(processors()) as pool:
-            results = in_order(pool, lambda i: part(i, self._read(pieces[i])), len(pieces))
-            for count, found in zip(done, results, strict=True):
-                tell(int(count), self.n, what)
-                yield found
+
+        def found(i: int) -> T:
+            return part(i, self._read(pieces[i]))
+
+        with closing(in_order(found, range(len(pieces)), most)) as results:
+            for count, result in zip(done, results, strict=True):
+                tell(int(count), self.n, progress_name(work))
+                yield result
 
     def _read(self, piece: Piece) -> Block:
         """The rows of a piece as features, targets and weights."""

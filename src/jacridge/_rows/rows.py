@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from functools import reduce
 from operator import iadd
@@ -14,7 +13,7 @@ import numpy as np
 
 from .._compute.arrays import Array, Indices, row_blocks
 from .._compute.progress import tell
-from .._compute.threads import one_blas_thread, processors
+from .._compute.threads import in_order, processors
 
 if TYPE_CHECKING:
     from .._geometry.maps import FeatureMap
@@ -59,13 +58,13 @@ class ArrayRows:
 
     def each(self, work: Work[T]) -> Iterator[T]:
         """Results for all blocks, in order; few of them wait at any time."""
-        return self._pass(lambda _, block: work(*block), progress_name(work))
+        return self._pass(lambda _, block: work(*block), progress_name(work), under_way())
 
     def total(self, work: Work[Any]) -> Any:
         """Sum of the results for all blocks."""
-        return total_of(work, lambda add: self._pass(add, progress_name(work)))
+        return total_of(work, lambda add, most: self._pass(add, progress_name(work), most))
 
-    def _pass(self, part: Callable[[int, Block], T], what: str) -> Iterator[T]:
+    def _pass(self, part: Callable[[int, Block], T], what: str, most: int) -> Iterator[T]:
         """Results of `part` for the number of each block and the block itself, in order."""
         blocks = list(row_blocks(self.n, _task_rows(self.n)))
 
@@ -74,9 +73,8 @@ class ArrayRows:
             X, y = np.asarray(self.X[blocks[i]]), np.asarray(self.y[blocks[i]])
             return part(i, (X, y, None if self.w is None else self.w[blocks[i]]))
 
-        # One BLAS thread in each of ours: exp has only one thread, and BLAS would wait for it.
-        with one_blas_thread(), ThreadPoolExecutor(processors()) as pool:
-            for rows, result in zip(blocks, in_order(pool, found, len(blocks)), strict=True):
+        with closing(in_order(found, range(len(blocks)), most)) as results:
+            for rows, result in zip(blocks, results, strict=True):
                 tell(rows.stop, self.n, what)
                 yield result
 
@@ -90,30 +88,33 @@ class ArrayRows:
         return list(self.each(work)), self.take(indices)
 
 
-def _under_way() -> int:
+def under_way() -> int:
     """Blocks that are in work or wait for it: one more than there are processors."""
     return processors() + 1
 
 
 def _task_rows(n: int) -> int:
-    """Rows of a task: as many tasks for each processor, so that all end together."""
+    """Rows of a task: the same number of tasks per processor, so that all finish together."""
     tasks = -(-n // TASK_ROWS)
     tasks = -(-tasks // processors()) * processors() if tasks > 1 else 1
     return max(1, -(-n // tasks))
 
 
-def total_of(work: Work[Any], run: Callable[[Callable[[int, Block], None]], Iterator[Any]]) -> Any:
+def total_of(
+    work: Work[Any], run: Callable[[Callable[[int, Block], None], int], Iterator[Any]]
+) -> Any:
     """Sum of the results for all blocks of a pass, from one sum per block under way.
 
     Blocks take turns in these sums, so that neither the memory used nor the order of additions
-    depends on which block is ready first. `run` makes the pass, given a function that adds a block.
+    depends on which block is ready first. `run` makes the pass, given a function that adds a block
+    and the largest number of blocks under way, which is the number of sums.
     """
-    sums: list[Any] = [None] * _under_way()
+    sums: list[Any] = [None] * under_way()
 
     def add(i: int, block: Block) -> None:
         sums[i % len(sums)] = added_to(sums[i % len(sums)], work, block)
 
-    for _ in run(add):
+    for _ in run(add, len(sums)):
         pass
     return reduce(iadd, (total for total in sums if total is not None))
 
@@ -154,17 +155,6 @@ def rejoined(parts: Iterable[Block], order: Indices) -> Block:
 def progress_name(work: Any) -> str:
     """Name of a pass in messages of progress."""
     return f"rows, {getattr(work, 'what', 'one pass')}"
-
-
-def in_order(pool: ThreadPoolExecutor, part: Callable[[int], T], count: int) -> Iterator[T]:
-    """Results of `part` for 0, 1, ..., in order; few of them are under way at a time."""
-    waiting, most = deque[Any](), _under_way()
-    for i in range(count):
-        waiting.append(pool.submit(part, i))
-        if len(waiting) == most:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
 
 
 @dataclass(frozen=True)

@@ -69,8 +69,9 @@ class Candidate:
     tunings : bandwidth and penalty of each round, the plain metric first
     errors : losses of the held-out rows, such as squared errors summed over targets
     seconds : time of this candidate beyond those that it builds on
-    error : mean of the errors without the hardest rows
-    deviation : standard error of the difference to the best candidate
+    error : mean of the errors, squared ones in units of the constant prediction's
+    trimmed_error : the same without the hardest rows, by which candidates are ranked
+    deviation : standard error of the difference of trimmed errors to the best candidate
     """
 
     kernel: str
@@ -81,6 +82,7 @@ class Candidate:
     errors: Array
     seconds: float
     error: float = np.nan
+    trimmed_error: float = np.nan
     deviation: float = np.nan
 
     @property
@@ -100,7 +102,8 @@ class Candidate:
 
     def row(self) -> dict[str, object]:
         """The candidate as a row of a table."""
-        names = ("kernel", "kind", "rounds", "warped", "error", "deviation", "seconds")
+        what = ("kernel", "kind", "rounds", "warped")
+        names = (*what, "error", "trimmed_error", "deviation", "seconds")
         return {name: getattr(self, name) for name in names} | {"held_out": len(self.errors)}
 
 
@@ -169,16 +172,35 @@ class CrossFitting:
         return Candidate(kernel, kind, count, fits, tunings, errors, seconds)
 
     def ranked(self, table: Sequence[Candidate]) -> list[Candidate]:
-        """Candidates with `error` and `deviation`, best first; rows hard for all are left out."""
+        """Candidates with their errors, best first; the ranking leaves out rows hard for all."""
         total = np.mean([candidate.errors for candidate in table], axis=0)
         kept = total <= np.quantile(total, 1 - TRIM)
-        w = self.counts[kept] / self.counts[kept].sum()
+        w, all_w, unit = self.counts[kept] / self.counts[kept].sum(), self._shares, self._unit
         means = [float(w @ candidate.errors[kept]) for candidate in table]
         best, done = table[int(np.argmin(means))], []
-        for candidate, error in zip(table, means, strict=True):
+        for candidate, mean in zip(table, means, strict=True):
             deviation = self._standard_error(w, (candidate.errors - best.errors)[kept])
-            done.append(replace(candidate, error=error, deviation=deviation))
-        return sorted(done, key=lambda candidate: candidate.error)
+            numbers = float(all_w @ candidate.errors), mean, deviation
+            error, trimmed, deviation = (number / unit for number in numbers)
+            done.append(replace(candidate, error=error, trimmed_error=trimmed, deviation=deviation))
+        return sorted(done, key=lambda candidate: candidate.trimmed_error)
+
+    @property
+    def _shares(self) -> Array:
+        """Weights of the held-out rows that sum to one."""
+        return np.asarray(self.counts / self.counts.sum())
+
+    @property
+    def _unit(self) -> float:
+        """Mean square of y on the held-out rows; other losses have units of their own."""
+        if self.loss is not squared_errors:
+            return 1.0
+        return float(self._shares @ self._constant_errors) or 1.0
+
+    @property
+    def _constant_errors(self) -> Array:
+        """Errors of the held-out rows if all are predicted by the mean of y."""
+        return self.loss(self.y, np.zeros_like(self.y), self.counts)
 
     def ranked_again(
         self, table: Sequence[Candidate], other: CrossFitting, maps: Sequence[FeatureMap]
@@ -208,8 +230,7 @@ class CrossFitting:
 
     def has_signal(self, best: Candidate) -> bool:
         """Whether a candidate predicts held-out rows clearly better than the mean of y does."""
-        zero = self.loss(self.y, np.zeros_like(self.y), self.counts)
-        w, d = self.counts / self.counts.sum(), zero - best.errors
+        w, d = self._shares, self._constant_errors - best.errors
         return bool(w @ d > CLEAR * self._standard_error(w, d))
 
     def _standard_error(self, w: Array, d: Array) -> float:
@@ -236,9 +257,10 @@ def halves(rows: Sample, size: int, rng: np.random.Generator) -> Folds:
 
 def simplest_good(table: Sequence[Candidate]) -> Candidate:
     """The simplest of the finalists whose error is about that of the best one."""
-    limit, finalists = table[0].error, [c for c in table if len(c.errors) == len(table[0].errors)]
-    good = [c for c in finalists if c.error <= limit + STANDARD_ERRORS * c.deviation]
-    return min(good, key=lambda c: (c.complexity, c.error))
+    limit, most = table[0].trimmed_error, len(table[0].errors)
+    finalists = [c for c in table if len(c.errors) == most]
+    good = [c for c in finalists if c.trimmed_error <= limit + STANDARD_ERRORS * c.deviation]
+    return min(good, key=lambda c: (c.complexity, c.trimmed_error))
 
 
 def choose(

@@ -14,7 +14,7 @@ from .._checks import check_choice, check_columns, check_rows, check_whole, gene
 from .._compute.arrays import Array
 from .._compute.memory import available_memory
 from .._compute.threads import blas_for
-from .._geometry.kernels import KERNELS
+from .._geometry.kernels import KERNELS, Kernel
 from .._geometry.space import LEARNED, LINEAR, METRICS, Space, kernels_with, space_of
 from .._rows.rows import ArrayRows
 from .._rows.source import Source, in_memory, mapped
@@ -24,7 +24,7 @@ from .._solvers.model import INTERCEPTS, Model
 from .._solvers.pcg import solve_pcg
 from .choice import KERNELS_TRIED, Loss, squared_errors
 from .metric import Metric, metric_of
-from .registry import WITH_MINIMUM, Found, check_alpha, find, least_loo
+from .registry import WITH_MINIMUM, Found, check_alpha, find, loo_error
 from .streams import LandmarkChoice, training_data
 
 if TYPE_CHECKING:
@@ -74,12 +74,15 @@ class Request:
 
     @property
     def kernels(self) -> Sequence[str]:
-        """The kernels to choose among; only smooth ones have a minimum of the Jacobian norm."""
+        """The kernels to choose among by cross-fitting; one if it was given."""
         if self.kernel != "auto":
             return (self.kernel,)
-        if isinstance(self.bandwidth, str) and self.bandwidth in WITH_MINIMUM:
-            return [name for name in KERNELS_TRIED if KERNELS[name].is_smooth]
-        return KERNELS_TRIED
+        return [name for name in KERNELS_TRIED if self.suits(KERNELS[name])]
+
+    def suits(self, kernel: Kernel) -> bool:
+        """Whether the rule can be used: only smooth kernels have a minimum of the Jacobian norm."""
+        needs_minimum = isinstance(self.bandwidth, str) and self.bandwidth in WITH_MINIMUM
+        return kernel.is_smooth or not needs_minimum
 
     @cached_property
     def penalty(self) -> Penalty:
@@ -137,10 +140,11 @@ def fitted(source: Source, asked: Request) -> Solution:
         words = asked.kernels, asked.metric, rule_in_rounds(asked.bandwidth)
         metric = metric_of(source.rows, *words, penalty, rng, asked.loss, centred=kind != "none")
     solver, landmarks = solver_for(source, asked, metric.mapping)
-    source = in_memory(source, asked.space.distance) if solver == "exact" else source
+    source = source if solver == "nystrom" else in_memory(source, asked.space.distance)
     given, source = source.rows, mapped(source, metric.mapping)
-    by_loo = asked.kernel == "auto" and asked.metric not in LINEAR
-    spaces = kernels_with(asked.metric) if by_loo else [metric.space]
+    spaces = [metric.space]
+    if asked.kernel == "auto" and asked.metric not in LINEAR:
+        spaces = [each for each in kernels_with(asked.metric) if asked.suits(each.kernel)]
 
     def tried(space: Space) -> tuple[TrainingData, Found]:
         options: dict[str, Any] = {"penalty": penalty, "rng": rng, "start": metric.start}
@@ -151,7 +155,11 @@ def fitted(source: Source, asked: Request) -> Solution:
             data.trials = None
         return data, find(asked.bandwidth, data)
 
-    data, found = least_loo(map(tried, spaces))
+    data, found = tried(spaces[0])
+    for space in spaces[1:]:  # one n x n array at a time, beside that of the best kernel
+        other = tried(space)
+        if loo_error(*other) < loo_error(data, found):
+            data, found = other
     lam = found.lam
     if penalty.criterion and not metric.has_signal:  # nothing to follow but noise
         lam = np.maximum(lam, min(NO_SIGNAL * data.penalty.unit, data.penalty.ends[1]))

@@ -26,11 +26,11 @@ FIRST_SIGMAS = 9
 # Rows on which whole lines of penalties are looked at, from one eigendecomposition a bandwidth.
 FIRST_ROWS = 400
 # Walks: rows, how many points each may look at, and its steps in units of those below.
-WALKS = ((1000, 10, 1.0), (3000, 4, 0.7))
+WALKS = ((1000, 14, 1.0), (3000, 5, 0.7))
 # Rows whose leave-one-out errors a walk compares.
 LEFT_OUT = 1000
 # Grid points that the first walk compares.
-STARTS = 2
+STARTS = 4
 # Factor between the bandwidths of the grid around a start.
 START_STEP = 2.5
 # Steps of a walk, in the logarithm.

@@ -15,7 +15,7 @@ from .._geometry.space import LEARNED, Space, space_of
 from .._rows.merging import merged_block
 from .._rows.survey import Surveying, sample_of, surveyed
 from .choice import Chosen, Loss, choose, rows_in_half, squared_errors
-from .rounds import Rounds, Rule, Sample, standardised, wide_penalty
+from .rounds import Rounds, Rule, Sample, penalty_in_rounds, standardised
 
 if TYPE_CHECKING:
     from .._rows.rows import Rows
@@ -72,7 +72,7 @@ def metric_of(
 ) -> Metric:
     """The metric of a fit to rows with features.
 
-    A word that is no choice is taken as it is: "euclidean" is the identity and "scaled" divides by
+    `euclidean` and `scaled` are used as given: the first is the identity, the second divides by
     standard deviations. "diagonal" and "full" are learned in rounds, whose number is chosen by
     cross-fitting; "auto" chooses the kind, too. Of several kernels one is chosen. `rule` finds the
     bandwidth within rounds; None searches for the best leave-one-out error.
@@ -82,12 +82,13 @@ def metric_of(
     if not kinds and len(kernels) == 1:
         return Metric(space_of(kernels[0], metric), plain, std)
     size = rows_in_half(rows.n)
-    sample = learning_sample(rows, size, rng, alike=not penalty.shared, centred=centred)
+    sample, unit = learning_sample(rows, size, rng, alike=not penalty.shared, centred=centred)
     if len(sample) < FEW_ROWS or not sample.y.any():
         return Metric(space_of(kernels[0], metric), plain, std)
 
     def rounds(name: str) -> Rounds:
-        return Rounds(space_of(name, "euclidean"), wide_penalty(penalty), rule)
+        space = space_of(name, "euclidean")
+        return Rounds(space, penalty_in_rounds(penalty, unit), rule, centred)
 
     maps = [plain or FeatureMap(np.eye(sample.X.shape[1]))]
     if kinds:
@@ -122,10 +123,12 @@ def warped_maps(rows: Sample) -> list[FeatureMap]:
 
 def learning_sample(
     rows: Rows, size: int, rng: np.random.Generator, *, alike: bool, centred: bool
-) -> Sample:
+) -> tuple[Sample, float]:
     """Distinct rows to choose and learn by, at random: at least two halves of this size.
 
-    If `alike`, all targets count alike. Targets of models with an intercept are `centred`.
+    If `alike`, all targets count alike. Targets of models with an intercept are `centred`. The
+    second result is the mean weight, which those of the sample are in units of.
     """
     X, y, w = merged_block(*sample_of(rows, max(2 * size, METRIC_ROWS), rng))
-    return Sample(X, standardised(y, w, centred=centred) if alike else y, w / w.mean())
+    unit = float(w.mean())
+    return Sample(X, standardised(y, w, centred=centred) if alike else y, w / unit), unit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -259,20 +259,15 @@ def find(bandwidth: Any, data: TrainingData, name: str = "bandwidth") -> Found:
     return _closed_form(lambda _: check_bandwidth(bandwidth))(data)
 
 
-def least_loo(tried: Iterable[tuple[TrainingData, Found]]) -> tuple[TrainingData, Found]:
-    """The training data, and what was found for them, with the least leave-one-out error."""
-    listed = list(tried)
-    if len(listed) == 1:
-        return listed[0]
-
-    def error(data: TrainingData, found: Found) -> float:
-        lams = np.atleast_1d(found.lam)
-        with np.errstate(all="ignore"):  # a penalty of zero may divide by zero
-            values = data.spectrum(found.sigma).loo(lams)
-        mean = float(np.diagonal(values).mean() if len(lams) > 1 else values.mean())
-        return mean if np.isfinite(mean) else np.inf
-
-    return min(listed, key=lambda pair: error(*pair))
+def loo_error(data: TrainingData, found: Found) -> float:
+    """Leave-one-out error at what was found, in units of each target's mean square."""
+    lams = np.atleast_1d(found.lam)
+    if data.solver is None and len(lams) == 1:
+        return float(_objective(data.with_lam(float(lams[0])), "loo")(found.sigma))
+    with np.errstate(all="ignore"):  # a penalty of zero may divide by zero
+        values = in_units_of(data.scale, data.spectrum(found.sigma).loo(lams), "loo")
+    mean = float(np.diagonal(values).mean() if len(lams) > 1 else values.mean())
+    return mean if np.isfinite(mean) else np.inf
 
 
 def default_rule(data: TrainingData) -> str:
@@ -283,14 +278,17 @@ def default_rule(data: TrainingData) -> str:
 def _find_without_y(bandwidth: Any, data: TrainingData) -> Found:
     """Bandwidth and penalty for a constant y, which says nothing about either."""
     solves = isinstance(bandwidth, str) and bandwidth in SEARCHES
-    if solves or data.penalty.criterion:
+    penalty = data.penalty
+    if penalty.criterion:
+        penalty = replace(penalty, lam=float(np.clip(penalty.lam, *penalty.ends)))
+    if solves or penalty.criterion:
         warn(
             "`y` is constant, so that no bandwidth or penalty can be chosen by it: the "
-            f"{default_rule(data)} bandwidth and alpha={data.lam:g} are taken where a choice was "
-            "asked for, and the constant is predicted."
+            f"{default_rule(data)} bandwidth and alpha={penalty.lam:g} are taken where a choice "
+            "was asked for, and the constant is predicted."
         )
     rule = default_rule(data) if solves else bandwidth
-    return find(rule, replace(data, y=None, penalty=Penalty(data.lam)))
+    return find(rule, replace(data, y=None, penalty=replace(penalty, criterion=None)))
 
 
 def check_alpha(alpha: Any) -> Penalty:

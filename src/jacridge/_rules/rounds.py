@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -17,7 +17,7 @@ from .._compute.arrays import Array, Indices, weighted_mean
 from .._compute.threads import one_blas_thread
 from .._geometry.maps import FeatureMap, sharpened
 from .._solvers.cholesky import factor
-from .._solvers.spectrum import spectrum
+from .._solvers.spectrum import Spectrum, spectrum
 from .training import (
     Penalty,
     TrainingData,
@@ -84,6 +84,7 @@ class Rounds:
     space: Space
     penalty: Penalty
     rule: Rule | None = None
+    centred: bool = True  # whether targets are, as for a model with an intercept
 
     def fit(self, rows: Sample, mapping: FeatureMap, tuning: Tuning) -> Round:
         """Fit to rows after a map."""
@@ -107,9 +108,8 @@ class Rounds:
         """Bandwidth and penalty by the rule, or by a search on a few rows close to `near`."""
         if self.rule is not None:
             X = mapping(rows.X)
-            sigma, lam = self.rule(
-                data_in_memory(X, rows.y, rows.w, self.space, penalty=self.penalty)
-            )
+            options: dict[str, Any] = {"penalty": self.penalty, "has_intercept": self.centred}
+            sigma, lam = self.rule(data_in_memory(X, rows.y, rows.w, self.space, **options))
             few = X[:SEARCH_ROWS]
             gaps = self.space.distance.gaps(few, few)
             return Tuning(sigma / median_distance(self.space, gaps), lam)
@@ -120,7 +120,8 @@ class Rounds:
 
         def at(ratio: float) -> Tuning:
             K = self.space.kernel.of(gaps.copy(), ratio * unit)
-            return best_penalty(K, part, self.penalty, ratio)
+            S = spectrum(K, part.y, part.w, centred=self.centred)
+            return best_penalty(S, part.counts, self.penalty, ratio)
 
         start = near.ratio if near else self.space.kernel.start
         return downhill_in(at, start, steps=(3,) if near else (4, 2))
@@ -147,16 +148,15 @@ def solution(K: Array, y: Array, w: Array, lam: float) -> Array:
             return factor(K, lam / w).solve(y)
         except LinAlgError:
             K, lam = kept.copy(), max(100 * lam, 1e-10)
-    return np.zeros_like(y)
+    raise LinAlgError("K + lambda I cannot be factored. Look for values of X that are not numbers.")
 
 
-def best_penalty(K: Array, rows: Sample, penalty: Penalty, ratio: float) -> Tuning:
+def best_penalty(S: Spectrum, counts: Array, penalty: Penalty, ratio: float) -> Tuning:
     """Penalty with the least leave-one-out error, one for all targets."""
     lams = penalty.tried()
-    S = spectrum(K, rows.y, rows.w)
     with np.errstate(all="ignore"):  # a penalty of zero may divide by zero
         E = S.loo_residuals(lams)
-        errors = np.einsum("i,ilt,ilt->l", rows.counts / rows.counts.sum(), E, E)
+        errors = np.einsum("i,ilt,ilt->l", counts / counts.sum(), E, E)
     errors = np.where(np.isfinite(errors), errors, np.inf)
     i = int(np.argmin(errors))
     return Tuning(ratio, float(lams[i]), float(errors[i]))
@@ -179,8 +179,7 @@ def downhill_in(at: Callable[[float], Tuning], start: float, steps: tuple[int, .
     return value(k)
 
 
-def wide_penalty(penalty: Penalty) -> Penalty:
-    """The penalty with a wider range to choose from, unless penalties were given."""
-    if penalty.criterion and penalty.given is None:
-        return replace(penalty, given=np.logspace(-8, 3, 23))
-    return penalty
+def penalty_in_rounds(penalty: Penalty, unit: float) -> Penalty:
+    """The penalty for weights in units of `unit`, with a wider range unless one was given."""
+    given = np.logspace(-8, 3, 23) if penalty.given is None else penalty.given / unit
+    return replace(penalty, lam=penalty.lam / unit, given=given)

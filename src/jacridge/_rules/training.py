@@ -123,8 +123,12 @@ class TrainingData:
 
     @property
     def lam_of_rows(self) -> float:
-        """Penalty of the closed forms: n counts rows of weight one if weights are whole numbers."""
-        return self.lam if are_whole(self.w) else self.lam / self.penalty.unit
+        """Penalty of the closed forms; a chosen one is taken in units of the mean weight.
+
+        Unless weights are whole numbers: then n counts rows of weight one, as the penalty does.
+        """
+        in_units = self.penalty.criterion and not are_whole(self.w)
+        return self.lam / self.penalty.unit if in_units else self.lam
 
     @property
     def targets(self) -> Array:

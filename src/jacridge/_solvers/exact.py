@@ -215,12 +215,6 @@ class ExactModel:
         return HeldOut(self.y + self.rows.mean, self.group_residuals, self.w)
 
     @cached_property
-    def sample_residuals(self) -> Array:
-        """Leave-one-out residuals of the rows of positive weight, as they were given."""
-        given = self.rows.given and self.rows.given.weighed()
-        return self.group_residuals if given is None else given.residuals(self.group_residuals)
-
-    @cached_property
     def jackknife(self) -> ExactJackknife:
         """The models that leave one distinct row out, for rows of positive weight."""
         n = len(self.y)

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._compute.arrays import Array, Indices, evenly_spaced, row_blocks, rows_per_block
 from .._compute.threads import blas_for, for_blocks, one_blas_thread, processors
-from .influence import DegreesOf, Influence, NoiseOf, even_noise
+from .influence import DegreesOf, Influence, Noise, NoiseOf, even_noise
 from .intervals import Scale, upper_quantile
 from .saved import restored_model
 
@@ -245,11 +245,19 @@ class FittedFunction:
 
     def deviations(self, B: Array, g: Array, noise: NoiseOf = even_noise) -> Array:
         """Standard errors of functionals b'c + g b_0, of shape (r, k)."""
+        with blas_for(len(self.Z)):
+            return self._deviations(B, g, [noise(part) for part in self.influences])
+
+    def _deviations(self, B: Array, g: Array, noises: Sequence[Noise]) -> Array:
+        """Standard errors of functionals from the noise of each influence."""
         size = np.maximum(np.abs(B).max(axis=1), np.abs(g))  # squares of large ones could overflow
         unit = np.where(size > 0, size, 1.0)
         B, g = B / unit[:, None], g / unit
         with blas_for(len(self.Z)):
-            parts = [noise(part).variances(part.readout(B, g)) for part in self.influences]
+            parts = [
+                noise.variances(part.readout(B, g))
+                for noise, part in zip(noises, self.influences, strict=True)
+            ]
         return np.asarray(unit[:, None] * np.sqrt(np.hstack(parts)))
 
     def covariances(self, B: Array, g: Array, noise: NoiseOf = even_noise) -> Array:
@@ -265,9 +273,11 @@ class FittedFunction:
     def slope_deviations(self, X: Array, noise: NoiseOf = even_noise) -> Array:
         """Standard errors of the slopes at the rows of X, of shape (n, k, p)."""
         found = np.empty((len(X), len(self.intercept), X.shape[1]))
+        with blas_for(len(self.Z)):
+            noises = [noise(part) for part in self.influences]  # once for all blocks
         for rows, B in self._functional_blocks(X):
             g = np.zeros(B.shape[0] * B.shape[1])
-            errors = self.deviations(B.reshape(-1, len(self.Z)), g, noise)
+            errors = self._deviations(B.reshape(-1, len(self.Z)), g, noises)
             found[rows] = errors.reshape(B.shape[0], B.shape[1], -1).transpose(0, 2, 1)
         return found
 

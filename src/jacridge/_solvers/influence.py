@@ -126,7 +126,7 @@ class Influence(Protocol):
         """Noise of variance s2 / w_i."""
 
     def robust(self) -> JointNoise:
-        """Noise of a variance of its own in each row."""
+        """Noise whose variance differs from row to row."""
 
     def clustered(self, labels: Indices) -> JointNoise:
         """Noise that is correlated within clusters; labels from 0 on, one a row as given."""
@@ -276,7 +276,7 @@ class ExactInfluence:
         return DiagonalNoise(np.outer(np.sqrt(self.s2), np.sqrt(self.w)))
 
     def robust(self) -> JointNoise:
-        """Noise of a variance of its own in each row."""
+        """Noise whose variance differs from row to row."""
         return ClusteredNoise(self._scores.by_row())
 
     def clustered(self, labels: Indices) -> JointNoise:

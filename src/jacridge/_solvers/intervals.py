@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 NOISE_WIDTH = 2.0
 NOISE_PENALTIES = np.logspace(0, 3, 7)
 
-# Residuals below this share of their mean count as that: their logarithms would rule the rest.
+# Residuals below this share of their mean are raised to that value; otherwise their logarithms
+# would dominate the fit.
 SMALLEST = 1e-3
 
 # The share of the training rows that are inside of the data by definition.

@@ -91,10 +91,6 @@ class Model(Protocol):
         """The models that leave one row out, of all rows or a sample."""
 
     @property
-    def sample_residuals(self) -> Array:
-        """Leave-one-out residuals of the rows of positive weight that the model keeps, (s, k)."""
-
-    @property
     def held_out(self) -> HeldOut:
         """Leave-one-out residuals of distinct rows, beside their targets and weights."""
 
@@ -136,17 +132,12 @@ class StackedModel:
         """Standard deviation of the function, of shape (n_new, k)."""
         return np.hstack([model.deviations(K_new) for model in self.models])
 
-    @property
+    @cached_property
     def loo_residuals(self) -> Array:
         """Leave-one-out residuals, of shape (n, k)."""
         if self.one_pass is not None:
             return self.one_pass()
         return np.hstack([model.loo_residuals for model in self.models])
-
-    @property
-    def sample_residuals(self) -> Array:
-        """Leave-one-out residuals of the rows of positive weight that the model keeps."""
-        return np.hstack([model.sample_residuals for model in self.models])
 
     @cached_property
     def jackknife(self) -> StackedJackknife:

@@ -58,8 +58,7 @@ class NystromSpectrum:
     @cached_property
     def eigen(self) -> tuple[Array, Array]:
         """Eigenvalues s and eigenvectors V of G."""
-        with lapack_for(len(self.sums.G)):
-            s, V = eigh(self.sums.G)
+        s, V = eigh(self.sums.G)
         return np.maximum(s, 0.0), V
 
     @cached_property

@@ -123,7 +123,7 @@ class NystromInfluence:
         return FullNoise(self._moments[None], self.s2)
 
     def robust(self) -> JointNoise:
-        """Noise of a variance of its own in each row."""
+        """Noise whose variance differs from row to row."""
         if self.given is None:
             return RobustNoise(self._rows(), self.residuals, self.targets)
         # The scores stand in for the targets, so that they come with their rows.
@@ -262,7 +262,7 @@ class _JointScores(_ScorePass):
 
 @dataclass(frozen=True)
 class RobustNoise:
-    """Noise of a variance of its own in each row, from passes over the rows."""
+    """Noise whose variance differs from row to row, from passes over the rows."""
 
     rows: Rows
     residuals: Residuals

@@ -199,20 +199,24 @@ class NystromModel:
         parts: dict[str, Any] = {"sample": sample, "spread": spread, "lams": np.array([self.lam])}
         return NystromJackknife(self.phi, influence, ones, moved, shift, **parts)
 
-    @cached_property
-    def sample_residuals(self) -> Array:
-        """Leave-one-out residuals of the rows of the sample, as they were given."""
-        sample = self.sample
-        return np.asarray(_LeavingOut([self])(sample.X, sample.y, sample.w) + sample.within)
-
     @property
     def held_out(self) -> HeldOut:
-        """Leave-one-out residuals of at most JACKKNIFE_ROWS rows; distinct ones, if in memory."""
+        """Leave-one-out residuals of at most SAMPLE_ROWS rows.
+
+        Rows that were merged come once. A restored model has the rows of its sample instead, which
+        share the weight of the row that they were merged into.
+        """
         X, y, w = self.sample.X, self.sample.y, self.sample.w
-        if self.given is not None and self.rows is not None:  # each distinct row once
-            X, y, weights = self.rows.take(evenly_spaced(self.rows.n, JACKKNIFE_ROWS))
+        share = np.ones(len(X))
+        if self.given is not None and self.rows is not None:
+            X, y, weights = self.rows.take(evenly_spaced(self.rows.n, SAMPLE_ROWS))
+            y = y if self.target is None else y[:, [self.target]]
             w = np.ones(len(X)) if weights is None else weights
-        return HeldOut(y, _LeavingOut([self])(X, y, w), w)
+            share = np.ones(len(X))
+        elif self.sample.within.any() and (label := row_labels(X)) is not None:
+            _, group, count = np.unique(label, return_inverse=True, return_counts=True)
+            share = 1.0 / count[group.ravel()]
+        return HeldOut(y, _LeavingOut([self])(X, y, w), w * share)
 
     def state(self) -> dict[str, Any]:
         """The sums and the sample as plain arrays; landmarks are the estimator's `X_fit_`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from scipy.linalg import LinAlgError
 
 from .._compute.arrays import TINY, Array, row_blocks, rows_per_block
 from .._compute.progress import tell
-from .._compute.threads import lapack_for, one_blas_thread, processors
+from .._compute.threads import in_threads, lapack_for, processors
 from .._compute.warnings import warn
 from .cholesky import factor
 from .landmarks import augmented_left, augmented_right, low_rank
@@ -66,11 +65,6 @@ class PcgModel:
     def jackknife(self) -> Any:
         """Not available."""
         raise self._without_factor("predict_interval")
-
-    @property
-    def sample_residuals(self) -> Array:
-        """Not available."""
-        raise self._without_factor("diagnose")
 
     @property
     def held_out(self) -> Any:
@@ -175,7 +169,7 @@ def preconditioner(F: Array, lam: float) -> Product:
         ) from error
 
     def apply(V: Array) -> Array:
-        with np.errstate(over="ignore", invalid="ignore"):  # found out by who iterates
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks for this
             return np.asarray((V - F @ inner.solve(F.T @ V)) / lam)
 
     return apply
@@ -268,6 +262,5 @@ def symmetric_product(kernel: KernelRows, V: Array) -> Array:
     if len(blocks) == 1:  # starting threads would take longer than the work
         return part(blocks)
     # Every processor takes each so many-th block, as the first ones are the longest.
-    shares = [blocks[i :: processors()] for i in range(processors())]
-    with one_blas_thread(), ThreadPoolExecutor(len(shares)) as pool:
-        return np.asarray(sum(pool.map(part, shares)))
+    count = processors()
+    return np.asarray(sum(in_threads(part, [blocks[i::count] for i in range(count)])))

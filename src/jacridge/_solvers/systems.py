@@ -11,6 +11,7 @@ from scipy.linalg import LinAlgError
 from scipy.linalg import eigh as scipy_eigh
 
 from .._compute.arrays import EPS, Array, Indices
+from .._compute.threads import lapack_for
 from .._compute.warnings import warn
 from .cholesky import BlockFactor, factor
 
@@ -83,10 +84,11 @@ class PositivePart(Eigen):
 
 def eigh(A: Array) -> tuple[Array, Array]:
     """Eigenvalues and eigenvectors of the symmetric matrix in the lower triangle of A."""
-    try:
-        s, V = np.linalg.eigh(A, UPLO="L")
-    except LinAlgError:  # rare finite matrices, on which the other driver converges
-        s, V = scipy_eigh(A, lower=True, driver="evr")
+    with lapack_for(len(A)):
+        try:
+            s, V = np.linalg.eigh(A, UPLO="L")
+        except LinAlgError:  # rare finite matrices, on which the other driver converges
+            s, V = scipy_eigh(A, lower=True, driver="evr")
     return s, V
 
 

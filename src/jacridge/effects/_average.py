@@ -157,7 +157,7 @@ def _groups(rows: Observations, by: Any, features: Columns) -> list[Group]:
     """All rows as one group, or the rows of each value of `by`."""
     if by is None:
         return [Group(None, rows.X, rows.w)]
-    if isinstance(by, str | int) and not isinstance(by, bool):
+    if isinstance(by, str | int | np.integer) and not isinstance(by, bool):
         labels = rows.X[:, features.position(by, "by")]
     else:
         labels = np.asarray(by)
@@ -167,7 +167,7 @@ def _groups(rows: Observations, by: Any, features: Columns) -> list[Group]:
             f"shape {labels.shape}."
         )
     groups = []
-    for label in np.unique(labels).tolist():
+    for label in np.unique(labels[rows.w > 0]).tolist():
         some = (labels == label) & (rows.w > 0)
         if some.sum() < 2:
             raise ValueError(

@@ -145,16 +145,21 @@ class ClassFunction:
         F = functionals.reshape(r * k, k, width)
         unit = np.abs(F).max(axis=(1, 2))  # squares of large ones could overflow
         unit = np.where(unit > 0, unit, 1.0)
-        V = self._covariance(F / unit[:, None, None], noise)
+        V = self._covariance(F / unit[:, None, None], self._noise(noise))
         return np.asarray(unit * np.sqrt(np.diagonal(V))).reshape(r, k)
 
-    def _covariance(self, F: Array, noise: NoiseOf) -> Array:
+    def _noise(self, of: NoiseOf) -> JointNoise:
+        """The noise of the scores."""
+        with blas_for(len(self.scores.Z)):
+            return cast(JointNoise, of(self.influence))
+
+    def _covariance(self, F: Array, noise: JointNoise) -> Array:
         """Covariance of functionals (r, k, m + 1) of all scores, of shape (r, r)."""
         influence = self.influence
         with blas_for(len(self.scores.Z)):
             parts = F.swapaxes(0, 1)
             C = np.stack([influence.readout(part[:, :-1], part[:, -1]) for part in parts])
-            return cast(JointNoise, noise(influence)).joint(C)
+            return noise.joint(C)
 
     def contrast(self, X1: Array, X0: Array, noise: NoiseOf) -> Contrast:
         """Differences of the probabilities at X1 and X0, with their joint covariance."""
@@ -164,9 +169,10 @@ class ClassFunction:
         K1, K0 = (
             np.column_stack([self.scores.kernel(X), np.ones(len(X))])[:, None] for X in (X1, X0)
         )
+        made = self._noise(noise)  # once for all classes
         covariances = [
             self._covariance(
-                self._slopes(P1, j)[:, :, None] * K1 - self._slopes(P0, j)[:, :, None] * K0, noise
+                self._slopes(P1, j)[:, :, None] * K1 - self._slopes(P0, j)[:, :, None] * K0, made
             )
             for j in range(k)
         ]

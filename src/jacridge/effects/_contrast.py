@@ -59,8 +59,8 @@ def check_pairs(X1: Array, X0: Array, m: int, k: int) -> int:
     n = max(len(X1), len(X0))
     if not {len(X1), len(X0)} <= {1, n}:
         raise ValueError(
-            f"`X1` and `X0` must have as many rows, or one of them one row, got {len(X1)} and "
-            f"{len(X0)}."
+            "`X1` and `X0` must have the same number of rows, or one of them a single row, got "
+            f"{len(X1)} and {len(X0)}."
         )
     check_memory(
         8 * n * (m + k * n),

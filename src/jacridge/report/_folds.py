@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from time import perf_counter
 from typing import Any
@@ -102,8 +102,9 @@ def _fold(
 ) -> tuple[dict[str, Array], dict[str, float], Array]:
     """Outputs of all models for test rows, seconds of their fits, and our intervals."""
     ours, task = case.unfitted(), case.task
+    Z = replace(case, table=replace(case.table, X=case.X[train])).seen(case.X)
     models = {
-        OURS: (ours, case.Z),
+        OURS: (ours, Z),  # scaled by means and deviations of the training rows
         TREES: (task.trees(), case.X),
         task.linear_name: (task.linear(), case.X),
     }
@@ -115,4 +116,4 @@ def _fold(
         outputs[name] = task.outputs(model, X[test])
     if not hasattr(ours, "predict_interval"):
         return outputs, seconds, np.empty((len(test), 0))
-    return outputs, seconds, np.column_stack(ours.predict_interval(case.Z[test], COVERAGE))
+    return outputs, seconds, np.column_stack(ours.predict_interval(Z[test], COVERAGE))

@@ -297,6 +297,7 @@ def candidates(case: Case) -> str:
         "<h3>Kernels and metrics that were tried</h3>"
         f'<div class="scroll" tabindex="0">{table(head, rows, chosen[0] if chosen else None)}</div>'
         '<p class="small">On half of a sample of the rows; the model itself is fitted to all. '
+        "They are ranked without the hardest 2 % of the rows, the finalists first. "
         "Among candidates that are equally good the simpler one is taken.</p>"
     )
 
