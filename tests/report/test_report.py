@@ -24,7 +24,7 @@ from inside import (
     number,
     table_of,
 )
-from jacridge import AutoKernelRidge, JacobianKernelRidge
+from jacridge import AutoKernelRidge, JacobianKernelRidge, select_bandwidth
 from jacridge.report import report_page, write_report
 
 
@@ -502,6 +502,19 @@ def test_both_blocks_of_code_run_and_predict_the_same(
     np.testing.assert_allclose(*predictions, atol=1e-6)
 
 
+def test_python_code_is_left_out_where_it_could_not_read_the_file_as_we_did(rng):
+    """Of a table with dates, whose parts are no columns of the file."""
+    X = np.column_stack([np.linspace(2000, 2004, 40), rng.standard_normal(40)])
+    names = ["when (year)", "size"]
+    options = {"bandwidth": "scale", "features": names, "options": ["--decimal", ","]}
+    page = report_page(X, X[:, 1], parts={"when (year)": "when"}, **options)
+    assert list(blocks(page)) == ["On the command line"]
+    assert (
+        "as it would have to repeat how the dates in <code>when</code> became numbers and how "
+        "decimal commas were read."
+    ) in page
+
+
 def test_many_rows_are_landmarks_in_scikit_learn_s_code_too(tmp_path, monkeypatch, size, rng):
     pl = pytest.importorskip("polars")
     size("exact rows", 100)
@@ -659,3 +672,16 @@ def test_the_diagnosis_names_the_columns(table):
     y = 2 * X[:, 0] + 0.1 * X[:, 1]
     page = report_page(X, y, features=["age", "dose", "ratio"])
     assert "R2 of the best single feature, age" in page
+
+
+@pytest.mark.parametrize("bandwidth", ["auto", "jacobian"])
+def test_the_rules_side_by_side_take_standardised_columns(rng, bandwidth):
+    """Rules that use the variance of all entries would see the means of latitude and longitude."""
+    X = rng.normal((55.0, 13.0), (1.5, 2.0), (60, 2))
+    page = report_page(X, X[:, 0] + rng.standard_normal(60), bandwidth=bandwidth, random_state=0)
+    table = re.search(r'<div class="scroll rules".*?</table>', page, re.DOTALL)[0]
+    found = re.findall(r"<code>(\w+)</code></td>(?:<td.*?>(.*?)</td>)<td.*?>(.*?)</td>", table)
+    sigma = {rule: value for rule, _, value in found}
+    Z = StandardScaler().fit_transform(X)
+    for rule in ("silverman", "scale", "jacobian"):
+        assert sigma[rule] == number(select_bandwidth(Z, rule=rule).sigma)

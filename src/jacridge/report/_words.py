@@ -385,8 +385,8 @@ def _rules_alpha(case: Case) -> float:
 
 def rules(case: Case) -> str:
     """A row for each rule that has an answer, the chosen one marked."""
-    scale = case.deviation if case.standardize else np.ones(case.X.shape[1])
-    Z, y = case.X[case.rows] / scale, case.outcomes[case.rows]
+    X = case.standardized if case.standardize else case.X
+    Z, y = X[case.rows], case.outcomes[case.rows]
     rows: list[tuple[str, ...]] = []
     marked = None
     for rule in RULES:
