@@ -309,6 +309,40 @@ def test_a_simple_model_that_would_do_is_told(rng, ours, words):
     assert doubts(case, Folds(y, outputs, {}, ends, 30, 1), []) == words
 
 
+def test_a_simple_model_that_is_better_by_every_score_is_said_to_be_so(rng):
+    X = rng.normal(size=(40, 2))
+    y, error = X[:, 0], 0.1 * rng.normal(size=40)
+    case = Case(table_of(X, None, {}), y, "y", 2.0, 1e-3, True, 0)
+    case.__dict__["diagnosis"] = None
+    outputs = {OURS: y + 1.1 * error, TREES: 0 * y, "linear model": y + error}
+    words = doubts(case, Folds(y, outputs, {}, np.column_stack([y - 1, y + 1]), 30, 1), [])
+    assert words.startswith("A linear model predicts a little better. Nothing")
+
+
+def test_average_effects_are_in_the_order_of_importance(rng):
+    X = rng.normal(size=(60, 3))
+    page = report_page(X, X @ [0.1, 3.0, 1.0], bandwidth=3.0)
+    table = re.search(r"<div class=effects>.*?</table>", page, re.DOTALL)[0]
+    assert re.findall(r'<td class="name">(\w+)</td>', table) == ["x1", "x2", "x0"]
+
+
+def test_the_parts_of_a_date_have_a_chart_each(rng):
+    """The season of a target that depends on the month alone is seen over the months."""
+    month = rng.integers(0, 12, 120)
+    angle = 2 * np.pi * month / 12
+    X = np.column_stack([rng.uniform(2000, 2005, 120), np.sin(angle), np.cos(angle)])
+    names = ["day (year)", "day (month sine)", "day (month cosine)"]
+    parts = dict.fromkeys(names, "day")
+    page = report_page(X, np.cos(angle), features=names, parts=parts, bandwidth=2.0)
+    charts = charts_of(page)
+    assert [charts[f"effect-{i}"]["x"].get("years", False) for i in range(2)] == [True, False]
+    assert charts["effect-1"]["x"]["levels"] == [str(i) for i in range(1, 13)]
+    (means,) = [layer["y"] for layer in charts["effect-1"]["layers"] if layer["kind"] == "dots"]
+    # A ridge fit, which is close to the target and not equal.
+    np.testing.assert_allclose(means, np.cos(2 * np.pi * np.arange(12) / 12), atol=0.05)
+    assert "<figcaption>day (month)</figcaption>" in page
+
+
 def test_intervals_that_hold_too_few_rows_speak_against_a_model(rng):
     y = rng.normal(size=40)
     case = Case(table_of(y[:, None], None, {}), y, "y", 2.0, 1e-3, True, 0)
