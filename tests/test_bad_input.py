@@ -219,6 +219,15 @@ def test_words_are_no_features(door):
 
 
 @both_doors
+def test_the_first_column_of_words_is_named(door):
+    frame = pytest.importorskip("pandas").DataFrame(X).add_prefix("x")
+    frame.insert(1, "numbers", ["1.5"] * 12)  # converted
+    frame.insert(2, "colour", ["red"] * 12)
+    with pytest.raises(ValueError, match=r"column 'colour'.*'red'.*\(OneHotEncoder\)"):
+        door(frame, y)
+
+
+@both_doors
 def test_words_are_no_targets(door):
     with pytest.raises(ValueError, match="could not convert string to float: 'a'"):
         door(X, np.full(12, "a", dtype=object))

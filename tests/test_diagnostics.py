@@ -314,6 +314,29 @@ def test_a_feature_that_parts_one_class_from_two_others_is_no_leak(rng):
     assert "best single feature" not in {f.name for f in est.diagnose().warnings}
 
 
+def test_the_best_single_feature_of_classes_has_the_mean_r2_over_them(rng):
+    """Of three classes one lies far off in length, two overlap; colours say next to nothing."""
+    labels = np.repeat([0, 1, 2], 60)
+    length = rng.standard_normal(180) + np.array([0.0, 1.0, 6.0])[labels]
+    X = np.column_stack([length, rng.integers(2, size=180), rng.standard_normal(180)])
+    found = JacobianKernelClassifier(1.0, 0.1).fit(X, labels).diagnose().dict()
+    best = found["best single feature"]
+    assert best["sentence"] == "R2 of the best single feature, x0 (mean over 3 targets)."
+    # The probabilities of the classes at this length predict as well as anything can.
+    density = np.exp(-np.square(length[:, None] - [0.0, 1.0, 6.0]) / 2)
+    P, Y = density / density.sum(axis=1, keepdims=True), np.eye(3)[labels]
+    possible = np.mean(1 - np.square(Y - P).mean(axis=0) / Y.var(axis=0))
+    assert best["value"] == pytest.approx(possible, abs=0.1)  # means of a dozen rows have noise
+
+
+def test_the_best_single_feature_of_a_noisy_target_has_nearly_the_r2_of_a_line(rng):
+    X = rng.standard_normal((400, 2))
+    y = X[:, 0] + 2 * rng.standard_normal(400)
+    best = JacobianKernelRidge(1.0, 1.0).fit(X, y).diagnose().dict()["best single feature"]
+    line = np.corrcoef(X[:, 0], y)[0, 1] ** 2
+    assert best["value"] == pytest.approx(line, abs=0.1)  # means of 20 rows have noise
+
+
 def test_unlike_scales_are_told_of_where_scaling_helps(rng):
     X, y = smooth(rng, n=100)
     unlike = X * [1, 1000]

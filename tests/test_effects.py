@@ -641,3 +641,62 @@ def test_a_learned_linear_map_is_followed_by_the_chain_rule(table):
         function.slope_deviations(X[:1])[0, 0], np.sqrt(np.diagonal(T @ V @ T.T))
     )
     np.testing.assert_allclose(B @ outer.dual_coef_, J[:, 0].mean(axis=0))
+
+
+def of_years(seed, slope):
+    """Eighty rows of a year and a continuous feature, and y with a linear effect of the year."""
+    rng = np.random.default_rng(seed)
+    years = rng.choice([2022, 2023, 2024], size=80, p=[0.2, 0.3, 0.5])
+    X = np.column_stack([years, rng.standard_normal(80)])
+    y = slope * (X[:, 0] - 2023) + np.sin(2 * X[:, 1]) + 0.3 * rng.standard_normal(80)
+    return X, y
+
+
+@pytest.mark.parametrize("kernel", ["exponential", "laplacian"])
+def test_the_slope_along_a_few_values_is_that_of_the_predictions_for_kernels_with_kinks(kernel):
+    X, y = of_years(0, slope=1.0)
+    est = JacobianKernelRidge(5.0, 0.1, kernel=kernel).fit(X, y)
+    year, x = est.effects()
+    late, early = (np.column_stack([np.full(80, value), X[:, 1]]) for value in (2024, 2022))
+    slopes = (est.predict(late) - est.predict(early)) / 2
+    assert year.kind == "slope"
+    assert year.estimate == pytest.approx(slopes.mean())
+    assert year.q50 == pytest.approx(np.sort(slopes)[39])  # the smallest with half of the rows
+    difference = est.contrast(late, early)
+    assert year.std_error == pytest.approx(np.sqrt(difference.covariance.mean()) / 2)
+    assert abs(year.estimate - 1.0) < 3 * year.std_error
+    assert x.estimate == pytest.approx(est.jacobian(X)[:, 1].mean())  # few rows share its values
+
+
+def test_a_year_without_effect_has_no_small_p_value_for_a_kernel_with_kinks():
+    """The middle year is higher by one, the last is like the first."""
+    p_values = []
+    for seed in range(10):
+        X, y = of_years(seed, slope=0.0)
+        est = JacobianKernelRidge(5.0, 0.1, kernel="laplacian").fit(X, y + (X[:, 0] == 2023))
+        p_values.append(est.effects(variables=0).rows[0].p_value)
+    assert sum(p < 0.05 for p in p_values) <= 2
+
+
+def test_slopes_along_counts_are_not_flattened_by_a_few_large_ones(rng):
+    X = np.column_stack([rng.geometric(0.3, size=150), rng.standard_normal(150)])
+    y = 0.5 * X[:, 0] + np.sin(2 * X[:, 1]) + 0.5 * rng.standard_normal(150)
+    count = JacobianKernelRidge(3.0, 0.3, kernel="laplacian").fit(X, y).effects().rows[0]
+    assert abs(count.estimate - 0.5) < 3 * count.std_error
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_feature_that_is_nearly_constant_has_its_slope_between_its_ends(rng, solver):
+    x = np.r_[np.zeros(58), 1.0, 3.0]
+    X = np.column_stack([x, rng.standard_normal(60)])
+    est = JacobianKernelRidge(3.0, 0.3, kernel="laplacian", **SOLVERS[solver])
+    est.fit(X, x + X[:, 1])
+    at = [np.column_stack([np.full(60, value), X[:, 1]]) for value in (3.0, 0.0)]
+    slope = (est.predict(at[0]) - est.predict(at[1])).mean() / 3
+    assert est.effects(X, variables=0).rows[0].estimate == pytest.approx(slope)
+
+
+def test_smooth_kernels_have_slopes_also_along_a_few_values():
+    X, y = of_years(0, slope=1.0)
+    est = JacobianKernelRidge(5.0, 0.1, kernel="matern32").fit(X, y)
+    assert est.effects().rows[0].estimate == pytest.approx(est.jacobian(X)[:, 0].mean())

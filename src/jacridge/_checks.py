@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import math
 import numbers
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -111,9 +113,42 @@ def check_rows(X: npt.ArrayLike, name: str = "X") -> Array:
     plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and X.size > 0
     if plain and _largest(np.asarray(X)) <= LARGEST:
         return np.asarray(X)
-    rows: Array = check_array(X, dtype=np.float64, input_name=name)
+    with naming_texts(X, name):
+        rows: Array = check_array(X, dtype=np.float64, input_name=name)
     check_range(name, rows)
     return rows
+
+
+@contextmanager
+def naming_texts(X: Any, name: str = "X") -> Iterator[None]:
+    """Name the first column of texts where scikit-learn refuses to convert them."""
+    try:
+        yield
+    except ValueError as error:
+        column = _first_text(X) if "could not convert string" in str(error) else None
+        if column is None:
+            raise
+        raise ValueError(
+            f"`{name}` must hold numbers, got texts in column {column!r}: {error}. Encode it in a "
+            "Pipeline (OneHotEncoder), or use the command `jacridge`, which does."
+        ) from error
+
+
+def _first_text(X: Any) -> Any:
+    """Name or index of the first column with a text that is no number, or None."""
+    values = np.asarray(X, dtype=object)
+    if values.ndim != 2:
+        return None
+    names = list(getattr(X, "columns", range(values.shape[1])))
+    return next((n for n, x in zip(names, values.T, strict=True) if any(map(_is_text, x))), None)
+
+
+def _is_text(value: Any) -> bool:
+    try:
+        float(value if isinstance(value, str) else 0)
+    except ValueError:
+        return True
+    return False
 
 
 def check_coordinates(X: Array) -> None:

@@ -344,10 +344,13 @@ verbose
         """Average effects of the features on the probability of each class, with standard errors.
 
         The effect of a feature is the average slope of `predict_proba`, or the average first
-        difference if it has two values. Standard errors follow from those of the scores to first
-        order (the delta method). They are robust (HC3), as labels have noise of another variance
-        in each row, and hold kernel, metric, bandwidth, penalty and calibration fixed. Intervals
-        are those of the normal distribution, or of Student's t for clusters.
+        difference if it has two values. For the kernels "exponential" and "laplacian", slopes
+        along a feature with few values are averages between two of its quantiles.
+
+        Standard errors follow from those of the scores to first order (the delta method). They are
+        robust (HC3), as labels have noise of another variance in each row, and hold kernel,
+        metric, bandwidth, penalty and calibration fixed. Intervals are those of the normal
+        distribution, or of Student's t for clusters.
 
         Parameters
         ----------

@@ -451,7 +451,10 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             two values), or of each row but for those in the dict.
         kind : {"auto", "slope", "contrast"}
             Slopes, first differences for features of two values ("auto"); slopes only; or
-            differences only, of one unit for other features.
+            differences only, of one unit for other features. The kernels "exponential" and
+            "laplacian" have no slope at their own row: if more than half of the rows share their
+            value of a feature with another row, its slope is the average between the 5 % and the
+            95 % quantile of the feature, a difference of predictions divided by that of the values.
         by : feature or array of shape (n_samples,), optional
             Averages within the groups of these labels.
         cluster : array of shape (n_samples,), optional

@@ -446,10 +446,11 @@ def _feature_findings(data: TrainingData, fit: Fitted) -> Iterator[Finding]:
         alone = {name: r2_alone(x[first], y) for name, x in fit.features.items()}
         best = max(alone, key=lambda name: alone[name])
         leaks = alone[best] > LEAK
+        mean = f" (mean over {y.shape[1]} targets)" if y.shape[1] > 1 else ""
         sentence = (
             f"{best} alone predicts y: make sure that it was not made from y."
             if leaks
-            else f"R2 of the best single feature, {best}."
+            else f"R2 of the best single feature, {best}{mean}."
         )
         yield Finding("best single feature", alone[best], leaks, sentence)
     if not fit.scales_matter:

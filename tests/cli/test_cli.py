@@ -440,7 +440,7 @@ def test_a_category_that_training_did_not_have_is_noted(run, model, tmp_path):
     new.write_text("colour,height,width\ngreen,1,2\nred,2,3\n")
     code, _, err = run("predict", model, new)
     assert code == 0
-    assert "1 rows have a category in `colour` that training did not have" in err
+    assert "1 row has a category in `colour` that training did not have" in err
 
 
 def test_predict_counts_the_rows_that_are_outside_of_the_training_rows(run, tmp_path):

@@ -231,6 +231,31 @@ def test_all_bad_columns_are_in_one_message(tmp_path):
     assert message.endswith("or leave features out with --drop 'a,b,c'.")
 
 
+def test_texts_among_numbers_are_counted_whatever_the_decimal_sign(tmp_path):
+    """Also in a column of decimal commas, where they would only show after --decimal."""
+    cells = ["1,5", "2.500,5", "k.A.", "3", "4,5", "k.A."]
+    text = "a;b;y\n" + "".join(f"{c};{'n/k' if i == 5 else i};{i}\n" for i, c in enumerate(cells))
+    with pytest.raises(TableError) as error:
+        read_rows(write(tmp_path, text), ["y"])
+    message = str(error.value)
+    assert (
+        "`a` must hold numbers, got 'k.A.' in row 3 and '1,5' in row 1 (texts in 2 of 6 rows)."
+        in message
+    )
+    assert "`b` must hold numbers, got 'n/k' in row 6 (texts in 1 of 6 rows)." in message
+    assert (
+        "Add --decimal , to read decimal commas. Correct the texts, or empty their cells: "
+        in message
+    )
+    assert (
+        "an empty cell, NA, N/A, NaN, null, ?, #N/A, #DIV/0!, #VALUE! count as missing." in message
+    )
+    with pytest.raises(
+        TableError, match=r"`a` must hold numbers, got 'k\.A\.' in row 3 \(texts in 2"
+    ):
+        read_rows(write(tmp_path, text), ["y"], Reading(decimal=",", drop=["b"]))
+
+
 def test_a_long_list_of_bad_columns_is_cut(tmp_path):
     path = write(tmp_path, ",".join(f"x{i}" for i in range(30)) + ",y\n" + "," * 30 + "1\n")
     with pytest.raises(TableError, match=r"30 columns .* So it is with 25 more\."):

@@ -67,6 +67,20 @@ def test_parts_that_are_equal_in_all_rows_are_no_features(tmp_path):
     assert rows.dates["when"].parts == ["year", "weekday sine", "weekday cosine"]
 
 
+@pytest.mark.parametrize("form", ["%Y-%m", "%Y/%m"])
+def test_a_year_and_a_month_are_a_date_without_a_weekday(tmp_path, form, capsys):
+    days = [datetime.datetime(2012 + i // 12, i % 12 + 1, 1) for i in range(30)]
+    path = write(tmp_path, [day.strftime(form) for day in days])
+    rows = read_rows(path, ["y"])
+    assert rows.dates["when"].parts == ["year", "month sine", "month cosine"]
+    expected = [np.sin(2 * np.pi * (day.month - 1) / 12) for day in days]
+    np.testing.assert_allclose(rows.X["when (month sine)"], expected, atol=1e-12)
+    assert run("select", path, "-t", "y") == 0
+    assert (
+        "`when` holds years and months and becomes year, month, all but" in capsys.readouterr().err
+    )
+
+
 def test_every_cycle_has_a_sine_and_a_cosine():
     assert set(PARTS) == {"year"} | {f"{n} {w}" for n in CYCLES for w in ("sine", "cosine")}
 
@@ -77,7 +91,9 @@ def test_days_that_may_be_months_are_refused(tmp_path):
         read_rows(path, ["y"])
 
 
-@pytest.mark.parametrize("cells", [["1.2.3", "1.2.4"], ["2020-13-01"], ["12:30"], ["a", "b"], []])
+@pytest.mark.parametrize(
+    "cells", [["1.2.3", "1.2.4"], ["2020-13-01"], ["2012-13"], ["12:30"], ["a", "b"], []]
+)
 def test_other_texts_are_no_dates(cells):
     assert format_of(pl.Series("c", cells, dtype=pl.String)) is None
 
@@ -106,8 +122,8 @@ def model(tmp_path, capsys):
     path = write(tmp_path, [m.strftime("%d/%m/%Y %H:%M") for m in MOMENTS])
     assert run("fit", path, "-t", "y", "-o", tmp_path / "m.skops") == 0
     assert (
-        "Note: `when` holds dates and becomes year, month, weekday, hour. Leave it out with "
-        "--drop 'when'.\n"
+        "Note: `when` holds dates and becomes year, month, weekday, hour, all but the year as sine "
+        "and cosine. Leave it out with --drop 'when'.\n"
     ) in capsys.readouterr().err
     return tmp_path / "m.skops"
 

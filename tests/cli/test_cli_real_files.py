@@ -54,16 +54,14 @@ def test_rows_lost_to_a_column_are_a_warning_that_names_level_and_column(run, ta
     assert "Warning: No row with `kind` = 'flat' is left: all 20 lack `lot`.\n" in err
 
 
-def test_gaps_are_filled_with_median_and_most_frequent_level_and_marked(
-    run, table, houses, tmp_path
-):
+def test_gaps_are_filled_with_the_median_and_marked_or_are_a_category(run, table, houses, tmp_path):
     model = tmp_path / "m.skops"
     args = ("-t", "price", "--drop", "key", "--missing", "impute", "--rule", "2")
     code, _, err = run("fit", table, *args, "-o", model)
     assert code == 0
     assert "20 of 60 values of `lot` are missing and filled with the median; a column of" in err
     assert (
-        "2 of 60 values of `kind` are missing and filled with the most frequent one, 'house'."
+        "2 of 60 values of `kind` are missing and become a category of their own, '(missing)'."
         in err
     )
     code, out, _ = run("predict", model, table)
@@ -71,8 +69,8 @@ def test_gaps_are_filled_with_median_and_most_frequent_level_and_marked(
     lot, size = houses["lot"].to_numpy(), houses["size"].to_numpy()
     gap = np.isnan(lot)
     numbers = np.c_[size, np.where(gap, np.nanmedian(lot), lot)]
-    flat = (houses["kind"] == "flat").fill_null(False).to_numpy()
-    X = np.c_[StandardScaler().fit_transform(numbers), flat, ~flat, gap].astype(float)
+    kind = houses["kind"].fill_null("").to_numpy()[:, None] == ["", "flat", "house"]
+    X = np.c_[StandardScaler().fit_transform(numbers), kind, gap].astype(float)
     expected = JacobianKernelRidge(2.0).fit(X, houses["price"].to_numpy()).predict(X)
     found = pl.read_csv(io.StringIO(out))["prediction"]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
@@ -112,9 +110,9 @@ def test_a_report_and_effects_of_filled_gaps_have_a_column_that_marks_them(run, 
     code, out, err = run("report", table, *args, "-o", tmp_path / "r.html")
     assert code == 0, err
     assert json.loads(out)["n_samples"] == 60
-    assert "does not repeat how dates and decimal commas were read and gaps filled" in err
     page = (tmp_path / "r.html").read_text()
     assert ">lot (missing)</td>" in page
+    assert "There is no Python code to copy, as it would have to repeat how gaps were" in page
     assert "--missing impute" in page
     code, out, _ = run("effects", table, *args)
     assert "lot (missing)" in json.loads(out)["effects"]["term"]
@@ -251,6 +249,21 @@ def test_decimal_commas_are_read_when_asked_for(run, houses, tmp_path):
     assert (code, "Add --decimal , to read" in err) == (1, True)
     args = ("predict", tmp_path / "m.skops", tmp_path / "commas.csv", "--decimal", ",")
     assert run(*args)[0] == 0
+
+
+def test_a_model_reads_decimals_as_its_table_had_them_unless_told_otherwise(run, tmp_path):
+    rows = [(i + 0.5, 2 * i + 0.25) for i in range(12)]
+    text = "a;y\n" + "".join(f"{a};{y}\n" for a, y in rows)
+    (tmp_path / "points.csv").write_text(text)
+    (tmp_path / "commas.csv").write_text(text.replace(".", ","))
+    model = tmp_path / "m.skops"
+    args = ("-t", "y", "--rule", "2", "--decimal", ",", "-o", model)
+    assert run("fit", tmp_path / "commas.csv", *args)[0] == 0
+    code, found, err = run("predict", model, tmp_path / "commas.csv")
+    assert code == 0
+    assert "read with a decimal comma, as at the fit" in err
+    assert found == run("predict", model, tmp_path / "points.csv", "--decimal", ".")[1]
+    assert "got '0.5' in row 1" in run("predict", model, tmp_path / "points.csv")[2]
 
 
 def test_a_workbook_gives_the_model_of_the_same_table_as_csv(run, table, tmp_path):

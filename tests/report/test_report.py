@@ -24,7 +24,7 @@ from inside import (
     number,
     table_of,
 )
-from jacridge import AutoKernelRidge, JacobianKernelRidge
+from jacridge import AutoKernelRidge, JacobianKernelRidge, select_bandwidth
 from jacridge.report import report_page, write_report
 
 
@@ -309,6 +309,40 @@ def test_a_simple_model_that_would_do_is_told(rng, ours, words):
     assert doubts(case, Folds(y, outputs, {}, ends, 30, 1), []) == words
 
 
+def test_a_simple_model_that_is_better_by_every_score_is_said_to_be_so(rng):
+    X = rng.normal(size=(40, 2))
+    y, error = X[:, 0], 0.1 * rng.normal(size=40)
+    case = Case(table_of(X, None, {}), y, "y", 2.0, 1e-3, True, 0)
+    case.__dict__["diagnosis"] = None
+    outputs = {OURS: y + 1.1 * error, TREES: 0 * y, "linear model": y + error}
+    words = doubts(case, Folds(y, outputs, {}, np.column_stack([y - 1, y + 1]), 30, 1), [])
+    assert words.startswith("A linear model predicts a little better. Nothing")
+
+
+def test_average_effects_are_in_the_order_of_importance(rng):
+    X = rng.normal(size=(60, 3))
+    page = report_page(X, X @ [0.1, 3.0, 1.0], bandwidth=3.0)
+    table = re.search(r"<div class=effects>.*?</table>", page, re.DOTALL)[0]
+    assert re.findall(r'<td class="name">(\w+)</td>', table) == ["x1", "x2", "x0"]
+
+
+def test_the_parts_of_a_date_have_a_chart_each(rng):
+    """The season of a target that depends on the month alone is seen over the months."""
+    month = rng.integers(0, 12, 120)
+    angle = 2 * np.pi * month / 12
+    X = np.column_stack([rng.uniform(2000, 2005, 120), np.sin(angle), np.cos(angle)])
+    names = ["day (year)", "day (month sine)", "day (month cosine)"]
+    parts = dict.fromkeys(names, "day")
+    page = report_page(X, np.cos(angle), features=names, parts=parts, bandwidth=2.0)
+    charts = charts_of(page)
+    assert [charts[f"effect-{i}"]["x"].get("years", False) for i in range(2)] == [True, False]
+    assert charts["effect-1"]["x"]["levels"] == [str(i) for i in range(1, 13)]
+    (means,) = [layer["y"] for layer in charts["effect-1"]["layers"] if layer["kind"] == "dots"]
+    # A ridge fit, which is close to the target and not equal.
+    np.testing.assert_allclose(means, np.cos(2 * np.pi * np.arange(12) / 12), atol=0.05)
+    assert "<figcaption>day (month)</figcaption>" in page
+
+
 def test_intervals_that_hold_too_few_rows_speak_against_a_model(rng):
     y = rng.normal(size=40)
     case = Case(table_of(y[:, None], None, {}), y, "y", 2.0, 1e-3, True, 0)
@@ -502,6 +536,19 @@ def test_both_blocks_of_code_run_and_predict_the_same(
     np.testing.assert_allclose(*predictions, atol=1e-6)
 
 
+def test_python_code_is_left_out_where_it_could_not_read_the_file_as_we_did(rng):
+    """Of a table with dates, whose parts are no columns of the file."""
+    X = np.column_stack([np.linspace(2000, 2004, 40), rng.standard_normal(40)])
+    names = ["when (year)", "size"]
+    options = {"bandwidth": "scale", "features": names, "options": ["--decimal", ","]}
+    page = report_page(X, X[:, 1], parts={"when (year)": "when"}, **options)
+    assert list(blocks(page)) == ["On the command line"]
+    assert (
+        "as it would have to repeat how the dates in <code>when</code> became numbers and how "
+        "decimal commas were read."
+    ) in page
+
+
 def test_many_rows_are_landmarks_in_scikit_learn_s_code_too(tmp_path, monkeypatch, size, rng):
     pl = pytest.importorskip("polars")
     size("exact rows", 100)
@@ -659,3 +706,16 @@ def test_the_diagnosis_names_the_columns(table):
     y = 2 * X[:, 0] + 0.1 * X[:, 1]
     page = report_page(X, y, features=["age", "dose", "ratio"])
     assert "R2 of the best single feature, age" in page
+
+
+@pytest.mark.parametrize("bandwidth", ["auto", "jacobian"])
+def test_the_rules_side_by_side_take_standardised_columns(rng, bandwidth):
+    """Rules that use the variance of all entries would see the means of latitude and longitude."""
+    X = rng.normal((55.0, 13.0), (1.5, 2.0), (60, 2))
+    page = report_page(X, X[:, 0] + rng.standard_normal(60), bandwidth=bandwidth, random_state=0)
+    table = re.search(r'<div class="scroll rules".*?</table>', page, re.DOTALL)[0]
+    found = re.findall(r"<code>(\w+)</code></td>(?:<td.*?>(.*?)</td>)<td.*?>(.*?)</td>", table)
+    sigma = {rule: value for rule, _, value in found}
+    Z = StandardScaler().fit_transform(X)
+    for rule in ("silverman", "scale", "jacobian"):
+        assert sigma[rule] == number(select_bandwidth(Z, rule=rule).sigma)

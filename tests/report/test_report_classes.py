@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import unescape
 
 import numpy as np
 import pytest
@@ -101,7 +102,7 @@ def test_three_classes_have_a_line_each(rng):
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_both_blocks_of_code_give_the_probabilities_of_the_model(
+def test_both_blocks_of_code_give_the_classes_of_the_model_and_their_probabilities(
     tmp_path, monkeypatch, rng, classes
 ):
     pl = pytest.importorskip("polars")
@@ -113,14 +114,14 @@ def test_both_blocks_of_code_give_the_probabilities_of_the_model(
     monkeypatch.chdir(tmp_path)
     found = []
     for block in re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", page, re.DOTALL)[:2]:
-        from html import unescape
-
         *lines, last = unescape(block).strip().splitlines()
         names = {}
-        exec("\n".join([*lines, f"result = {last}"]), names)
-        found.append(names["result"])
+        exec("\n".join([*lines, f"labels = {last}"]), names)
+        found.append(names)
     ours, plain = found
-    np.testing.assert_allclose(ours if classes == 3 else ours[:, 1], plain, rtol=1e-5)
+    assert ours["labels"].tolist() == plain["labels"].tolist()
+    P = ours["model"].predict_proba(ours["X"])
+    np.testing.assert_allclose(P if classes == 3 else P[:, 1], plain["probability"], rtol=1e-5)
 
 
 def test_rare_classes_and_columns_that_tell_the_class_are_named(rng):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from .._checks import check_columns, check_range, check_rows, check_weights
+from .._checks import check_columns, check_range, check_rows, check_weights, naming_texts
 from .._compute.arrays import Array
 from .._compute.progress import listening, printer
 from .dask import dask_array, dask_rows, is_dask, lazy_rows
@@ -62,7 +62,8 @@ class GivenArray:
         """Rows to fit to; those of a memory map are read in blocks and not merged."""
         # Copied, so that later changes to X and y have no effect.
         options = {"copy": not isinstance(self.X, np.memmap), "dtype": np.float64}
-        X, y = validate_data(est, self.X, y, multi_output=True, y_numeric=True, **options)
+        with naming_texts(self.X):
+            X, y = validate_data(est, self.X, y, multi_output=True, y_numeric=True, **options)
         y = y.astype(np.float64)
         distance.check(X)
         check_range("y", y)
@@ -78,7 +79,8 @@ class GivenArray:
 
     def read(self, est: Any, distance: Distance) -> Array:
         """The rows, checked."""
-        X = validate_data(est, self.X, dtype=np.float64, reset=False)
+        with naming_texts(self.X):
+            X = validate_data(est, self.X, dtype=np.float64, reset=False)
         distance.check(X, new=True)
         return np.asarray(X)
 

@@ -82,6 +82,11 @@ class FittedFunction:
         k = len(self.intercept)
         return ["y"] if k == 1 else [f"y{t}" for t in range(k)]
 
+    @property
+    def is_smooth(self) -> bool:
+        """Whether there is a slope everywhere, also at the rows of the model."""
+        return self.space.kernel.is_smooth
+
     def degrees(self, of: DegreesOf) -> list[float]:
         """Degrees of freedom of Student's t, for each target."""
         return [of(part) for part in self.influences for _ in part.s2]

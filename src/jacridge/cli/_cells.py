@@ -13,7 +13,12 @@ MOST_CATEGORIES = 100
 LARGEST = 1e150  # its square is still a float
 FAULTS_SHOWN = 5
 DECIMAL_HINT = "Add --decimal , to read decimal commas."
-COMMA = r"^[-+]?\d+(,\d+)?([eE][-+]?\d+)?$"
+TEXT_HINT = (
+    "Correct the texts, or empty their cells: an empty cell, "
+    f"{', '.join(dict.fromkeys(m for m in MISSING if m and m not in ('nan', 'NULL')))} "
+    "count as missing."
+)
+COMMA = r"^[-+]?(\d+(,\d+)?([eE][-+]?\d+)?|\d{1,3}(\.\d{3})+,\d+)$"
 
 
 class TargetError(ColumnError):
@@ -41,14 +46,17 @@ def _together(faults: dict[str, ColumnError]) -> str:
     """Several faults in one message, the first few in words."""
     shown = [error.what for error in faults.values()][:FAULTS_SHOWN]
     more = [f"So it is with {len(faults) - len(shown)} more."] if len(faults) > len(shown) else []
-    hint = [DECIMAL_HINT] if any(e.way_out == DECIMAL_HINT for e in faults.values()) else []
+    ways = [error.way_out for error in faults.values()]
+    needed = [hint for hint in (DECIMAL_HINT, TEXT_HINT) if any(hint in way for way in ways)]
     features = [name for name, error in faults.items() if not isinstance(error, TargetError)]
+    leave = f"leave features out with {drop_option(*features)}."
     return " ".join(
         [
             f"{len(faults)} columns cannot be used as they are.",
             *shown,
             *more,
-            *(hint or [f"Correct them, or leave features out with {drop_option(*features)}."]),
+            *needed,
+            *([] if set(ways) == {DECIMAL_HINT} else [f"Correct them, or {leave}"]),
         ]
     )
 
@@ -203,7 +211,9 @@ def _typed(column: pl.Series, decimal: str) -> pl.Series:
     is_word = texts.is_not_null() & found.is_null()
     if not is_word.any():
         return _checked(found)
-    if is_word.sum() < texts.count() / 2:
+    words = is_word & ~texts.str.contains(COMMA).fill_null(False)
+    mostly = texts.count() / 2
+    if is_word.sum() < mostly or (words.any() and words.sum() < mostly):
         raise _wrong_number(texts, is_word)
     form = format_of(texts)
     return texts if form is None else parsed(texts, form)
@@ -221,14 +231,17 @@ def _parsed_numbers(texts: pl.Series, decimal: str) -> pl.Series:
 
 
 def _wrong_number(texts: pl.Series, is_word: pl.Series) -> ColumnError:
-    """The error for a column of numbers with a word in it."""
-    row = int(is_word.arg_max() or 0)
-    commas = texts.filter(is_word).str.contains(COMMA).all()
+    """The error for a column of numbers with words or decimal commas in it."""
+    with_comma = is_word & texts.str.contains(COMMA).fill_null(False)
+    words = is_word & ~with_comma
+    rows = [int(some.arg_max() or 0) for some in (words, with_comma) if some.any()]
+    got = " and ".join(f"{short(texts[row])} in row {row + 1}" for row in rows)
+    count = f" (texts in {words.sum()} of {len(texts)} rows)" if words.any() else ""
+    drop = "A fit may also leave a feature out, with --drop."
+    hints = {DECIMAL_HINT: with_comma, f"{TEXT_HINT} {drop}": words}
     return ColumnError(
-        f"The column `{texts.name}` must hold numbers, got {short(texts[row])} in row {row + 1}.",
-        DECIMAL_HINT
-        if commas
-        else "Correct the value; a fit may also leave a feature out, with --drop.",
+        f"The column `{texts.name}` must hold numbers, got {got}{count}.",
+        " ".join(hint for hint, some in hints.items() if some.any()),
     )
 
 

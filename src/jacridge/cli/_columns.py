@@ -147,7 +147,7 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
 def _dates_of(raw: pl.Series, dates: pl.Series) -> Dates:
     """How a column of dates is read again, and its features."""
     form = None if is_date(raw.dtype) else format_of(_cells.categories(raw))
-    return Dates(form, varying_parts(dates))
+    return Dates(form, varying_parts(dates, form))
 
 
 def read_columns(

@@ -9,10 +9,11 @@ import polars as pl
 from ._text import ColumnError, TableError
 
 DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d-%m-%Y", "%d/%m/%Y", "%m/%d/%Y")
+MONTHS = ("%Y-%m", "%Y/%m")  # their first days
 TIMES = ("", " %H:%M", " %H:%M:%S")
 LOOKS_LIKE = (
     r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})"
-    r"([ T]\d{1,2}:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$"
+    r"([ T]\d{1,2}:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$|^\d{4}[-/]\d{1,2}$"
 )
 
 # Functions of a date, and after how many units each begins again.
@@ -53,7 +54,8 @@ def format_of(texts: pl.Series) -> str | None:
     some = texts.drop_nulls().unique()
     if some.is_empty() or not some.str.contains(LOOKS_LIKE).all():
         return None
-    found = [day + time for day in DAYS for time in TIMES if _read_all(some, day + time)]
+    forms = [*(day + time for day in DAYS for time in TIMES), *MONTHS]
+    found = [form for form in forms if _read_all(some, form)]
     if len(found) > 1:
         raise ColumnError(
             f"The column `{texts.name}` must hold dates that can be read in one way, got "
@@ -69,6 +71,8 @@ def _read_all(texts: pl.Series, form: str) -> bool:
 
 def parsed(texts: pl.Series, form: str) -> pl.Series:
     """Texts as dates without fractions of a second and without zone; null where that fails."""
+    if form in MONTHS:
+        texts, form = texts + "-01", f"{form}-%d"
     bare = texts.str.replace("T", " ", literal=True)
     bare = bare.str.replace(r"(:\d\d)(\.\d+)?(Z|[+-]\d\d:?\d\d)?$", "$1")
     return bare.str.to_datetime(form, strict=False, time_unit="us")
@@ -90,12 +94,13 @@ def part_name(column: str, part: str) -> str:
     return f"{column} ({part})"
 
 
-def varying_parts(column: pl.Series) -> list[str]:
-    """The parts of a column of dates that differ between rows."""
+def varying_parts(column: pl.Series, form: str | None) -> list[str]:
+    """The parts of a column of dates that differ between rows; of months no day of the week."""
+    parts = [part for part in PARTS if form not in MONTHS or not part.startswith("weekday")]
     values = column.to_frame("date").select(
-        PARTS[part](pl.col("date")).round(9).n_unique().alias(part) for part in PARTS
+        PARTS[part](pl.col("date")).round(9).n_unique().alias(part) for part in parts
     )
-    return [part for part in PARTS if values[part][0] > 1]
+    return [part for part in parts if values[part][0] > 1]
 
 
 def with_parts(frame: pl.DataFrame, dates: dict[str, Dates]) -> pl.DataFrame:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from ..report._columns import MARK
+from ..report._columns import GAP, MARK
 from ._cells import drop_option, short
 from ._text import TableError
 
@@ -96,10 +96,6 @@ def _vanished(rows: pl.DataFrame, column: str, level: str) -> str:
     return f"No row with `{column}` = {short(level)} is left: {why}."
 
 
-def _most_frequent(texts: pl.Series) -> str:
-    return str(texts.drop_nulls().mode().sort()[0])
-
-
 def filled(X: pl.DataFrame, marked: list[str]) -> pl.DataFrame:
     """The features with gaps filled, and a column that marks those of each marked column."""
     marks = [
@@ -108,7 +104,7 @@ def filled(X: pl.DataFrame, marked: list[str]) -> pl.DataFrame:
         if X[name].null_count()
     ]
     fill = [
-        pl.col(name).fill_null(_most_frequent(X[name]))
+        pl.col(name).fill_null(GAP)
         if kind == pl.String
         else pl.col(name).fill_null(pl.col(name).median())
         for name, kind in X.schema.items()
@@ -119,8 +115,8 @@ def filled(X: pl.DataFrame, marked: list[str]) -> pl.DataFrame:
 def fillings(X: pl.DataFrame) -> list[str]:
     """How the gaps of features are filled, in words."""
     return [
-        f"{count} of {len(X)} values of `{name}` are missing and filled with the most frequent "
-        f"one, {short(_most_frequent(X[name]))}."
+        f"{count} of {len(X)} values of `{name}` are missing and become a category of their "
+        f"own, {short(GAP)}."
         if X.schema[name] == pl.String
         else f"{count} of {len(X)} values of `{name}` are missing and filled with the median; "
         "a column of its own marks them."

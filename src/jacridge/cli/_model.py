@@ -159,8 +159,8 @@ def _fitted(
     pipeline.fit(rows.X.select(rows.numbers + rows.texts), rows.y, **weights)
     counts = Counts(len(rows.y), len(rows.y) + rows.n_dropped)
     fills = POLICIES[reading.missing].fills
-    model = SavedModel(pipeline, rows.targets, rows.numbers, rows.texts, rows.dates, fills)
-    return model, counts
+    columns = rows.targets, rows.numbers, rows.texts, rows.dates
+    return SavedModel(pipeline, *columns, fills, reading.decimal), counts
 
 
 def predict(
@@ -192,7 +192,14 @@ def predict(
             metavar="WHAT", help="drop, impute or error.", show_default="as the model was fitted"
         ),
     ] = None,
-    decimal: Decimal = ".",
+    decimal: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIGN",
+            help="Sign before decimals in texts: . or a comma.",
+            show_default="as the model was fitted",
+        ),
+    ] = None,
     no_header: NoHeader = False,
     as_json: AsJson = False,
 ) -> None:
@@ -215,7 +222,9 @@ def predict(
             param_hint="--std" if std else "--interval",
         )
     asked = missing or ("impute" if saved.fills else "drop")
-    reading = reading_of(None, None, asked, decimal, no_header)
+    reading = reading_of(None, None, asked, decimal or saved.decimal, no_header)
+    if decimal is None and saved.decimal == ",":
+        note("Numbers are read with a decimal comma, as at the fit. Else add --decimal .")
     policy = POLICIES[asked]
     if policy.fills and not saved.fills:
         raise typer.BadParameter(
@@ -223,7 +232,7 @@ def predict(
             param_hint="--missing",
         )
     raw = read_frame(file, header=reading.header)
-    frame = saved.columns_of(raw, file, decimal)
+    frame = saved.columns_of(raw, file, reading.decimal)
     kept = raw.select(columns_named(raw.columns, keep or ()))
     X = frame if policy.fills else complete_rows(frame, policy)
     if X.is_empty():
@@ -234,7 +243,8 @@ def predict(
             f"{costs(gaps(frame))}."
         )
     for name, count in saved.unknown(X).items():
-        note(f"{count} rows have a category in `{name}` that training did not have.")
+        rows = "1 row has" if count == 1 else f"{count} rows have"
+        note(f"{rows} a category in `{name}` that training did not have.")
     complete = ~frame.select(pl.any_horizontal(pl.all().is_null())).to_series() | policy.fills
     found, shares = saved.predictions(X, std=std, interval=interval), saved.outside(X)
     far = int((shares >= 1).sum())

@@ -15,6 +15,7 @@ import jacridge
 
 from .._checks import require
 from .._compute.files import replaced
+from ..report._columns import GAP
 from ._columns import typed_columns
 from ._dates import PARTS, Dates, part_name, with_parts
 from ._tables import listed
@@ -50,6 +51,7 @@ class SavedModel:
     texts: list[str]
     dates: dict[str, Dates] = field(default_factory=dict)
     fills: bool = False
+    decimal: str = "."  # of the table that it was fitted to
 
     @property
     def target(self) -> str:
@@ -119,7 +121,8 @@ class SavedModel:
         steps = self.pipeline[0].named_transformers_["categories"]
         encoder = steps[-1] if isinstance(steps, Pipeline) else steps
         known = zip(self.texts, encoder.categories_, strict=True)
-        counts = {name: int((~X[name].is_in(list(seen))).sum()) for name, seen in known}
+        filled = X.with_columns(pl.col(self.texts).fill_null(GAP))
+        counts = {name: int((~filled[name].is_in(list(seen))).sum()) for name, seen in known}
         return {name: count for name, count in counts.items() if count}
 
 
@@ -133,6 +136,7 @@ def save_skops(path: str, model: SavedModel) -> None:
         "texts": list(model.texts),
         "dates": {name: asdict(date) for name, date in model.dates.items()},
         "fills": model.fills,
+        "decimal": model.decimal,
         "pipeline": model.pipeline,
     }
     skops = require("skops.io", extra="cli")  # slow to import
@@ -227,17 +231,19 @@ def _model_of(content: Any) -> SavedModel | None:
     numbers, texts = list(content["numbers"]), list(content["texts"])
     dates = {name: Dates(**date) for name, date in content.get("dates", {}).items()}
     parts = [part for date in dates.values() for part in date.parts]
-    pipeline = content["pipeline"]
+    pipeline, decimal = content["pipeline"], content.get("decimal", ".")
     fits = (
         content["format"] in FORMATS
         and all(isinstance(name, str) for name in [*targets, *numbers, *texts, *dates])
         and set(parts) <= set(PARTS)
+        and decimal in (".", ",")
         and isinstance(pipeline[0], ColumnTransformer)
         and isinstance(pipeline[-1], MODELS)
         and list(pipeline[0].feature_names_in_) == numbers + texts
     )
     fills = bool(content.get("fills", False))
-    return SavedModel(pipeline, list(targets), numbers, texts, dates, fills) if fits else None
+    columns = list(targets), numbers, texts, dates
+    return SavedModel(pipeline, *columns, fills, decimal) if fits else None
 
 
 def _fault(model: SavedModel) -> str:

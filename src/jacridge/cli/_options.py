@@ -15,6 +15,7 @@ from .._rules.registry import ALPHAS, SEARCHES, WITH_MINIMUM, WITHOUT_Y
 from ..report._columns import TASKS
 from ._cells import drop_option
 from ._columns import Reading, Rows, read_rows
+from ._dates import MONTHS
 from ._missing import POLICIES, fillings
 from ._tables import listed
 from ._terminal import note, warn
@@ -136,8 +137,8 @@ Missing = Annotated[
     str,
     typer.Option(
         metavar="WHAT",
-        help="Missing values: drop (leave rows out), impute (median or most frequent level, "
-        "marked) or error.",
+        help="Missing values: drop (leave rows out), impute (the median, marked; of "
+        "texts a category of their own) or error.",
         autocompletion=lambda: list(POLICIES),
     ),
 ]
@@ -295,7 +296,12 @@ def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
             note(sentence)
     for name, date in rows.dates.items():
         parts = ", ".join(dict.fromkeys(part.split()[0] for part in date.parts)) or "nothing"
-        note(f"`{name}` holds dates and becomes {parts}. Leave it out with {drop_option(name)}.")
+        kind = "years and months" if date.format in MONTHS else "dates"
+        cycles = ", all but the year as sine and cosine" if len(date.parts) > 1 else ""
+        note(
+            f"`{name}` holds {kind} and becomes {parts}{cycles}. Leave it out with "
+            f"{drop_option(name)}."
+        )
     for name in rows.texts:
         count = rows.X[name].drop_nulls().n_unique()
         note(f"`{name}` holds {count} categories and is one-hot encoded.")

@@ -211,11 +211,6 @@ def report(
     if POLICIES[missing].fills:
         remarks += [("gaps filled", text) for text in fillings(rows.X.select(rows.gappy))]
     rows = rows.filled()
-    if rows.dates or decimal != "." or POLICIES[missing].fills:
-        note(
-            "The Python code on the page does not repeat how dates and decimal commas were read "
-            "and gaps filled."
-        )
     start = perf_counter()
     from jacridge.report import write_report  # not needed by other commands
 

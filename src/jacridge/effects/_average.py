@@ -99,6 +99,10 @@ class Function(Protocol):
     def targets(self) -> list[str]:
         """Names of the targets."""
 
+    @property
+    def is_smooth(self) -> bool:
+        """Whether there is a slope everywhere, also at the rows of the model."""
+
     def degrees(self, of: DegreesOf) -> list[float]:
         """Degrees of freedom of Student's t, for each target."""
 
@@ -125,7 +129,7 @@ def average_effects(
 ) -> Effects:
     """Average effects of the variables, for all rows or those of each group."""
     level = check_number("level", level, above=0, below=1)
-    features = Columns(function.names, rows.X_train)
+    features = Columns(function.names, rows.X_train, function.is_smooth)
     terms = terms_of(features, variables, kind)
     groups = [placed(group, at, features) for group in _groups(rows, by, features)]
     parts = [_averaged(function, group, terms) for group in groups]
@@ -209,8 +213,8 @@ def _averaged(function: Function, group: Group, terms: list[Term]) -> tuple[list
     for term in terms:
         if isinstance(term, Difference):
             found, functional = function.differences_and_average(*term.pair(group.X), group.share)
-            values.append(found)
-            functionals.append(functional)
+            values.append(found / term.per)
+            functionals.append(functional / term.per)
         else:
             values.append(J[:, :, term.column])
             functionals.append(slopes[[term.column]])

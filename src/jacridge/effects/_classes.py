@@ -72,6 +72,11 @@ class ClassFunction:
         return self.scores.names
 
     @property
+    def is_smooth(self) -> bool:
+        """Whether there is a slope everywhere, also at the rows of the model."""
+        return self.scores.is_smooth
+
+    @property
     def influence(self) -> Influence:
         """How the scores follow y: in one way, as all classes have the same penalty."""
         (influence,) = self.scores.influences

@@ -15,6 +15,9 @@ from .._compute.arrays import Array
 # What may stand between the name of a column and its level in the name of a one-hot column.
 SEPARATORS = "_=: .-"
 
+# Quantiles of a feature between which its slope is averaged, where kinks leave no slope at rows.
+INNER = (0.05, 0.95)
+
 KINDS = ("auto", "slope", "contrast")
 
 
@@ -32,7 +35,7 @@ class Slope:
 class Difference:
     """f with some features at the values `one` less f with them at the values `zero`.
 
-    A value of None adds one unit to the feature as it is.
+    A value of None adds one unit to the feature as it is. The difference is divided by `per`.
     """
 
     name: str
@@ -40,6 +43,7 @@ class Difference:
     one: dict[int, float | None]
     zero: dict[int, float]
     kind: str = "contrast"
+    per: float = 1.0
 
     def pair(self, X: Array) -> tuple[Array, Array]:
         """The rows of X with the features at both values."""
@@ -60,6 +64,7 @@ class Columns:
 
     names: Sequence[str]
     X: Array  # training rows of positive weight
+    smooth: bool = True  # whether the model has a slope at its own rows
 
     @cached_property
     def low(self) -> Array:
@@ -76,6 +81,16 @@ class Columns:
         """Which features have two values, of shape (p,)."""
         either = (self.low == self.X) | (self.high == self.X)
         return either.all(axis=0) & (self.low < self.high)
+
+    def has_kinks(self, column: int) -> bool:
+        """Whether more than half of the rows lie at a kink along a feature, of another row."""
+        if self.smooth:
+            return False
+        # Rounded, as features that come back from a metric differ in their last digits.
+        unit = 1e-9 * (self.high[column] - self.low[column])
+        steps = np.round((self.X[:, column] - self.low[column]) / unit)
+        counts = np.unique(steps, return_counts=True)[1]
+        return bool(counts[counts > 1].sum() > 0.5 * len(self.X))
 
     def position(self, wanted: Any, what: str = "variables") -> int:
         """The column of a feature, by its name or index."""
@@ -146,11 +161,23 @@ def _terms(features: Columns, name: str | None, item: Any, kind: str) -> list[Te
     features.check_varies(column)
     name = str(features.names[column]) if name is None else name
     if kind == "slope" or (kind == "auto" and not features.has_two_values[column]):
-        return [Slope(name, column)]
+        return [_slope(features, name, column)]
     if not features.has_two_values[column]:
         return [Difference(name, "+1", {column: None}, {})]
     low, high = float(features.low[column]), float(features.high[column])
     return [Difference(name, f"{high:g} - {low:g}", {column: high}, {column: low})]
+
+
+def _slope(features: Columns, name: str, column: int) -> Term:
+    """The derivative along a feature; at kinks, which have none, its average over a range."""
+    slope = Slope(name, column)
+    if not features.has_kinks(column):
+        return slope
+    # At rare values further out, a ridge model is far too flat.
+    low, high = np.quantile(features.X[:, column], INNER, method="nearest").tolist()
+    if low == high:
+        low, high = float(features.low[column]), float(features.high[column])
+    return Difference(name, slope.label, {column: high}, {column: low}, slope.kind, high - low)
 
 
 def _common_start(labels: list[str]) -> str:

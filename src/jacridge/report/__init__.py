@@ -22,7 +22,7 @@ from .._compute.files import replaced
 from . import _classes, _numbers, _quality, _words
 from ._case import Case
 from ._code import Source, code_blocks
-from ._columns import table_of, task_name
+from ._columns import Column, table_of, task_name
 from ._data import page_data, slider_data
 from ._effects import importances
 from ._figures import Figure, effect_figures, place_figures, series_figures
@@ -138,8 +138,10 @@ def _filled(case: Case, source: Source, start: float, progress: Progress) -> str
         progress(1, 4, "looking at the columns")
         diagnosis = pool.submit(lambda: case.diagnosis)
         rules = early or pool.submit(_words.rules, case)
-        effects = pool.submit(_words.effects, case)
-        sliders, matters = pool.submit(slider_data, case), pool.submit(_matters, case)
+        sizes = pool.submit(importances, case)
+        effects = pool.submit(lambda: _words.effects(case, sizes.result()))
+        sliders = pool.submit(slider_data, case)
+        matters = pool.submit(lambda: _matters(case, sizes.result()))
         others = folds.result()
         progress(2, 4, "checking the model")
         on_target = pool.submit(lambda: list(story.remarks(case))).result()
@@ -177,9 +179,8 @@ def _warnings_of_this_thread() -> Iterator[None]:
         yield
 
 
-def _matters(case: Case) -> dict[str, Any]:
+def _matters(case: Case, found: list[tuple[Column, float]]) -> dict[str, Any]:
     """Section on what the predictions depend on: importances, effects, places and times."""
-    found = importances(case)
     effects = list(effect_figures(case, found))
     places, series = list(place_figures(case)), list(series_figures(case))
     return {

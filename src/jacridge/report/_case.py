@@ -70,8 +70,18 @@ class Case:
     @cached_property
     def centre(self) -> Array:
         """Means that the columns are centred at; zero for those that are left as they are."""
+        return self._mean if self._scales else np.zeros(self.X.shape[1])
+
+    @property
+    def _mean(self) -> Array:
+        """Means of the columns of numbers; zero for the rest."""
         is_number = np.arange(self.X.shape[1]) < len(self.table.numbers)
-        return np.where(is_number & self._scales, self.X.mean(axis=0), 0.0)
+        return np.where(is_number, self.X.mean(axis=0), 0.0)
+
+    @property
+    def standardized(self) -> Array:
+        """The rows with columns of numbers centred and of variance 1, as other rules want them."""
+        return np.asarray((self.X - self._mean) / self.deviation)
 
     @cached_property
     def scale(self) -> Array:

@@ -17,6 +17,7 @@ from .._compute.arrays import Array
 from .._compute.files import encoding_of, separator_of
 from .._geometry.kernels import KERNELS
 from ._case import Case
+from ._pieces import marked_up
 
 ENCODER = 'OneHotEncoder(handle_unknown="ignore", sparse_output=False)'
 MISSING = ["NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
@@ -43,17 +44,30 @@ class Source:
 
 
 def code_blocks(case: Case, source: Source) -> str:
-    """HTML of the blocks, each with a title."""
-    blocks = {
-        "Python": python_code(case, source),
-        "scikit-learn only": sklearn_code(case, source),
-        "On the command line": command(case, source),
-    }
-    return "".join(
-        f'<div class="code"><h3>{title}</h3>'
-        f'<pre tabindex="0"><code>{escape(text)}</code></pre></div>'
-        for title, text in blocks.items()
+    """HTML of the blocks, each with a title; Python only where it can read the file as we did."""
+    why = _beyond_python(case, source)
+    in_python = {} if why else {"Python": python_code, "scikit-learn only": sklearn_code}
+    blocks = {**in_python, "On the command line": command}
+    note = (
+        f"<p>There is no Python code to copy, as it would have to repeat {marked_up(why)}. "
+        "The command does this, and its model file keeps how it is done.</p>"
     )
+    return (note if why else "") + "".join(
+        f'<div class="code"><h3>{title}</h3>'
+        f'<pre tabindex="0"><code>{escape(write(case, source))}</code></pre></div>'
+        for title, write in blocks.items()
+    )
+
+
+def _beyond_python(case: Case, source: Source) -> str:
+    """What was done to the table that a few lines of Python do not repeat; empty if nothing."""
+    dates = [c.name for c in case.columns if not c.levels and case.names[c.places[0]] != c.name]
+    done = {
+        f"how the dates in {', '.join(f'`{name}`' for name in dates)} became numbers": dates,
+        "how decimal commas were read": "--decimal" in source.options,
+        "how gaps were filled": "impute" in source.options,
+    }
+    return " and ".join(what for what, is_so in done.items() if is_so)
 
 
 def python_code(case: Case, source: Source) -> str:
@@ -68,8 +82,8 @@ def python_code(case: Case, source: Source) -> str:
 
 
 def _predicting(case: Case) -> str:
-    """The last line: predictions, or probabilities of classes."""
-    return "model.predict_proba(X)\n" if case.classes else "model.predict(X)\n"
+    """The last lines: predictions, and probabilities of classes."""
+    return ("model.predict_proba(X)\n" if case.classes else "") + "model.predict(X)\n"
 
 
 def sklearn_code(case: Case, source: Source) -> str:
@@ -117,16 +131,17 @@ def sklearn_code(case: Case, source: Source) -> str:
 
 
 def _coding(case: Case) -> tuple[str, str]:
-    """Lines that code classes as numbers, and those that turn predictions into probabilities."""
+    """Lines that code classes as numbers, and those that turn predictions into classes."""
     if not case.classes:
         return "", _predicting(case)
     est, two = case.estimator, len(case.classes) == 2
     offset = np.ravel(est.offset_).tolist()
     coded = "(y == classes[1]) * 1.0" if two else "(y[:, None] == classes) * 1.0"
     last = (
-        "1 / (1 + np.exp(-odds))  # probability of the second class"
+        "probability = 1 / (1 + np.exp(-odds))  # of the second class\nclasses[(odds > 0) * 1]"
         if two
-        else "np.exp(odds) / np.exp(odds).sum(axis=1, keepdims=True)  # probabilities"
+        else "probability = np.exp(odds) / np.exp(odds).sum(axis=1, keepdims=True)\n"
+        "classes[odds.argmax(axis=1)]"
     )
     return (
         f"classes = np.array({est.classes_.tolist()!r})\nY = {coded}  # one in rows of a class\n",

@@ -20,7 +20,16 @@ TASKS = ("regression", "classification")
 # Words in the names of columns.
 IDS = {"id", "key", "nr", "no", "index", "uuid"}
 YEAR = " (year)"  # ends the name of the part of a date that grows with time
+# Parts of a date that begin again: what is drawn of each, and at which share of its round.
+CYCLES: dict[str, dict[str, float]] = {
+    "month": {str(i + 1): i / 12 for i in range(12)},
+    "weekday": {
+        day: i / 7 for i, day in enumerate(("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"))
+    },
+    "hour": {str(i): i / 24 for i in range(0, 24, 2)},
+}
 MARK = " (missing)"  # ends the name of a column that marks the gaps of another one
+GAP = "(missing)"  # the category of texts that are missing
 FEWEST_TIMES = 10
 TIMES = {"year", "month", "week", "day", "hour", "minute", "second", "time", "t", "step"}
 
@@ -77,13 +86,14 @@ def columns_prepared(
     """Numbers standardised, categories one-hot.
 
     Two categories are then at the squared distance 2, the mean one of two standardised numbers.
-    With `marked`, gaps are filled, and those of the marked columns shown in columns of their own.
+    With `marked`, gaps are filled, and those of the marked columns shown in columns of their own;
+    those of texts are a category.
     """
     scale = StandardScaler() if standardize else "passthrough"
     encode = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     if marked is not None:
         scale = make_pipeline(SimpleImputer(strategy="median"), scale)
-        fill = SimpleImputer(strategy="most_frequent", missing_values=None)
+        fill = SimpleImputer(strategy="constant", fill_value=GAP, missing_values=None)
         encode = make_pipeline(fill, encode)
     mark = MissingIndicator(error_on_new=False)
     parts = [

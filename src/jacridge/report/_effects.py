@@ -12,7 +12,7 @@ import numpy as np
 from .._compute.arrays import Array
 from ..effects import Effect, Effects, average_predictions
 from ._case import Case, answer
-from ._columns import MARK, YEAR, Column, Table
+from ._columns import CYCLES, MARK, YEAR, Column, Table
 
 ROWS = 400  # whose predictions are watched
 BACKGROUND = 40  # rows over which effect curves are averaged
@@ -94,9 +94,33 @@ def labels_of_two(name: str, values: Array) -> tuple[str, ...]:
     return ("no", "yes") if name.endswith(MARK) else tuple(f"{value:g}" for value in values)
 
 
-def curve_of(case: Case, column: Column) -> Curve:
-    """The partial dependence of the prediction on a column of numbers, dates or texts."""
-    background, steps = case.X[case.some_rows(BACKGROUND)], steps_of(case, column)
+def curves_of(case: Case, column: Column) -> list[Curve]:
+    """The partial dependence of the prediction on a column; of a date, on each of its parts."""
+    cycles = [
+        (Column(f"{column.name} ({name})", places), cycle_of(places, name))
+        for name in CYCLES
+        if len(places := _waves(case, column, name)) == 2
+    ]
+    along = not cycles or any(case.names[place].endswith(YEAR) for place in column.places)
+    whole = [(column, steps_of(case, column))] if along else []
+    return [_curve(case, part, steps) for part, steps in whole + cycles]
+
+
+def _waves(case: Case, column: Column, cycle: str) -> list[int]:
+    """Places of the sine and the cosine of a cycle, as far as they are features."""
+    names = [f"{column.name} ({cycle} {wave})" for wave in ("sine", "cosine")]
+    return [case.names.index(name) for name in names if name in case.names]
+
+
+def cycle_of(places: list[int], cycle: str) -> Steps:
+    """Sine and cosine over one round."""
+    angles = 2 * np.pi * np.array(list(CYCLES[cycle].values()))
+    return Steps(places, np.column_stack([np.sin(angles), np.cos(angles)]), tuple(CYCLES[cycle]))
+
+
+def _curve(case: Case, column: Column, steps: Steps) -> Curve:
+    """Mean outputs at each step, over some rows."""
+    background = case.X[case.some_rows(BACKGROUND)]
     rows = np.repeat(background, len(steps.x), axis=0)
     rows[:, steps.places] = np.tile(steps.settings, (len(background), 1))
     each = case.outputs(rows).reshape(len(background), len(steps.x), -1).transpose(2, 0, 1)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ._case import Case
 from ._charts import Chart, effect_chart, effects_axis, line_chart, series_chart, surface_chart
 from ._columns import Column
-from ._effects import curve_of, surface_of
+from ._effects import curves_of, surface_of
 
 MOST_CURVES = 6
 
@@ -31,11 +31,11 @@ class Figure(NamedTuple):
 
 def effect_figures(case: Case, found: list[tuple[Column, float]]) -> Iterator[Figure]:
     """Curves of the most important columns."""
-    if len(case.columns) == 1:
+    if len(case.columns) == 1 and case.columns[0].is_number:
         return
     largest = found[0][1]
     wanted = [c for c, size in found if size > 0.02 * largest]
-    curves = [curve_of(case, column) for column in wanted[:MOST_CURVES]]
+    curves = [curve for column in wanted[:MOST_CURVES] for curve in curves_of(case, column)]
     if curves:
         axis = effects_axis(case, curves)
         for i, curve in enumerate(curves):

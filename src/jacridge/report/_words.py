@@ -58,9 +58,13 @@ def _as_well(case: Case, folds: Folds | None) -> str:
     """A sentence on a simple model that would do."""
     if folds is None:
         return ""
-    score, name = case.task.scores[case.task.score_name], case.task.linear_name
-    ours, simple = (score(folds.observed, folds.predicted[model]) for model in (OURS, name))
-    return f"A {name} predicts as well. " if simple > ours - CLEARLY / 2 else ""
+    name, scores = case.task.linear_name, case.task.scores.values()
+    gain, loss = (
+        score(folds.observed, folds.predicted[name]) - score(folds.observed, folds.predicted[OURS])
+        for score in scores
+    )
+    words = "a little better" if gain > 0 > loss else "as well"
+    return f"A {name} predicts {words}. " if gain > -CLEARLY / 2 else ""
 
 
 def _better(case: Case, folds: Folds | None) -> str:
@@ -168,12 +172,20 @@ def effects_text(case: Case) -> str:
     )
 
 
-def effects(case: Case) -> str:
-    """The table of average effects in the columns' own units; nothing for classes."""
+def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
+    """The table of average effects in the columns' own units, the most important column first.
+
+    Nothing for classes.
+    """
     if case.classes:
         return ""
     some, cycles = case.some_rows(MOST_ROWS), (" sine)", " cosine)")
-    shown = [n for n in case.table.numbers + case.table.texts if not n.endswith(cycles)]
+    terms = [
+        name
+        for column, _ in sizes
+        for name in ([column.name] if column.levels else [case.names[i] for i in column.places])
+    ]
+    shown = [name for name in terms if not name.endswith(cycles)]
     found = answer(effects_in_units, case.estimator, case.table, case.scale, shown, X=case.Z[some])
     if found is None:
         return ""
@@ -385,8 +397,8 @@ def _rules_alpha(case: Case) -> float:
 
 def rules(case: Case) -> str:
     """A row for each rule that has an answer, the chosen one marked."""
-    scale = case.deviation if case.standardize else np.ones(case.X.shape[1])
-    Z, y = case.X[case.rows] / scale, case.outcomes[case.rows]
+    X = case.standardized if case.standardize else case.X
+    Z, y = X[case.rows], case.outcomes[case.rows]
     rows: list[tuple[str, ...]] = []
     marked = None
     for rule in RULES:
