@@ -1,8 +1,12 @@
 """Time and memory of effects() beside the fit, exact and Nystrom, 10 features.
 
-Seconds are those of the processor, in one thread (OPENBLAS_NUM_THREADS=1), as on a machine that is
-shared the time on the clock says little.
+Seconds are those of the processor, in one thread, as on a machine that is shared the time on the
+clock says little.
 """
+
+import os
+
+os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 
 from time import process_time
 

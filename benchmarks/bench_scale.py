@@ -1,9 +1,9 @@
-"""Large n: Nystrom against scikit-learn, growth, protein, penalties, Dask workers, PCG.
+"""Large n: Nystrom against scikit-learn, wide kernels, growth, protein, penalties, Dask, PCG.
 
 Each fit runs in a process of its own, so that its peak memory is its own; baseline and ours
-alternate. Without arguments all parts run, else those named: nystrom, growth, protein, penalty,
-dask, pcg. The parts landmarks and landmarks_auto, whose columns are others, run only if they are
-named.
+alternate. Without arguments all parts run, else those named: nystrom, wide, growth, protein,
+penalty, dask, pcg. The parts landmarks and landmarks_auto, whose columns are others, run only if
+they are named.
 """
 
 import os
@@ -32,15 +32,15 @@ def landmarks(X, m=M):
     return X[np.random.RandomState(0).permutation(len(X))[:m]]
 
 
-def sklearn_nystrom(n):
+def sklearn_nystrom(n, alpha=ALPHA, sigma=SIGMA):
     """Nystroem + Ridge, as they come."""
     from sklearn.kernel_approximation import Nystroem
     from sklearn.linear_model import Ridge
     from sklearn.pipeline import make_pipeline
 
     X, y, *test = data(n)
-    features = Nystroem(gamma=0.5 / SIGMA**2, n_components=M, random_state=0)
-    return timed(make_pipeline(features, Ridge(alpha=ALPHA)), X, y, test)
+    features = Nystroem(gamma=0.5 / sigma**2, n_components=M, random_state=0)
+    return timed(make_pipeline(features, Ridge(alpha=alpha)), X, y, test)
 
 
 def nystrom(n, alpha=ALPHA, sigma=SIGMA, m=M, fit_intercept=True):
@@ -173,6 +173,19 @@ def part_nystrom(rows, n=500_000):
     add(rows, f"fit n={n} m={M}: test R2", ours[2], "Nystroem + Ridge", theirs[2], "R2")
     what = f"fit n={n} m={M}: test R2, intercept at the mean"
     add(rows, what, default[2], "Nystroem + Ridge", theirs[2], "R2")
+
+
+def part_wide(rows, n=300_000, alpha=1e-2, sigma=3.0):
+    """A kernel so wide that its features are nearly dependent; the intercept of Ridge is free."""
+    found = [
+        (run("sklearn_nystrom", n, alpha, sigma), run("nystrom", n, alpha, sigma, M, "free"))
+        for _ in range(2)
+    ]
+    theirs, ours = map(min, zip(*found, strict=True))
+    what = f"fit n={n} m={M} bandwidth={sigma:g}"
+    add(rows, f"{what}: time", ours[0], "Nystroem + Ridge", theirs[0], "s")
+    add(rows, f"{what}: peak memory", ours[1], "Nystroem + Ridge", theirs[1], "bytes")
+    add(rows, f"{what}: test R2", ours[2], "Nystroem + Ridge", theirs[2], "R2")
 
 
 def part_growth(rows, sizes=(125_000, 250_000, 500_000, 1_000_000)):

@@ -1,6 +1,14 @@
-"""bandwidth="auto" against the full joint search and GridSearchCV: test R2, seconds, coverage."""
+"""bandwidth="auto" against the full joint search and GridSearchCV: test R2, seconds, coverage.
+
+`--speed` prints the seconds alone, of one split of each set; `--joint` those of the joint search;
+`--commands` those of `jacridge compare` with all rules and `jacridge report`, on made tables.
+"""
 
 import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 from _ratio import Rows, seconds_of, table, tables
@@ -140,16 +148,63 @@ def joint_search_speed(rows):
     a, b = seconds_of(ours, by_cholesky, rounds=1)
     rows.add(what="leave-one-out, 12 x 17 values, 2000 rows", ours=a, baseline=b, times=b / a)
 
+    def fit():
+        JacobianKernelRidge("loo", "loo").fit(X, y[:, 0])
+
+    c, a = seconds_of(fit, ours, rounds=1)
+    what = "bandwidth=loo, alpha=loo, 2000 rows, against 12 x 17 values"
+    rows.add(what=what, ours=c, baseline=a, times=a / c)
+
+
+def speed(rows):
+    """Seconds of `auto` and of GridSearchCV on one split of each set."""
+    for name in ["diabetes", *tables()]:
+        ours, theirs = seconds(name)
+        rows.add(what=f"auto, auto: {name}", ours=ours, baseline=theirs, times=theirs / ours)
+
+
+def commands(rows):
+    """`compare` with all rules on 2000 x 10 beside GridSearchCV; `report` on 5000 x 8 in 12 s."""
+    from jacridge import RULES
+
+    X, y = made(2000, 10)
+    every = ["--rules", ",".join(RULES)]
+    (theirs,) = seconds_of(lambda: grid_search(X, y), rounds=1)
+    (ours,) = seconds_of(lambda: command("compare", X, y, *every), rounds=1)
+    rows.add(what="jacridge compare, 2000 x 10", ours=ours, baseline=theirs, times=theirs / ours)
+    X, y = made(5000, 8)
+    (ours,) = seconds_of(lambda: command("report", X, y, "-o", "report.html"), rounds=1)
+    rows.add(what="jacridge report, 5000 x 8", ours=ours, baseline=12.0, times=12.0 / ours)
+
+
+def made(n, p):
+    """Normal features, a target with an interaction and noise."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, p))
+    return X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.standard_normal(n)
+
+
+def command(name, X, y, *options):
+    """Run a command of jacridge on a table, in a folder of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        names = ",".join(["y", *(f"x{j}" for j in range(X.shape[1]))])
+        path = Path(folder, "table.csv")
+        np.savetxt(path, np.column_stack([y, X]), delimiter=",", header=names, comments="")
+        run = [Path(sys.executable).parent / "jacridge", name, path, "--target", "y", *options]
+        subprocess.run(run, cwd=folder, check=True, capture_output=True)
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--splits", type=int, default=10)
-    parser.add_argument("--joint", action="store_true", help="only the speed of the joint search")
+    only = {"joint": joint_search_speed, "speed": speed, "commands": commands}
+    for name in only:
+        parser.add_argument(f"--{name}", action="store_true")
     options = parser.parse_args()
-    if options.joint:
-        joint_search_speed(Rows())
-    else:
-        sets(Rows(), options.splits)
+    chosen = [part for name, part in only.items() if getattr(options, name)]
+    rows = Rows()
+    for part in chosen or [lambda rows: sets(rows, options.splits)]:
+        part(rows)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,11 @@
-"""X to sigma by the Jacobian rule, against the full distance matrix and against two passes."""
+"""X to sigma by the Jacobian rule, against the full distance matrix and against two passes.
+
+And what `import jacridge` takes beside `import sklearn.kernel_ridge`, each in processes of its own.
+"""
+
+import os
+import subprocess
+import sys
 
 import numpy as np
 from _ratio import Rows, seconds_of, standardised, table, tables
@@ -17,6 +24,14 @@ def by_full_matrix(X):
     return sigma_0(n, l_max / ((n - 1) ** (1 / p) - 1), 1e-3)
 
 
+def import_seconds(module, rounds=10):
+    """Seconds of an import in a fresh process, the best of some, with compiled files."""
+    code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": ""}
+    command = [sys.executable, "-c", code]
+    return min(float(subprocess.check_output(command, env=environment)) for _ in range(rounds))
+
+
 def main():
     rows = Rows()
     for name in tables():
@@ -31,6 +46,8 @@ def main():
         lambda: X.max(axis=0) - X.min(axis=0),
     )
     rows.add(what="X to sigma, normal 1e6 x 10", ours=ours, baseline=passes, times=passes / ours)
+    ours, theirs = map(import_seconds, ("jacridge", "sklearn.kernel_ridge"))
+    rows.add(what="import", ours=ours, baseline=theirs, times=theirs / ours)
     rows.add(what="l_max alone, normal 1e6 x 10", ours=l_max, baseline=passes, times=passes / l_max)
 
 

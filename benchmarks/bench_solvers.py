@@ -1,8 +1,13 @@
-"""The exact solver and the criteria against scikit-learn, NumPy and the dgemm rate."""
+"""The exact solver, intervals and criteria against scikit-learn, NumPy and the dgemm rate.
+
+Without arguments all parts run, else those named. The part `busy` compares times while another
+process keeps one processor busy with times while none does: run it on an idle machine.
+"""
 
 import argparse
 import subprocess
 import sys
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -138,7 +143,52 @@ def mml_search(rows, n=3000):
     )  # fmt: skip
 
 
-PARTS = {"fit": exact_fit, "large": large_fit, "loo": loo_curve, "mml": mml_search}
+def intervals(rows, n=6000):
+    """The first intervals after a fit, for as many new rows, beside predictions for them."""
+    rng = np.random.default_rng(0)
+    X, X_new = rng.uniform(size=(2, n, 5))
+    y = np.sin(3 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(n)
+    fits = iter([JacobianKernelRidge(0.5, 0.1).fit(X, y) for _ in range(3)])
+    est = JacobianKernelRidge(0.5, 0.1).fit(X, y)
+    a, b = seconds_of(
+        lambda: next(fits).predict_interval(X_new), lambda: est.predict(X_new), rounds=3
+    )
+    rows.add(what=f"predict_interval {n}: seconds", ours=a, baseline=b, ratio=a / b)
+
+
+def while_busy(rows, n=1500):
+    """Fits while another process keeps one processor busy, beside the same without it."""
+    X, y = data(n)
+    cases = {
+        "fit": (SIGMA, ALPHA),
+        "auto, auto": ("auto", "auto"),
+        "loo": ("loo", ALPHA),
+        "loo, loo": ("loo", "loo"),
+    }
+    for name, (bandwidth, alpha) in cases.items():
+        est = JacobianKernelRidge(bandwidth, alpha, random_state=0)
+        fit = partial(est.fit, X, y)
+        (quiet,) = seconds_of(fit, rounds=3)
+        other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        try:
+            (busy,) = seconds_of(fit, rounds=3)
+        finally:
+            other.kill()
+            other.wait()
+        rows.add(
+            what=f"{name} {n}, another process busy: seconds",
+            ours=busy, baseline=quiet, ratio=busy / quiet,
+        )  # fmt: skip
+
+
+PARTS = {
+    "fit": exact_fit,
+    "large": large_fit,
+    "loo": loo_curve,
+    "mml": mml_search,
+    "intervals": intervals,
+    "busy": while_busy,
+}
 
 
 def main():

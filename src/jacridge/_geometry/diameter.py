@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import eigvalsh
 from scipy.spatial.distance import cdist
-from sklearn.neighbors import NearestNeighbors
 
 from .._compute.arrays import Array, Indices, rows_per_block
 
@@ -111,6 +110,8 @@ def trimmed_diameter(X: Array, share: float) -> float:
 
 def neighbour_spacing(X: Array, metric: str) -> float:
     """Median distance of nearest neighbours among distinct rows."""
+    from sklearn.neighbors import NearestNeighbors  # takes long to import, and few rules need it
+
     if len(X) < 2:
         return 0.0
     # With many columns scikit-learn expands |x - z|^2, which loses digits far from the origin.
