@@ -28,7 +28,7 @@ from .._compute.threads import (
 # Columns of a panel, and rows of it that one thread takes at a time. Triangles up to the size of a
 # panel are solved by BLAS, larger ones are cut into these and products.
 PANEL = 256
-ROWS = 1024
+ROWS = 512
 
 
 @dataclass(frozen=True)
