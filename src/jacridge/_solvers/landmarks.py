@@ -197,7 +197,7 @@ class Features:
 
     @cached_property
     def L_late(self) -> Array:
-        """What is left to do after a sum: L with the unit vectors in its first columns."""
+        """Triangle that whitens the rest after a sum: L with unit vectors in its first columns."""
         L = self.L.copy(order="F")
         L[:, : self.early] = np.eye(len(L))[:, : self.early]
         return L
