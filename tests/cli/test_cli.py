@@ -516,6 +516,13 @@ def write_old_mac(boxes, path):
     return "net weight", ["--rule", "jacobian"]
 
 
+def write_old_windows(boxes, path):
+    """Windows-1252 with letters beyond ASCII, in a gzip file."""
+    text = boxes.read_text().replace("red", "rød").replace("height", "höhe in €")
+    path.write_bytes(gzip.compress(text.encode("cp1252")))
+    return "weight", ["--rule", "jacobian"]
+
+
 def write_parquet(boxes, path):
     pl.read_csv(boxes).with_columns(id=pl.col("colour") + "?").write_parquet(path)
     return "weight", ["--drop", "id", "--rule", "loo", "--alpha", "0.01"]
@@ -534,6 +541,7 @@ def write_feather(boxes, path):
         (write_tabs, "boxes.tsv.gz"),
         (write_headless, "boxes.csv"),
         (write_old_mac, "old boxes.csv"),
+        (write_old_windows, "boxes.csv.gz"),
         (write_parquet, "boxes.parquet"),
         (write_feather, "boxes.feather"),
     ],

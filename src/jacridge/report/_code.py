@@ -19,6 +19,10 @@ from .._geometry.kernels import KERNELS
 from ._case import Case
 from ._pieces import marked_up
 
+OLD_WINDOWS = "cp1252"
+GZIP = b"\x1f\x8b"  # the first bytes of a gzip file
+# Suffixes of files that are no text, and the function of polars that reads each.
+READERS = {".parquet": "parquet", ".feather": "ipc", ".arrow": "ipc", ".ipc": "ipc"}
 ENCODER = 'OneHotEncoder(handle_unknown="ignore", sparse_output=False)'
 MISSING = ["NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
 
@@ -66,6 +70,7 @@ def _beyond_python(case: Case, source: Source) -> str:
         f"how the dates in {', '.join(f'`{name}`' for name in dates)} became numbers": dates,
         "how decimal commas were read": "--decimal" in source.options,
         "how gaps were filled": "impute" in source.options,
+        "how texts that are not UTF-8 were joined": _has_old_parts(source.file),
     }
     return " and ".join(what for what, is_so in done.items() if is_so)
 
@@ -262,8 +267,7 @@ def _options(case: Case) -> str:
 
 def _reading(case: Case, source: Source) -> str:
     """Lines that read the table, and leave out the rows that the report left out."""
-    kinds = {".parquet": "parquet", ".feather": "ipc", ".arrow": "ipc", ".ipc": "ipc"}
-    kind = kinds.get(Path(source.file).suffix.lower(), "csv")
+    kind = READERS.get(Path(source.file).suffix.lower(), "csv")
     text, file = _text(source.file) if kind == "csv" else "", repr(source.file)
     arguments = ["io.StringIO(text)" if text else file]
     arguments += _csv_options(source) if kind == "csv" else []
@@ -285,24 +289,46 @@ def _reading(case: Case, source: Source) -> str:
 
 def _reading_imports(source: Source) -> set[str]:
     """Imports of the lines that read the table."""
-    needed = {"import polars as pl"}
-    return needed | (
-        {"import csv", "import io", "from pathlib import Path"} if _text(source.file) else set()
-    )
+    needed, text = {"import polars as pl"}, _text(source.file)
+    if text:
+        opens = "import gzip" if "gzip.open" in text else "from pathlib import Path"
+        needed |= {"import csv", "import io", opens}
+    return needed
+
+
+def _has_old_parts(pattern: str) -> bool:
+    """Whether several files are read at once, and not all of them are UTF-8."""
+    one = Path(pattern).exists() or Path(pattern).suffix.lower() in READERS
+    several = [] if one else glob.glob(pattern)
+    return any(text_encoding(Path(part).read_bytes()) == OLD_WINDOWS for part in several)
+
+
+def text_encoding(data: bytes) -> str:
+    """Encoding of a text: by its mark, else UTF-8, else Windows-1252, which has Latin-1 in it."""
+    found = encoding_of(data)
+    try:
+        data.decode(found)
+    except UnicodeDecodeError:
+        return OLD_WINDOWS if found == "utf-8" else found
+    return found
 
 
 def _text(file: str) -> str:
     """Lines that read a text for polars: not UTF-8, with blank lines, or names in quotes."""
     try:
         data = Path(file).read_bytes()
+        packed = data.startswith(GZIP)
+        data = gzip.decompress(data) if packed else data
     except OSError:
         return ""
-    encoding, header = encoding_of(data), data.split(b"\n", 1)[0]
+    encoding, header = text_encoding(data), data.split(b"\n", 1)[0]
     is_plain = encoding.startswith("utf-8") and b"\n" in data and b'"' not in header
-    if file.endswith(".gz") or (is_plain and not re.search(rb"^\s*\n", data, re.M)):
+    if is_plain and not re.search(rb"^\s*\n", data, re.M):
         return ""
+    opened = f"gzip.open({file!r}, 'rt', encoding={encoding!r}).read()"
+    plain = f"Path({file!r}).read_text({encoding!r})"
     return (
-        f"text = Path({file!r}).read_text({encoding!r})\n"
+        f"text = {opened if packed else plain}\n"
         'text = "\\n".join(line for line in text.split("\\n") if line.strip())\n'
     )
 

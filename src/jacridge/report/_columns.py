@@ -117,6 +117,11 @@ class Column:
         """Whether one encoded column holds its values."""
         return not self.levels and len(self.places) == 1
 
+    @property
+    def order(self) -> list[int]:
+        """Positions of the levels as they are shown: missing texts last, never the reference."""
+        return sorted(range(len(self.levels)), key=lambda i: self.levels[i] == GAP)
+
 
 @dataclass(frozen=True)
 class Table:

@@ -72,7 +72,8 @@ def steps_of(case: Case, column: Column) -> Steps:
     """
     if column.levels:
         counts = case.X[:, column.places].sum(axis=0)
-        often = np.sort(np.argsort(-counts, kind="stable")[:MOST_LEVELS])
+        frequent = set(np.argsort(-counts, kind="stable")[:MOST_LEVELS])
+        often = [i for i in column.order if i in frequent]
         settings = np.eye(len(column.levels))[often]
         return Steps(column.places, settings, tuple(column.levels[i] for i in often))
     years = [place for place in column.places if case.names[place].endswith(YEAR)]
@@ -206,7 +207,7 @@ def effects_in_units(
         name: place for place, name in enumerate(table.numbers) if moving[place]
     }
     variables |= {
-        column.name: tuple(column.places)
+        column.name: tuple(column.places[i] for i in column.order)
         for column in table.columns
         if column.levels and moving[column.places].any()
     }
