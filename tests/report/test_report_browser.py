@@ -120,6 +120,17 @@ def test_a_map_has_a_scale_of_colours_and_the_stations(visit):
     assert page.locator("#surface rect").count() > 32 * 32 + 40
 
 
+@pytest.mark.parametrize("name", ["curve.html", "surface.html", "table.html", "classes.html"])
+def test_labels_of_charts_can_be_read_on_a_telephone(visit, name):
+    page = visit(name, width=390)
+    sizes = page.evaluate(
+        """() => [...document.querySelectorAll(".chart svg text")].map(
+            (t) => parseFloat(getComputedStyle(t).fontSize) * t.ownerSVGElement.getScreenCTM().a)"""
+    )
+    assert len(sizes) > 50
+    assert min(sizes) >= 13
+
+
 def test_a_printed_report_fits_its_pages(visit, tmp_path):
     page = visit("table.html")
     page.pdf(path=tmp_path / "report.pdf", format="A4")
