@@ -319,3 +319,15 @@ def test_a_model_of_numbers_is_written_as_onnx_and_others_say_no(run, table, tmp
     assert not path.exists()
     assert run("fit", table, *args, "--features", "size", "--rule", "jacobian")[0] == 0
     assert path.stat().st_size > 100
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [("lon,latitude,y", True), ("geo_Lat,geo_Long,y", True), ("lat,plate,y", False)],
+)
+def test_latitude_and_longitude_bring_a_hint_of_distances_on_the_globe(run, tmp_path, names, told):
+    rows = "".join(f"{i / 2},{i * i % 7},{i % 5}\n" for i in range(20))
+    (tmp_path / "t.csv").write_text(f"{names}\n{rows}")
+    _, _, err = run("select", tmp_path / "t.csv", "-t", "y")
+    assert ('use metric="geodesic" of AutoKernelRidge' in err) == told
+    assert err.count("geodesic") == told  # one line

@@ -264,6 +264,15 @@ def unlike():
     return X, report_page(X, y, **given, remarks=remarks)
 
 
+def test_a_report_on_places_names_the_metric_of_the_globe(rng):
+    X = rng.uniform(40, 50, (30, 2))
+    options = {"bandwidth": "scale", "target": "depth"}
+    page = report_page(X, X[:, 0], features=["longitude", "latitude"], **options)
+    assert "<code>latitude</code> and <code>longitude</code> are used as plain numbers" in page
+    assert "metric=&quot;geodesic&quot;" in page
+    assert "geodesic" not in report_page(X, X[:, 0], features=["a", "b"], **options)
+
+
 def test_every_column_has_the_axis_that_it_needs(unlike):
     X, page = unlike
     captions = [e["text"] for e in Page(page).all("figcaption")]

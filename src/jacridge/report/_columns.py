@@ -76,6 +76,24 @@ def _words_in(name: str) -> set[str]:
     return {word.removesuffix("s") for word in parts}
 
 
+def place_columns(numbers: Sequence[str]) -> tuple[str, str] | None:
+    """The columns of longitude and latitude, by their names; None if one is not there."""
+    found = [
+        next((name for name in numbers if words & set(re.split(r"[^a-z]+", name.lower()))), None)
+        for words in ({"lon", "lng", "long", "longitude"}, {"lat", "latitude"})
+    ]
+    return (found[0], found[1]) if found[0] and found[1] else None
+
+
+def on_places(lon: str, lat: str) -> str:
+    """What to do where distances between places matter."""
+    return (
+        f"`{lat}` and `{lon}` are used as plain numbers. For distances in metres on the globe, use "
+        'metric="geodesic" of AutoKernelRidge in Python, which takes these two columns alone, '
+        "latitude first."
+    )
+
+
 def columns_prepared(
     numbers: Sequence[Any],
     texts: Sequence[Any],

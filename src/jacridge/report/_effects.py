@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ import numpy as np
 from .._compute.arrays import Array
 from ..effects import Effect, Effects, average_predictions
 from ._case import Case, answer
-from ._columns import CYCLES, MARK, YEAR, Column, Table
+from ._columns import CYCLES, MARK, YEAR, Column, Table, place_columns
 
 ROWS = 400  # whose predictions are watched
 BACKGROUND = 40  # rows over which effect curves are averaged
@@ -177,13 +176,9 @@ def surface_of(case: Case, points: int = 32) -> Surface | None:
 
 def _place_columns(case: Case) -> tuple[Column, Column] | None:
     """The columns of longitude and latitude, by their names."""
-    found: dict[str, Column] = {}
-    for column in case.columns:
-        words = set(re.split(r"[^a-z]+", column.name.lower()))
-        for kind, names in (("x", {"lon", "lng", "long", "longitude"}), ("y", {"lat", "latitude"})):
-            if column.is_number and words & names:
-                found.setdefault(kind, column)
-    return (found["x"], found["y"]) if len(found) == 2 else None
+    numbers = {column.name: column for column in case.columns if column.is_number}
+    found = place_columns(list(numbers))
+    return None if found is None else (numbers[found[0]], numbers[found[1]])
 
 
 # Numbers that are per unit of a column, and change with its scale.
