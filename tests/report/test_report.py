@@ -11,6 +11,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold, TimeSeriesSplit
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_info
 
 from inside import (
     OURS,
@@ -271,6 +272,18 @@ def test_a_report_on_places_names_the_metric_of_the_globe(rng):
     assert "<code>latitude</code> and <code>longitude</code> are used as plain numbers" in page
     assert "metric=&quot;geodesic&quot;" in page
     assert "geodesic" not in report_page(X, X[:, 0], features=["a", "b"], **options)
+
+
+def test_models_fitted_side_by_side_have_one_thread_each(wave, monkeypatch):
+    """OpenMP keeps its number of threads for each thread that asks."""
+    found = []
+
+    def folds(case, each):
+        found.extend(i["num_threads"] for i in threadpool_info() if i["user_api"] == "openmp")
+
+    monkeypatch.setattr("jacridge.report.folds_of", folds)
+    report_page(*wave, bandwidth="scale")
+    assert set(found) == {1}
 
 
 def test_every_column_has_the_axis_that_it_needs(unlike):

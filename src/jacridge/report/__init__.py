@@ -128,8 +128,10 @@ def write_report(path: str | Path, X: npt.ArrayLike, y: npt.ArrayLike, **options
 def _filled(case: Case, source: Source, start: float, progress: Progress) -> str:
     """The page with every part in its place; parts that take time are made side by side."""
     story = STORIES[case.task.name]
-    # Many small systems: two at a time are faster than threads inside of each.
-    with threadpool_limits(1), _warnings_of_this_thread(), ThreadPoolExecutor(3) as pool:
+    # Many small systems: two at a time are faster than threads inside of each. OpenMP, which
+    # boosted trees use, has a limit in each thread; without it their threads wait for each other.
+    workers = ThreadPoolExecutor(3, initializer=threadpool_limits, initargs=(1,))
+    with threadpool_limits(1), _warnings_of_this_thread(), workers as pool:
         progress(0, 4, "fitting the model, and others to compare it with")
         folds = pool.submit(folds_of, case, pool.map)
         # With a penalty of their own they need not wait for the fit.
