@@ -94,6 +94,16 @@ KernelName = Annotated[
         autocompletion=lambda: list(KERNELS),
     ),
 ]
+KernelOrAuto = Annotated[
+    str,
+    typer.Option(
+        "--kernel",
+        "-k",
+        metavar="KERNEL",
+        help=f"{', '.join(KERNELS)}; auto: chosen with the rule auto, else gaussian.",
+        autocompletion=lambda: [*KERNELS, "auto"],
+    ),
+]
 Solver = Annotated[
     str,
     typer.Option(
