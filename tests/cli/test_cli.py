@@ -569,6 +569,16 @@ def test_the_code_of_a_report_gives_the_model_of_the_report(
         np.testing.assert_allclose(predicted, expected[: len(predicted)], rtol=1e-6)
 
 
+@pytest.mark.slow
+def test_a_report_has_python_code_unless_gaps_were_filled(run, boxes, tmp_path):
+    path, args = tmp_path / "page.html", ("-t", "weight", "--rule", "2", "--missing", "impute")
+    assert run("report", boxes, *args, "-o", path)[0] == 0
+    assert set(page_code(path)) == {"Python", "scikit-learn only", "On the command line"}
+    boxes.write_text(boxes.read_text() + "1,NA,red,3\n")
+    assert run("report", boxes, *args, "-o", path)[0] == 0
+    assert set(page_code(path)) == {"On the command line"}
+
+
 def test_a_report_tells_how_many_rows_it_left_out(run, boxes, tmp_path):
     boxes.write_text(boxes.read_text() + "1,2,red,\n1,NA,red,3\n")
     path = tmp_path / "report.html"

@@ -152,7 +152,7 @@ def test_a_comparison_of_many_rows_has_fewer_splits_and_tells_of_time(run, tmp_p
     args = ("-t", "y", "--rules", "linear", "--json")
     code, out, err = run("compare", tmp_path / "t.csv", *args)
     assert (code, json.loads(out)["splits"]) == (0, splits)
-    assert "Note: The rows are in the order of `day`. Random splits flatter models that are" in err
+    assert "Note: The rows are in order of `day`. Random splits flatter models that have" in err
 
 
 def test_an_id_that_is_asked_for_is_kept(run, table):

@@ -167,7 +167,7 @@ def test_rows_in_the_order_of_time_are_judged_by_later_ones():
     assert f"On rows later than those it was fitted to, the model reaches R² = {score}" in verdict
     assert "Between rows whose values are known, before and after, it reaches R² =" in verdict
     assert "Better predictions by a linear model, " in verdict
-    assert "the rows are in the order of <b>day</b>" in page
+    assert "the rows are in order of <b>day</b>" in page
 
 
 def test_rows_of_one_time_are_not_divided_between_training_and_test():
@@ -284,6 +284,20 @@ def test_models_fitted_side_by_side_have_one_thread_each(wave, monkeypatch):
     monkeypatch.setattr("jacridge.report.folds_of", folds)
     report_page(*wave, bandwidth="scale")
     assert set(found) == {1}
+
+
+def test_what_speaks_against_the_model_in_the_verdict_does_so_below(rng):
+    """A trend goes on after the last row, where a kernel model returns to the mean."""
+    day = np.arange(80.0)
+    y = day + 3 * np.sin(day / 3) + rng.standard_normal(80)
+    page = report_page(day[:, None], y, features=["day"], bandwidth="loo", target="height")
+    verdict = page[page.index("<h1") : page.index('id="performance"')]
+    trust = page[page.index('id="trust"') : page.index('id="curious"')]
+    assert "etter predictions by a linear model" in verdict
+    assert "No finding" not in trust
+    assert "These rows are predicted better by a linear model." in trust
+    assert "earlier values of <b>height</b> may help" in trust
+    assert ("intervals hold only" in trust) == ("intervals that hold" in verdict)
 
 
 def test_every_column_has_the_axis_that_it_needs(unlike):

@@ -159,7 +159,7 @@ def _filled(case: Case, source: Source, start: float, progress: Progress) -> str
             "performance_text": story.words(case, others),
             "performance_figures": _html(performance),
             "quality": _words.quality(found),
-            "diagnosis": _words.diagnosis(case),
+            "diagnosis": _words.diagnosis(case, others),
             "effects": effects.result(),
             "rules": rules.result(),
             "data": page_data(sliders.result(), charts),

@@ -20,6 +20,7 @@ from ._case import Case
 from ._pieces import marked_up
 
 OLD_WINDOWS = "cp1252"
+GAPS_FILLED = "gaps filled"  # the name of a remark
 GZIP = b"\x1f\x8b"  # the first bytes of a gzip file
 # Suffixes of files that are no text, and the function of polars that reads each.
 READERS = {".parquet": "parquet", ".feather": "ipc", ".arrow": "ipc", ".ipc": "ipc"}
@@ -69,7 +70,7 @@ def _beyond_python(case: Case, source: Source) -> str:
     done = {
         f"how the dates in {', '.join(f'`{name}`' for name in dates)} became numbers": dates,
         "how decimal commas were read": "--decimal" in source.options,
-        "how gaps were filled": "impute" in source.options,
+        "how gaps were filled": any(name == GAPS_FILLED for name, _ in source.remarks),
         "how texts that are not UTF-8 were joined": _has_old_parts(source.file),
     }
     return " and ".join(what for what, is_so in done.items() if is_so)
