@@ -523,6 +523,16 @@ def write_old_windows(boxes, path):
     return "weight", ["--rule", "jacobian"]
 
 
+def write_workbook(boxes, path):
+    pytest.importorskip("fastexcel")
+    book = pytest.importorskip("openpyxl").Workbook()
+    frame = pl.read_csv(boxes)
+    for row in [frame.columns, *frame.rows()]:
+        book.active.append(row)
+    book.save(path)
+    return "weight", ["--rule", "scale"]
+
+
 def write_parquet(boxes, path):
     pl.read_csv(boxes).with_columns(id=pl.col("colour") + "?").write_parquet(path)
     return "weight", ["--drop", "id", "--rule", "loo", "--alpha", "0.01"]
@@ -542,6 +552,7 @@ def write_feather(boxes, path):
         (write_headless, "boxes.csv"),
         (write_old_mac, "old boxes.csv"),
         (write_old_windows, "boxes.csv.gz"),
+        (write_workbook, "boxes.xlsx"),
         (write_parquet, "boxes.parquet"),
         (write_feather, "boxes.feather"),
     ],

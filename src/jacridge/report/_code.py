@@ -23,7 +23,14 @@ OLD_WINDOWS = "cp1252"
 GAPS_FILLED = "gaps filled"  # the name of a remark
 GZIP = b"\x1f\x8b"  # the first bytes of a gzip file
 # Suffixes of files that are no text, and the function of polars that reads each.
-READERS = {".parquet": "parquet", ".feather": "ipc", ".arrow": "ipc", ".ipc": "ipc"}
+READERS = {
+    ".parquet": "parquet",
+    ".feather": "ipc",
+    ".arrow": "ipc",
+    ".ipc": "ipc",
+    ".xlsx": "excel",
+    ".xls": "excel",
+}
 ENCODER = 'OneHotEncoder(handle_unknown="ignore", sparse_output=False)'
 MISSING = ["NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
 
