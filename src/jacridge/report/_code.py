@@ -228,7 +228,7 @@ def command(case: Case, source: Source) -> str:
 
 def _lines(imports: set[str]) -> str:
     """Imports in the order in which tools sort them."""
-    return "".join(f"{line}\n" for line in sorted(imports, key=lambda line: line.split()[1]))
+    return "".join(f"{line}\n" for line in sorted(imports, key=lambda line: (line.split()[1], line)))
 
 
 def _imports(case: Case) -> set[str]:
