@@ -91,8 +91,7 @@ class Factor:
 
     def last_inverse_diagonal(self, m: int) -> Array:
         """Last m entries of the diagonal of A^-1, from the last m x m block of L alone."""
-        corner, _ = lapack.dtrtri(np.asfortranarray(np.tril(self.L[-m:, -m:])), lower=1)
-        return np.einsum("ij,ij->j", corner, corner)
+        return Factor(self.L[-m:, -m:]).inverse_diagonal()
 
     def inverse_columns(self, places: Indices) -> Array:
         """Columns of A^-1 at these places, which rise, of shape (n, d)."""
