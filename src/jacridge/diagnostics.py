@@ -23,7 +23,7 @@ from ._rules.gains import (
     search_gain,
     sigma_range,
 )
-from ._rules.registry import WITH_MINIMUM, searched_range
+from ._rules.registry import Rule, as_rule
 from ._rules.suspects import near_duplicates, r2_alone, r2_of_groups
 from ._rules.training import Penalty, TrainingData, data_in_memory
 from ._solvers.exact import centred_from
@@ -127,6 +127,11 @@ class Fitted:
     choices: Sequence[Mapping[str, Any]] = ()
     features: Mapping[str, Array] = field(default_factory=dict)
     scales_matter: bool = False
+
+    @property
+    def found_by(self) -> Rule:
+        """The bandwidth's rule; one that takes the bandwidth as it is if it has no name."""
+        return as_rule(self.rule or self.sigma)
 
     @property
     def table(self) -> Array:
@@ -287,7 +292,7 @@ def _search_finding(data: TrainingData, fit: Fitted, gain: Gain) -> Finding:
         sentence = "No other bandwidth and penalty would do much better."
         return Finding("gain of a search", gain.value, False, sentence)
     undone = [
-        *([] if fit.rule in ("auto", "loo") else ["bandwidth='auto'"]),
+        *([] if fit.found_by.minimises_loo else ["bandwidth='auto'"]),
         *([] if fit.lams else ["alpha='auto'"]),
     ]
     advice = f"use {', '.join(undone)}"
@@ -304,14 +309,14 @@ def _range_findings(data: TrainingData, fit: Fitted) -> Iterator[Finding]:
     """Whether bandwidth or penalty were chosen at an end of their range, and what is beyond."""
     if not data.targets.any():
         return
-    part, ranges = sampled(data), searched_range(fit.rule, data)
+    part, rule = sampled(data), fit.found_by
     sigma = fit.sigma / data.carried_from(part)
     steps = np.array([1.0, 2.0])
-    if ranges is not None:
-        side = _side(fit.sigma, *ranges)
+    if rule.ends is not None:
+        side = _side(fit.sigma, *rule.ends(data))
         sigmas = list(sigma * 2.0 ** (side * steps)) if side else []
         yield _end_finding("bandwidth", fit.sigma, side, part, (sigma, fit.lam), sigmas, LAMBDAS)
-    if fit.lams is not None and fit.rule != "auto":  # whose walk has no ends
+    if fit.lams is not None and not rule.is_automatic:  # whose walk has no ends
         lam = float(np.exp(np.log(np.maximum(fit.lam, TINY)).mean()))
         side = _side(lam, *fit.lams)
         lams, sigmas = lam * 10.0 ** (side * steps), [sigma] if side else []
@@ -352,7 +357,7 @@ def _rule_findings(data: TrainingData, fit: Fitted, gain: Gain) -> Iterator[Find
         sentence += ": the model is close to a polynomial of low degree"
     sentence += "."
     yield Finding("sigma / l_max", ratio, wide and gain.is_clear, sentence)
-    if fit.rule not in WITH_MINIMUM:
+    if not fit.found_by.needs_minimum:
         return
     spacing = data.even_spacing / data.l_max
     sparse = spacing > 1

@@ -15,7 +15,7 @@ from .._geometry.space import LEARNED, Space, space_of
 from .._rows.merging import merged_block
 from .._rows.survey import Surveying, sample_of, surveyed
 from .choice import Chosen, Loss, choose, rows_in_half, squared_errors
-from .rounds import Rounds, Rule, Sample, penalty_in_rounds, standardised
+from .rounds import Rounds, RuleInRounds, Sample, penalty_in_rounds, standardised
 
 if TYPE_CHECKING:
     from .._rows.rows import Rows
@@ -63,7 +63,7 @@ def metric_of(
     rows: Rows,
     kernels: Sequence[str],
     metric: str,
-    rule: Rule | None,
+    rule: RuleInRounds | None,
     penalty: Penalty,
     rng: np.random.Generator,
     loss: Loss = squared_errors,

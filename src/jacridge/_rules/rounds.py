@@ -37,7 +37,7 @@ GRADIENT_ROWS = 500
 GRADIENTS = 1000
 
 # A bandwidth rule within rounds: None is the search for the best leave-one-out error.
-Rule = Callable[[TrainingData], tuple[float, float]]
+RuleInRounds = Callable[[TrainingData], tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Rounds:
 
     space: Space
     penalty: Penalty
-    rule: Rule | None = None
+    rule: RuleInRounds | None = None
     centred: bool = True  # whether targets are, as for a model with an intercept
 
     def fit(self, rows: Sample, mapping: FeatureMap, tuning: Tuning) -> Round:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from jacridge import RULES, JacobianKernelRidge, select_bandwidth, theory
 from jacridge._geometry.diameter import trimmed_diameter
+from jacridge._rules.registry import SELECTORS
 from jacridge.datasets import Split
 
 from ._draw import column, figure, legend_below, line_style, values, where
@@ -77,8 +78,8 @@ def _model(method: str) -> Any:
         )
     if method == "loo for both":
         return JacobianKernelRidge("loo", "loo")
-    if method in RULES:
-        alpha = "auto" if method == "auto" else ALPHA
+    if method in SELECTORS:
+        alpha = "auto" if SELECTORS[method].is_automatic else ALPHA
         return JacobianKernelRidge(method, alpha, random_state=0)
     return _other_model(method)
 
@@ -227,7 +228,7 @@ def run_subsamples(harness: Harness) -> Tables:
         for name in TITLES
         for m in sizes
         for rule in SUBSAMPLED
-        if rule != "loo" or m <= 1000
+        if m <= 1000 or not SELECTORS[rule].looks_at_y
     ]
     return {"beyond_subsamples": harness.rows("beyond_subsamples", jobs)}
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from jacridge import JacobianKernelRidge, select_bandwidth, theory
 from jacridge._geometry.kernels import KERNELS
-from jacridge._rules.registry import RULES, SEARCHES, WITH_MINIMUM
+from jacridge._rules.registry import SELECTORS
 
 from ._draw import column, figure, legend_below, values, where
 from ._table import Harness, Job, Row, Tables
@@ -29,12 +29,12 @@ COMPARED = [
     for kernel in KERNELS
     if name != "french_2d" or KERNELS[kernel].power == 2
 ]
-WITHOUT_Y = [rule for rule in RULES if rule not in SEARCHES]
+WITHOUT_Y = [name for name, rule in SELECTORS.items() if not rule.looks_at_y]
 PAIRS = [
     (kernel, rule)
     for kernel, known in KERNELS.items()
     for rule in WITHOUT_Y
-    if known.is_smooth or rule not in WITH_MINIMUM
+    if SELECTORS[rule].suits(known)
 ]
 DATA = {"french_1d": "1-D temperature", "cauchy": "Cauchy", "french_2d": "2-D temperature"}
 UNITS = {"french_1d": " (h)", "cauchy": "", "french_2d": " (m)"}
