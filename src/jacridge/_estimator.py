@@ -19,7 +19,6 @@ from ._geometry.nearest import Neighbours
 from ._geometry.space import LINEAR, space_of
 from ._rows.dask import is_dask
 from ._rows.given import rows_given
-from ._rows.merging import distinct_rows
 from ._rows.parquet_files import ParquetFiles
 from ._rules.choice import Loss, squared_errors
 from ._rules.fitting import PARAMETERS, Request, Solution, fitted
@@ -384,10 +383,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             Values from 0 to 1. A lazy Dask array, if X is one.
         """
         function = self._function()
-        rows, distance = function.Z, function.space.distance
-        if self.solver_ == "nystrom":
-            rows = distinct_rows(function.model.state()["sample_X"])
-        neighbours, seen = Neighbours(rows, distance), function.portable(errors=False).seen
+        distance, seen = function.space.distance, function.portable(errors=False).seen
+        neighbours = Neighbours(function.neighbours(), distance)
         return rows_given(X).each(self, lambda X: (neighbours.shares(seen(X)),), distance, 1)[0]
 
     def jacobian(self, X: Any, return_std: bool = False) -> Any:

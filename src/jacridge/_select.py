@@ -226,7 +226,7 @@ def selection_data(X: Any, y: Any, rule: Any, space: Space, **options: Any) -> T
             return data_in_memory(X, None, np.ones(len(X)), space, **options)
         targets = np.empty((len(X), 0)) if y is None else check_targets(y, X)
         source = array_source(X, targets, None, space.distance)
-    if source.rows.n > SAMPLE and space.distance.name != "precomputed":
+    if source.rows.n > SAMPLE and not space.distance.is_given:
         return training_data(source, space, exact=False, solved=y is not None, **options)
     data = training_data(in_memory(source, space.distance), space, exact=True, **options)
     return data if y is not None else replace(data, y=None)

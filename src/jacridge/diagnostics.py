@@ -26,11 +26,10 @@ from ._rules.gains import (
 from ._rules.registry import Rule, as_rule
 from ._rules.suspects import near_duplicates, r2_alone, r2_of_groups
 from ._rules.training import Penalty, TrainingData, data_in_memory
-from ._solvers.exact import centred_from
-from ._solvers.influence import expanded
 
 if TYPE_CHECKING:
     from ._solvers.function import FittedFunction
+    from ._solvers.model import KnownRows
 
 __all__ = ["Diagnosis", "Finding", "Fitted", "diagnose"]
 
@@ -144,7 +143,8 @@ def diagnosis_of(
 ) -> Diagnosis:
     """Diagnosis of a fitted function, with notes on its fit and the table of what was tried."""
     degrees = function.model.degrees_of_freedom
-    data, lams = training_sample(function, notes), notes.get("lams")
+    known = function.model.known_rows(function.Z)
+    data, lams = training_sample(known, function, notes), notes.get("lams")
     features = {}
     if notes["metric"] in LINEAR:
         features = dict(zip(function.names, function.unmapped(data.X).T, strict=True))
@@ -153,7 +153,7 @@ def diagnosis_of(
         np.broadcast_to(function.lams, data.targets.shape[1]),
         loo_r2(function),
         degrees,
-        rows=len(data.w) if function.solver == "exact" else data.n,
+        rows=len(data.w) if known.are_all else data.n,
         rule=notes.get("rule"),
         lams=(lams[0], lams[1]) if lams else None,
         dropped=notes.get("dropped", 0.0),
@@ -164,18 +164,15 @@ def diagnosis_of(
     return diagnose(data, fit)
 
 
-def training_sample(function: FittedFunction, notes: Mapping[str, Any]) -> TrainingData:
-    """The training rows, or the sample of them that a Nystrom model keeps."""
-    state = function.model.state()
-    if function.solver == "exact":
-        X, y, w = function.Z, state["y"], state["w"]
-    else:
-        X, y, w = state["sample_X"], state["sample_y"] - state["mean"], state["sample_w"]
+def training_sample(
+    known: KnownRows, function: FittedFunction, notes: Mapping[str, Any]
+) -> TrainingData:
+    """The training rows, or the sample of them that a model keeps."""
     given = notes.get("lams") is None and len(function.lams) == 1
     penalty = Penalty(shared=notes.get("shared", False))
     penalty = replace(penalty, lam=float(function.lams[0])) if given else penalty
     options: dict[str, Any] = {"penalty": penalty, "has_intercept": function.kind != "none"}
-    return data_in_memory(X, y, w, function.space, n=notes["n"], **options)
+    return data_in_memory(known.X, known.y, known.w, function.space, n=notes["n"], **options)
 
 
 def loo_r2(function: FittedFunction) -> float:
@@ -183,25 +180,14 @@ def loo_r2(function: FittedFunction) -> float:
 
     The squares about the means of equal rows are part of both the errors and the variance.
     """
-    held, within = function.model.held_out, variance_within(function)
+    held = function.model.held_out
     centred = held.y - weighted_mean(held.y, held.w)
     errors, variance = (
-        np.average(part**2, axis=0, weights=held.w) + within for part in (held.residuals, centred)
+        np.average(part**2, axis=0, weights=held.w) + held.within
+        for part in (held.residuals, centred)
     )
     vary = variance > 0
     return float(np.mean(1.0 - errors[vary] / variance[vary])) if vary.any() else np.nan
-
-
-def variance_within(function: FittedFunction) -> Array | float:
-    """Weighted mean square of y about the means of equal rows, for each target."""
-    state = function.model.state()
-    if function.solver != "exact":
-        return np.asarray(state["given_within"] / state["weight"])
-    given = centred_from(state).given
-    if given is None:
-        return 0.0
-    _, w = expanded(given, state["y"], state["w"])
-    return np.asarray(w @ given.within**2 / w.sum())
 
 
 def diagnose(data: TrainingData, fit: Fitted) -> Diagnosis:
@@ -377,7 +363,7 @@ def _rule_findings(data: TrainingData, fit: Fitted, gain: Gain) -> Iterator[Find
         else "The approximate Jacobian norm has a minimum at this penalty."
     )
     yield Finding("alpha / threshold", share, above, sentence)
-    if data.space.distance.name != "euclidean":
+    if not data.space.distance.is_euclidean:
         return
     stretch = data.l_max / max(trimmed_diameter(data.X, 0.01), TINY)
     far = stretch > 3

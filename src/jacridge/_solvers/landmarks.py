@@ -67,7 +67,7 @@ def k_means(X: Array, m: int, sigma: float, space: Space, rng: np.random.Generat
     )
 
     start = uniform(X, m, sigma, space, rng)
-    if space.distance.name == "geodesic" or len(start) < m or m == len(X):
+    if space.distance.is_curved or len(start) < m or m == len(X):
         return start
     with catch_warnings():  # of fewer distinct centres than asked for, which are dropped later
         simplefilter("ignore", ConvergenceWarning)
@@ -162,7 +162,7 @@ class Features:
     def kernel(self, X: Array, out: Array | None = None) -> Array:
         """K(X, Z), in `out` if it is given."""
         out = np.empty((len(X), len(self.Z))) if out is None else out
-        if self.space.distance.name != "euclidean" or self._right[1][-1].max() > FAR:
+        if not self.space.distance.is_euclidean or self._right[1][-1].max() > FAR:
             out[...] = self.space.block(X, self.Z, self.sigma)
             return out
         U = augmented_left(X, self._right[0], self.sigma)

@@ -204,7 +204,7 @@ def _published_objective(data: TrainingData) -> Criterion:
         quadratic, log_det = _parts(data, sigma)
         # numpy.linalg.det is exp(log|A|), which is 0.0 below exp(-745): the log is then -inf.
         value = quadratic + float(np.log(np.exp(log_det)))
-        if value == -np.inf and data.space.distance.name == "euclidean":
+        if value == -np.inf and data.space.distance.is_euclidean:
             zero_from = sigma
         return value
 
