@@ -39,7 +39,7 @@ from .effects import (
 )
 
 # From the fitted function and rows to results for these rows, each of shape (n, k, ...).
-Work = Callable[[FittedFunction, Array], tuple[Array, ...]]
+FunctionWork = Callable[[FittedFunction, Array], tuple[Array, ...]]
 
 
 class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -280,7 +280,9 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """The solved model."""
         return self._function().model
 
-    def _each_block(self, X: Any, work: Work, *shape: int, errors: bool = False) -> tuple[Any, ...]:
+    def _each_block(
+        self, X: Any, work: FunctionWork, *shape: int, errors: bool = False
+    ) -> tuple[Any, ...]:
         """Results of `work` for the fitted function and the rows of X, wherever these are.
 
         `shape` is that of a result for one row and one target. Two results need the `errors` of

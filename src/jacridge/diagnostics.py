@@ -14,7 +14,7 @@ from ._compute.arrays import TINY, Array, weighted_mean
 from ._geometry.diameter import trimmed_diameter
 from ._geometry.space import LINEAR
 from ._rules.gains import (
-    LAMBDAS,
+    GRID_LAMBDAS,
     Gain,
     best_fit,
     fit_at,
@@ -301,7 +301,9 @@ def _range_findings(data: TrainingData, fit: Fitted) -> Iterator[Finding]:
     if rule.ends is not None:
         side = _side(fit.sigma, *rule.ends(data))
         sigmas = list(sigma * 2.0 ** (side * steps)) if side else []
-        yield _end_finding("bandwidth", fit.sigma, side, part, (sigma, fit.lam), sigmas, LAMBDAS)
+        yield _end_finding(
+            "bandwidth", fit.sigma, side, part, (sigma, fit.lam), sigmas, GRID_LAMBDAS
+        )
     if fit.lams is not None and not rule.is_automatic:  # whose walk has no ends
         lam = float(np.exp(np.log(np.maximum(fit.lam, TINY)).mean()))
         side = _side(lam, *fit.lams)
@@ -468,5 +470,5 @@ def _scaled_gain(data: TrainingData, std: Array) -> Gain:
     options: dict[str, Any] = {"penalty": part.penalty, "has_intercept": part.has_intercept}
     options["capped"] = True
     scaled = data_in_memory(X, part.y, part.w, part.space, **options)
-    fits = [best_fit(each, sigma_range(each, each.l_max), LAMBDAS) for each in (part, scaled)]
+    fits = [best_fit(each, sigma_range(each, each.l_max), GRID_LAMBDAS) for each in (part, scaled)]
     return gain_of(part, fits[1], fits[0])

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 FEW_COLUMNS = 10
 
 # Entries of a kernel that are compared at a time in the slopes of city-block distances.
-COMPARED = 1 << 16
+COMPARED_ENTRIES = 1 << 16
 
 # An expanded square below this share of the norms it comes from has lost too many digits.
 CANCELLED = 1e-5
@@ -225,7 +225,7 @@ class CityBlock(Euclidean):
         # |x - z| has no slope at zero; there it is taken as zero. Two comparisons take half the
         # time of a sign, and few rows at a time stay in the cache.
         J, columns = np.empty((len(X), coef.shape[1], X.shape[1])), np.ascontiguousarray(Z.T)
-        for rows in row_blocks(len(X), max(COMPARED // max(len(Z), 1), 1)):
+        for rows in row_blocks(len(X), max(COMPARED_ENTRIES // max(len(Z), 1), 1)):
             w = W[rows]
             for f, z in enumerate(columns):
                 x = X[rows, f, None]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .training import TrainingData
 
 # Gaps below are those of equal rows.
-SMALLEST = 1e-300
+SMALLEST_GAP = 1e-300
 
 
 def jacobian(data: TrainingData) -> float:
@@ -74,7 +74,7 @@ def maxvar(data: TrainingData) -> float:
     It is zero where all rows are equal.
     """
     gaps, space, weights = data.pair_gaps, data.space, data.pair_weights
-    positive = space.distance.lengths(gaps[gaps > SMALLEST])
+    positive = space.distance.lengths(gaps[gaps > SMALLEST_GAP])
     if not positive.size:
         return 0.0
     low, high = np.log(positive.min()) - 1, np.log(positive.max()) + 1

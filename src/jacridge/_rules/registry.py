@@ -50,7 +50,7 @@ class Found:
 Chooser = Callable[[TrainingData], Found]
 
 # The smallest and the largest bandwidth of a search.
-Ends = Callable[[TrainingData], tuple[float, float]]
+SearchRange = Callable[[TrainingData], tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Rule:
     needs_minimum: bool = False
     minimises_loo: bool = False
     is_automatic: bool = False
-    ends: Ends | None = None
+    ends: SearchRange | None = None
     spacing: Callable[[TrainingData], float] = attrgetter("even_spacing")
 
     def suits(self, kernel: Kernel) -> bool:
@@ -129,7 +129,7 @@ def _criterion_of(data: TrainingData, default: str = "loo") -> str:
     return default if criterion in (None, "auto") else criterion
 
 
-def _search(name: str, criterion: str, ends: Ends, points: int, **facts: Any) -> Rule:
+def _search(name: str, criterion: str, ends: SearchRange, points: int, **facts: Any) -> Rule:
     """Rule that minimises a criterion over log sigma, and over lambda if that is not given."""
 
     def choose(data: TrainingData) -> Found:
@@ -158,7 +158,7 @@ def _objective(data: TrainingData, criterion: str) -> Callable[[float], float]:
     return lambda sigma: criterion_at(criterion, data.pairs, sigma, lam, y, w, **options)
 
 
-def _joint(data: TrainingData, criterion: str, ends: Ends, points: int) -> Found:
+def _joint(data: TrainingData, criterion: str, ends: SearchRange, points: int) -> Found:
     """Sigma and lambda together on a grid, one eigendecomposition for each sigma.
 
     Many rows are looked at around the best point of some of them only.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .._rows.source import Source
 
 # Columns of the identity that are solved for at a time.
-PANEL = 256
+UNIT_COLUMNS = 256
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,8 @@ class ExactModel:
         """Blocks of I - H for some sets of rows, by columns of I as many as fit a panel."""
         left = self._left(np.ones(len(self.y)), self._u) if pull.any() else np.zeros(len(self.y))
         stops = np.cumsum([len(rows) for rows in parts])
-        for batch in np.split(np.arange(len(parts)), np.flatnonzero(np.diff(stops // PANEL)) + 1):
+        ends = np.flatnonzero(np.diff(stops // UNIT_COLUMNS)) + 1
+        for batch in np.split(np.arange(len(parts)), ends):
             columns = np.concatenate([parts[i] for i in batch])
             E = np.zeros((len(self.y), len(columns)))
             E[columns, np.arange(len(columns))] = 1.0

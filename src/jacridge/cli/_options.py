@@ -12,7 +12,7 @@ from jacridge import RULES
 from .._geometry.kernels import KERNELS
 from .._rules.fitting import SOLVERS
 from .._rules.registry import ALPHAS, SELECTORS
-from ..report._columns import TASKS
+from ..report._columns import TASK_NAMES
 from ._cells import drop_option
 from ._columns import Reading, Rows, read_rows
 from ._dates import MONTHS
@@ -150,8 +150,8 @@ TaskName = Annotated[
     typer.Option(
         "--task",
         metavar="TASK",
-        help=f"auto, {' or '.join(TASKS)}; auto takes texts and two values as classes.",
-        autocompletion=lambda: ["auto", *TASKS],
+        help=f"auto, {' or '.join(TASK_NAMES)}; auto takes texts and two values as classes.",
+        autocompletion=lambda: ["auto", *TASK_NAMES],
     ),
 ]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="The first row is data.")]
@@ -288,7 +288,7 @@ def reading_of(
     """How a table is to be read, if there is such a way."""
     one_of(missing, tuple(POLICIES), "--missing")
     one_of(decimal, (".", ","), "--decimal")
-    one_of(task, ("auto", *TASKS), "--task")
+    one_of(task, ("auto", *TASK_NAMES), "--task")
     chosen = features or (), drop or ()
     return Reading(*chosen, missing, decimal, not no_header, weights, task, cluster)
 

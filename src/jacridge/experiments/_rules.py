@@ -14,6 +14,7 @@ from scipy.linalg import LinAlgError
 from scipy.optimize import minimize, minimize_scalar
 
 from jacridge import Choice, JacobianKernelRidge, TrainingData, select_bandwidth, theory
+from jacridge._compute.arrays import Array
 from jacridge._geometry.space import space_of
 from jacridge._rules.registry import SELECTORS, find
 from jacridge._rules.searches import minimise
@@ -23,7 +24,6 @@ from jacridge.datasets import Split
 
 from ._table import Row
 
-Array = npt.NDArray[np.float64]
 Criterion = Callable[[float], float]
 
 # How each rule is called in tables and figures.

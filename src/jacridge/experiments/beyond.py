@@ -7,9 +7,9 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from jacridge import RULES, JacobianKernelRidge, select_bandwidth, theory
+from jacridge._compute.arrays import Array
 from jacridge._geometry.diameter import trimmed_diameter
 from jacridge._rules.registry import SELECTORS
 from jacridge.datasets import Split
@@ -19,8 +19,6 @@ from ._rules import LABELS, choose, r2_on_test
 from ._table import Harness, Job, Row, Tables
 from .demo import largest_slope
 from .real_data import ALPHA, TITLES, standardised_split
-
-Array = npt.NDArray[np.float64]
 
 # Share of the rows farthest from the centre that a trimmed l_max leaves out.
 TRIMS = {"jacobian, 1 % trimmed": 0.01, "jacobian, 5 % trimmed": 0.05}

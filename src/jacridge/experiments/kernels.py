@@ -6,9 +6,9 @@ import warnings
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from jacridge import JacobianKernelRidge, select_bandwidth, theory
+from jacridge._compute.arrays import Array
 from jacridge._geometry.kernels import KERNELS
 from jacridge._rules.registry import SELECTORS
 
@@ -18,12 +18,10 @@ from .beyond import training_rows
 from .demo import compared_data, largest_slope
 from .real_data import ALPHA, TITLES
 
-Array = npt.NDArray[np.float64]
-
 # Figure 2: n = 10, l_max = 1, p = 1, as in the paper. Thresholds of a grid are 0.30 to 0.89.
 PENALTIES = (0.0, 0.1, 1.0)
 # Figure 3: laplacian is a kernel of features, and so not one of distances on the globe.
-COMPARED = [
+DATA_AND_KERNELS = [
     (name, kernel)
     for name in ("french_1d", "cauchy", "french_2d")
     for kernel in KERNELS
@@ -103,7 +101,7 @@ def run_norms(harness: Harness) -> Tables:
             (name, kernel, lam, points),
             points,
         )
-        for name, kernel in COMPARED
+        for name, kernel in DATA_AND_KERNELS
         for lam in PENALTIES
         if not harness.quick or name != "french_2d"  # distances on the globe take a minute
     ]
