@@ -116,3 +116,24 @@ def test_importing_jacridge_loads_no_extra():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not extras & set(run.stdout.split())
+
+
+def named_in(path):
+    """Names of the classes and constants that a file defines at its top level."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        inner = [part for target in targets if target for part in ast.walk(target)]
+        names = [part.id for part in inner if isinstance(part, ast.Name)]
+        names += [node.name] if isinstance(node, ast.ClassDef) else []
+        yield from (name for name in names if name[0].isupper())
+
+
+def test_no_two_classes_or_constants_of_the_library_share_a_name():
+    """Experiments and the command have settings of their own, such as RULES_RUN."""
+    places = {}
+    for path in FILES:
+        if layer_of(path) not in ("experiments", "cli"):
+            for name in named_in(path):
+                places.setdefault(name, []).append(path.name)
+    shared = {name: files for name, files in places.items() if len(files) > 1}
+    assert not shared, shared

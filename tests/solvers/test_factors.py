@@ -259,7 +259,7 @@ def test_one_block_of_rows_or_many_agree(problem, rng, monkeypatch):
     w = rng.uniform(0.5, 3, 18)
     found = spectrum(K, centred(Y, w, True), w)
     whole = found.loo(LAMS)
-    monkeypatch.setattr(spectrum_module, "ROWS", 5)
+    monkeypatch.setattr(spectrum_module, "BLOCK_ROWS", 5)
     np.testing.assert_allclose(found.loo(LAMS), whole, rtol=1e-12)
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FLOOR = 1e-2
 
 # A feature has heavy tails if a value is farther from the median than so many widths.
-HEAVY = 5.0
+HEAVY_TAIL = 5.0
 
 
 # Digits, of the largest value of a feature, that survive a map and its inverse.
@@ -74,7 +74,7 @@ def warp_of(X: Array) -> Warp | None:
     width = (high - low) / 1.349
     width = np.where(width > 0, width, away.mean(axis=0) * np.sqrt(np.pi / 2))
     two_values = ((X.min(axis=0) == X) | (X.max(axis=0) == X)).all(axis=0)
-    heavy = (width > 0) & (away.max(axis=0) > HEAVY * width) & ~two_values
+    heavy = (width > 0) & (away.max(axis=0) > HEAVY_TAIL * width) & ~two_values
     return Warp(centre, np.where(heavy, width, np.inf)) if heavy.any() else None
 
 

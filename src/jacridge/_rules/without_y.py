@@ -142,7 +142,7 @@ def validation_rows(X: Array, w: Array, n_rows: int, rng: np.random.Generator) -
 
 def ssmm_line(data: TrainingData) -> Line:
     """SSMM at any bandwidth, with as many new rows as there are distinct ones."""
-    if data.space.distance.name in ("geodesic", "precomputed"):
+    if data.space.distance.is_curved or data.space.distance.is_given:
         raise ValueError(
             "The rule `ssmm` draws new rows from a normal distribution, which needs features, got "
             f'metric="{data.space.distance.name}". Use another rule.'

@@ -41,7 +41,7 @@ NOISE_PENALTIES = np.logspace(0, 3, 7)
 
 # Residuals below this share of their mean are raised to that value; otherwise their logarithms
 # would dominate the fit.
-SMALLEST = 1e-3
+SMALLEST_RESIDUAL = 1e-3
 
 # The share of the training rows that are inside of the data by definition.
 INSIDE = 0.99
@@ -55,7 +55,7 @@ LEAST_PENALTY = 1e-10
 
 
 @dataclass(frozen=True)
-class Noise:
+class NoiseLevel:
     """Level of the noise: exp(mean + k(x, Z) coef), and that of each row by the other rows.
 
     Attributes
@@ -74,7 +74,7 @@ class Noise:
         return np.exp(self.mean + K @ self.coef)
 
 
-def noise_level(K: Array, residuals: Array, group: Indices) -> Noise:
+def noise_level(K: Array, residuals: Array, group: Indices) -> NoiseLevel:
     """Kernel ridge on the logarithm of the residuals' size.
 
     K of shape (d, d) is the kernel of distinct rows, residuals (s, k) are those of rows as given,
@@ -82,7 +82,7 @@ def noise_level(K: Array, residuals: Array, group: Indices) -> Noise:
     """
     sizes = np.abs(residuals)
     mean_size = sizes.mean(axis=0)
-    floor = np.where(mean_size > 0, SMALLEST * mean_size, 1.0)
+    floor = np.where(mean_size > 0, SMALLEST_RESIDUAL * mean_size, 1.0)
     counts = np.bincount(group, minlength=len(K)).astype(np.float64)
     logs = np.log(np.maximum(sizes, floor))
     sums = np.column_stack([np.bincount(group, column, len(K)) for column in logs.T])
@@ -102,7 +102,7 @@ def noise_level(K: Array, residuals: Array, group: Indices) -> Noise:
     fall = copies * (logs - mean) / np.maximum(len(logs) - copies, 1)
     left = 1.0 - copies * (found.leverages(lams) / counts[:, None])[group]
     rows = logs - (residuals + fall * (unfitted * of_ones)[group]) / left
-    return Noise(mean, coef, np.exp(np.clip(rows, -700, 700)))
+    return NoiseLevel(mean, coef, np.exp(np.clip(rows, -700, 700)))
 
 
 def _copies(group: Indices, values: Array) -> Array:
@@ -181,7 +181,7 @@ class Scale:
         return self.space.distance.gaps(self.X, self.X)
 
     @cached_property
-    def noise(self) -> Noise:
+    def noise(self) -> NoiseLevel:
         """Level of the noise."""
         K = self.space.kernel.of(self._gaps.copy(), NOISE_WIDTH * self.sigma)
         with blas_for(len(K)):

@@ -71,6 +71,10 @@ class PcgModel:
         """Not available."""
         raise self._without_factor("predict_proba")
 
+    def known_rows(self, Z: Array) -> Any:
+        """Not available."""
+        raise self._without_factor("diagnose")
+
     @property
     def degrees_of_freedom(self) -> Array:
         """Not available."""
@@ -140,7 +144,7 @@ def kernels(X: Array, sigma: float, space: Space) -> list[KernelRows]:
     def double(rows: slice) -> Array:
         return space.block(X[rows], X[rows.start :], sigma)
 
-    if space.distance.name != "euclidean" or len(X) < SINGLE_ROWS:
+    if not space.distance.is_euclidean or len(X) < SINGLE_ROWS:
         return [double]
     centre = X.mean(axis=0)
     left, right = augmented_left(X, centre, sigma), augmented_right(X, centre, sigma)

@@ -15,7 +15,7 @@ import numpy as np
 from .._compute.arrays import Array, row_blocks
 from .systems import eigh
 
-ROWS = 512
+BLOCK_ROWS = 512
 
 
 class Spectral(Protocol):
@@ -45,7 +45,7 @@ class Spectrum:
     def loo(self, lams: Array) -> Array:
         """Weighted mean of the squared leave-one-out residuals, of shape (lambdas, targets)."""
         E2 = np.zeros((len(lams), self.c.shape[1]))
-        for rows in row_blocks(len(self.V), ROWS):
+        for rows in row_blocks(len(self.V), BLOCK_ROWS):
             E = self._scaled_residuals(rows, lams)
             E2 += np.einsum("i,ilt,ilt->lt", (self.counts / self.w)[rows], E, E)
         return E2 / self.counts.sum()

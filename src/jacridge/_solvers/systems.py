@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .._geometry.space import Pairs
 
 # Up to this many rows a factor takes less time than to look whether the kernel falls apart.
-FEW_ROWS = 250
+CLUSTERED_ROWS = 250
 
 
 class Solvable(Protocol):
@@ -118,7 +118,7 @@ def stable_system(
 
 def clustered_system(pairs: Pairs, sigma: float, lam: Array) -> Solvable:
     """K + diag(lam), factored: by clusters of rows where the kernel is that narrow."""
-    clusters = pairs.clusters(sigma) if len(lam) > FEW_ROWS else None
+    clusters = pairs.clusters(sigma) if len(lam) > CLUSTERED_ROWS else None
     if clusters is None:
         return factor(pairs.kernel(sigma), lam)
     some = [rows for rows in clusters if len(rows) > 1]

@@ -16,7 +16,7 @@ from ._columns import YEAR, Column, Table, deviations
 from ._tasks import REGRESSION, Task
 
 # What is solved many times (curves, sliders, rules) is solved on at most this many rows.
-SAMPLE = 250
+SOLVED_ROWS = 250
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Case:
     @cached_property
     def rows(self) -> Indices:
         """Positions of the rows that are solved many times."""
-        return self.some_rows(SAMPLE)
+        return self.some_rows(SOLVED_ROWS)
 
     def some_rows(self, most: int) -> Indices:
         """Positions of at most so many rows, at random, in order."""

@@ -12,9 +12,9 @@ import numpy as np
 from .._compute.arrays import Array
 from ..effects import Effect, Effects, average_predictions
 from ._case import Case, answer
-from ._columns import CYCLES, MARK, YEAR, Column, Table
+from ._columns import CYCLE_VALUES, MARK, YEAR, Column, Table
 
-ROWS = 400  # whose predictions are watched
+WATCHED_ROWS = 400  # whose predictions are watched
 BACKGROUND = 40  # rows over which effect curves are averaged
 POINTS = 20
 MOST_LEVELS = 12
@@ -39,7 +39,7 @@ class Curve:
 
 def importances(case: Case) -> list[tuple[Column, float]]:
     """How far predictions move when a column takes the values of other rows, largest first."""
-    rng, some = np.random.default_rng(0), case.some_rows(ROWS)
+    rng, some = np.random.default_rng(0), case.some_rows(WATCHED_ROWS)
     X = case.X[some]
     before = case.outputs(X)
     found = []
@@ -98,7 +98,7 @@ def curves_of(case: Case, column: Column) -> list[Curve]:
     """The partial dependence of the prediction on a column; of a date, on each of its parts."""
     cycles = [
         (Column(f"{column.name} ({name})", places), cycle_of(places, name))
-        for name in CYCLES
+        for name in CYCLE_VALUES
         if len(places := _waves(case, column, name)) == 2
     ]
     along = not cycles or any(case.names[place].endswith(YEAR) for place in column.places)
@@ -114,8 +114,10 @@ def _waves(case: Case, column: Column, cycle: str) -> list[int]:
 
 def cycle_of(places: list[int], cycle: str) -> Steps:
     """Sine and cosine over one round."""
-    angles = 2 * np.pi * np.array(list(CYCLES[cycle].values()))
-    return Steps(places, np.column_stack([np.sin(angles), np.cos(angles)]), tuple(CYCLES[cycle]))
+    angles = 2 * np.pi * np.array(list(CYCLE_VALUES[cycle].values()))
+    return Steps(
+        places, np.column_stack([np.sin(angles), np.cos(angles)]), tuple(CYCLE_VALUES[cycle])
+    )
 
 
 def _curve(case: Case, column: Column, steps: Steps) -> Curve:
@@ -142,7 +144,7 @@ def _error(case: Case, place: int, x: Array, background: Array) -> Array | None:
 
 
 @dataclass(frozen=True)
-class Surface:
+class EffectSurface:
     """Mean prediction over two columns; `values` of shape (len(y), len(x))."""
 
     across: str
@@ -154,7 +156,7 @@ class Surface:
     is_map: bool
 
 
-def surface_of(case: Case, points: int = 32) -> Surface | None:
+def surface_of(case: Case, points: int = 32) -> EffectSurface | None:
     """The prediction over longitude and latitude, or over the only two columns; None for others."""
     pair = _place_columns(case)
     is_map = pair is not None
@@ -171,7 +173,7 @@ def surface_of(case: Case, points: int = 32) -> Surface | None:
     values = case.predict(rows).reshape(len(few), points, points).mean(axis=0)
     some = case.some_rows(400)
     places = np.column_stack([case.X[some][:, [i, j]], case.outcomes[some]])
-    return Surface(pair[0].name, pair[1].name, x, y, values, places, is_map)
+    return EffectSurface(pair[0].name, pair[1].name, x, y, values, places, is_map)
 
 
 def _place_columns(case: Case) -> tuple[Column, Column] | None:
