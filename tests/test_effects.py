@@ -359,6 +359,9 @@ def test_variables_take_names_indices_tuples_and_a_dict(mixed):
     named = est.effects(variables={"where": town, "years": "age"}).dict()
     assert named["term"] == ["where", "where", "years"]
     np.testing.assert_allclose(named["estimate"], [*whole[2:], whole[0]])
+    assert (
+        est.effects(variables=mixed[0].columns[:2]).dict() == est.effects(variables=[0, 1]).dict()
+    )
 
 
 def test_columns_that_may_all_be_unset_are_compared_with_none(mixed):
@@ -586,6 +589,18 @@ BAD = {
     "a constant column": ({"variables": "fixed"}, "'fixed' must vary to have an effect, got 3"),
     "a group with one row": ({"by": np.arange(100) == 4}, "at least two rows, got 1 for True"),
     "labels of another length": ({"by": [1, 2]}, "one label for each of the 100 rows"),
+    "a label that is missing": (
+        {"by": np.where(np.arange(100) < 9, np.nan, 1.0)},
+        "`by` must have a label in every row, got 9 missing",
+    ),
+    "a text that is missing": (
+        {"by": np.array([*"ab" * 49, "b", None], dtype=object)},
+        "`by` must have a label in every row, got 1 missing or infinite, the first in row 99",
+    ),
+    "a cluster that is missing": (
+        {"cluster": np.where(np.arange(100) < 9, np.nan, np.arange(100) % 4)},
+        "`cluster` must have a label in every row, got 9 missing",
+    ),
     "a cluster only": ({"cluster": np.ones(100)}, "at least two clusters, got 1"),
     "clusters of another length": ({"cluster": [1, 2]}, "each of the 100 training rows"),
     "an unknown kind": ({"kind": "elasticity"}, "`kind` must be one of"),
@@ -605,6 +620,14 @@ def test_bad_input_is_refused_in_words(mixed, case):
         options = {"variables": "age", **options}
     with pytest.raises(ValueError, match=message):
         est.effects(**options)
+
+
+@pytest.mark.parametrize("name", ["by", "cluster"])
+def test_labels_of_two_kinds_are_refused_in_words(surface, name):
+    X, y = surface
+    est = JacobianKernelRidge(0.7, 0.1).fit(X, y)
+    with pytest.raises(TypeError, match=f"`{name}` must hold labels of one kind"):
+        est.effects(**{name: np.array(["a", 1] * (len(X) // 2), dtype=object)})
 
 
 def test_precomputed_distances_have_no_effects(curve):

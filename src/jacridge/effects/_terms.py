@@ -147,7 +147,9 @@ def terms_of(features: Columns, variables: Any, kind: str) -> list[Term]:
     elif isinstance(variables, Mapping):
         wanted = list(variables.items())
     else:
-        several = isinstance(variables, list | np.ndarray)
+        if hasattr(variables, "__array__"):  # also the index of a data frame
+            variables = np.atleast_1d(variables).tolist()
+        several = isinstance(variables, list)  # a tuple is one group of columns
         wanted = [(None, item) for item in (variables if several else [variables])]
     if not wanted:
         raise ValueError("`variables` must name at least one feature, got none.")
