@@ -8,7 +8,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from inside import even_noise
-from jacridge import JacobianKernelRidge
+from jacridge import JacobianKernelClassifier, JacobianKernelRidge
 from jacridge.effects import average_predictions
 
 SOLVERS = {
@@ -620,6 +620,42 @@ def test_bad_input_is_refused_in_words(mixed, case):
         options = {"variables": "age", **options}
     with pytest.raises(ValueError, match=message):
         est.effects(**options)
+
+
+def test_places_that_are_not_on_earth_have_no_effects(rng):
+    X = np.column_stack([rng.uniform(50, 70, 40), rng.uniform(0, 20, 40)])
+    est = JacobianKernelRidge(1e6, 0.1, metric="geodesic").fit(X, X[:, 0])
+    for ask in (
+        lambda: est.effects(at={0: 200.0}),
+        lambda: est.effects([[90.0, 3.0]], kind="contrast"),  # one degree more
+        lambda: average_predictions(est, 0, [80.0, 100.0]),
+    ):
+        with pytest.raises(ValueError, match="latitudes from -90 to 90"):
+            ask()
+
+
+def test_values_whose_squares_overflow_have_no_effects(surface):
+    est = JacobianKernelRidge(0.7, 0.1).fit(*surface)
+    with pytest.raises(ValueError, match="squares of larger ones overflow"):
+        est.effects(at={0: 1e200})
+
+
+def test_features_that_are_all_constant_have_no_effects():
+    est = JacobianKernelRidge(1.0, 0.1).fit(np.ones((9, 2)), np.arange(9.0))
+    with pytest.raises(ValueError, match="need a feature that varies, got none"):
+        est.summary()
+
+
+def test_average_predictions_refuse_what_they_have_no_rows_for(curve):
+    X, y = curve
+    given = JacobianKernelRidge(1.0, 0.1, metric="precomputed").fit(np.abs(X - X.T), y)
+    with pytest.raises(ValueError, match='needs features, got metric="precomputed"'):
+        average_predictions(given, 0)
+    classifier = JacobianKernelClassifier(1.0, 0.1).fit(X, y > np.median(y))
+    with pytest.raises(TypeError, match="`estimator` must be a JacobianKernelRidge"):
+        average_predictions(classifier, 0)
+    with pytest.raises(ValueError, match="`values` must be a list of finite numbers, got 'a'"):
+        average_predictions(JacobianKernelRidge(1.0, 0.1).fit(X, y), 0, "a")
 
 
 @pytest.mark.parametrize("name", ["by", "cluster"])

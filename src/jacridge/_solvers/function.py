@@ -91,6 +91,10 @@ class FittedFunction:
         """Degrees of freedom of Student's t, for each target."""
         return [of(part) for part in self.influences for _ in part.s2]
 
+    def check(self, X: Array) -> None:
+        """Refuse rows that have no distance to those of the model."""
+        self.space.distance.check(X, new=True)
+
     def seen(self, X: Array) -> Array:
         """Rows as the kernel sees them."""
         if self.mapping is not None:

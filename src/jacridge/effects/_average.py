@@ -118,6 +118,9 @@ class Function(Protocol):
     def degrees(self, of: DegreesOf) -> list[float]:
         """Degrees of freedom of Student's t, for each target."""
 
+    def check(self, X: Array) -> None:
+        """Refuse rows that have no distance to those of the model."""
+
     def slopes_and_average(self, X: Array, share: Array) -> tuple[Array, Array]:
         """Slopes at each row, (n, k, p), and the functionals of their averages, (p, ...)."""
 
@@ -222,11 +225,14 @@ def placed(group: Group, at: Any, features: Columns) -> Group:
 def _averaged(function: Function, group: Group, terms: list[Term]) -> tuple[list[Array], Array]:
     """Pointwise values of each term, (n, k), and the functionals of their averages."""
     values, functionals = [], []
+    function.check(group.X)  # `at` may have moved them
     if any(isinstance(term, Slope) for term in terms):
         J, slopes = function.slopes_and_average(group.X, group.share)
     for term in terms:
         if isinstance(term, Difference):
-            found, functional = function.differences_and_average(*term.pair(group.X), group.share)
+            X1, X0 = term.pair(group.X)
+            function.check(X1)
+            found, functional = function.differences_and_average(X1, X0, group.share)
             values.append(found / term.per)
             functionals.append(functional / term.per)
         else:

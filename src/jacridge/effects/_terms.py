@@ -142,6 +142,8 @@ def terms_of(features: Columns, variables: Any, kind: str) -> list[Term]:
         groups = features.one_hot_groups() if kind != "slope" else []
         inside = {column: group for group in groups for column in group}
         varying = np.flatnonzero(features.low < features.high).tolist()
+        if not varying:
+            raise ValueError("Effects need a feature that varies, got none in the training rows.")
         columns = (inside.get(j, j) for j in varying)
         wanted = [(None, item) for item in dict.fromkeys(columns)]
     elif isinstance(variables, Mapping):
