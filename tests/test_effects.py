@@ -528,6 +528,13 @@ def test_the_table_prints_renders_and_becomes_data_frames(mixed):
     assert len(effects) == 4
 
 
+def test_an_effect_of_zero_has_no_sign(surface):
+    X, y = surface
+    est = JacobianKernelRidge(0.7, 0.1).fit(X, y)
+    assert " -0 " not in str(est.effects(X - 1e6)) + " "  # slopes far from all rows
+    assert any(np.signbit(row.q25) for row in est.effects(X - 1e6))
+
+
 def test_a_summary_says_what_was_fitted(mixed):
     X, y = mixed
     summary = JacobianKernelRidge(2.0, 0.1).fit(X, y).summary()
