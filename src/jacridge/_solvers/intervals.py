@@ -213,14 +213,15 @@ class Scale:
         e = np.column_stack([np.maximum(outside.rows, away) for outside in self._outsides])
         return self.noise.rows, self._of_targets(e)[self.jackknife.group]
 
-    def at(self, X_new: Array, V: Array) -> Array:
-        """The scale s at new rows, of shape (n_new, k)."""
+    def at(self, X_new: Array, V: Array) -> tuple[Array, Array]:
+        """The scale s at new rows, and its part (V e)^(1/2) outside; of shape (n_new, k)."""
         gaps = self.space.distance.gaps(X_new, self.X)
         away = self._away(self.space.distance.lengths(gaps.min(axis=1)))
         K = self.space.kernel.of(gaps.copy(), self.sigma)
         e = np.column_stack([np.maximum(outside.at(K), away) for outside in self._outsides])
         g = self.noise.at(self.space.kernel.of(gaps, NOISE_WIDTH * self.sigma))
-        return np.sqrt(np.square(g) + V * self._of_targets(e))
+        outside = V * self._of_targets(e)
+        return np.sqrt(np.square(g) + outside), np.sqrt(outside)
 
     def _of_targets(self, e: Array) -> Array:
         """Columns for the targets from those for the distinct penalties."""
@@ -240,6 +241,12 @@ class Scale:
         """Sizes |r_i| / s_i of the residuals in units of the scale, of shape (s, k)."""
         g, e = self.rows
         return np.asarray(np.abs(self.jackknife.residuals) / np.sqrt(np.square(g) + V * e))
+
+
+def widened(lower: Array, upper: Array, least: Array) -> tuple[Array, Array]:
+    """Ends of intervals, moved apart by the same amount where they are nearer than 2 `least`."""
+    short = np.maximum(least - (upper - lower) / 2, 0.0)
+    return lower - short, upper + short
 
 
 def upper_quantile(values: Array, coverage: float) -> Array:
