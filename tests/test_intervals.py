@@ -138,6 +138,16 @@ def test_features_with_heavy_tails_have_an_outside_too(rng, kernel):
     assert upper - lower >= np.ptp(y)
 
 
+def test_models_without_one_row_do_not_narrow_an_interval_outside_the_data(rng):
+    """A row moves both the mean of the others and the quantile; in a third of these data sets the
+    interval was up to 1 % narrower than y is spread."""
+    for _ in range(20):
+        X = rng.standard_normal((60, 1))
+        y = np.sin(2 * X[:, 0]) + X[:, 0]
+        lower, upper = JacobianKernelRidge(0.3, 0.1).fit(X, y).predict_interval([[1e6]], 0.8)
+        assert upper - lower >= np.ptp(y) * (1 - 1e-12)
+
+
 def test_outside_the_data_intervals_widen_step_by_step(rng):
     X = rng.uniform(0, 1, (200, 1))
     y = np.sin(4 * X[:, 0]) + 0.1 * rng.standard_normal(200)
