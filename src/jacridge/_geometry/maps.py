@@ -108,6 +108,10 @@ class FeatureMap:
         unit = np.where(largest > 0, largest, 1.0)
         return np.asarray(np.round(X / unit, DIGITS) * unit)
 
+    def straight(self, Z: Array) -> Array:
+        """Rows after the linear part of the map alone, from rows after all of it."""
+        return replace(self, warp=None)(self.inverse(Z))
+
     def onnx(self, graph: OnnxGraph, rows: str) -> str:
         """Add the nodes of the map; returns the name of their output."""
         if self.warp is not None:

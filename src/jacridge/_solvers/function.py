@@ -153,7 +153,10 @@ class FittedFunction:
         """The scale of intervals."""
         jackknife = self.model.jackknife
         rows = jackknife.distinct(self.Z, self.space.distance)
-        return Scale(jackknife, rows, self.space, self.sigma)
+        straight = None
+        if self.mapping is not None and self.mapping.warp is not None:
+            straight = self.mapping.straight
+        return Scale(jackknife, rows, self.space, self.sigma, straight)
 
     def interval(self, X: Array, coverage: float, *, adaptive: bool) -> tuple[Array, Array]:
         """Lower and upper ends of the jackknife+ interval, of shape (n, k) each."""

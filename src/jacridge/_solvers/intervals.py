@@ -10,12 +10,14 @@ mu_-i is the model without row i and s_i the scale that the other rows give it. 
   bandwidth and a penalty chosen by leave-one-out;
 - e(x), from 0 to 1, says how far x is outside of the data: the larger of the share of the prior
   variance that the rows leave open at x, beyond what they do at 99 % of their own, and the square
-  of the distance to the nearest row, beyond 99 % of theirs, in units of the largest distance;
+  of the distance to the nearest row, beyond 99 % of theirs, in units of the largest distance,
+  before any feature is compressed;
 - V makes the interval as wide as y is spread where e(x) = 1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -43,6 +45,10 @@ SMALLEST_RESIDUAL = 1e-3
 
 # The share of the training rows that are inside of the data by definition.
 INSIDE = 0.99
+
+# Width far outside of the data in units of the spread of y: the models without one row differ
+# there, which may bring the ends a little closer.
+ROOM = 1.05
 
 # Least penalty of the system that says how much of the variance is left open.
 LEAST_PENALTY = 1e-10
@@ -161,12 +167,14 @@ class Scale:
     ----------
     jackknife : models that leave one row out
     X : distinct rows of the sample, or distances between them
+    straight : takes rows as the kernel sees them to rows without compressed features
     """
 
     jackknife: Jackknife
     X: Array
     space: Space
     sigma: float
+    straight: Callable[[Array], Array] | None = None
 
     @cached_property
     def _gaps(self) -> Array:
@@ -191,9 +199,16 @@ class Scale:
         return np.broadcast_to(self.jackknife.lams, self.noise.mean.shape)
 
     @cached_property
+    def _straight_X(self) -> Array:
+        return self.X if self.straight is None else self.straight(self.X)
+
+    @cached_property
     def _nearest(self) -> tuple[Array, float, float]:
         """Distance of each row to the nearest other one, its 99 % quantile, the largest one."""
-        lengths = self.space.distance.lengths(self._gaps.copy())
+        gaps = self._gaps.copy()
+        if self.straight is not None:
+            gaps = self.space.distance.gaps(self._straight_X, self._straight_X)
+        lengths = self.space.distance.lengths(gaps)
         largest = float(lengths.max())
         np.fill_diagonal(lengths, np.inf)
         nearest = lengths.min(axis=1)
@@ -216,7 +231,11 @@ class Scale:
     def at(self, X_new: Array, V: Array) -> Array:
         """The scale s at new rows, of shape (n_new, k)."""
         gaps = self.space.distance.gaps(X_new, self.X)
-        away = self._away(self.space.distance.lengths(gaps.min(axis=1)))
+        nearest = gaps.min(axis=1)
+        if self.straight is not None:
+            far = self.space.distance.gaps(self.straight(X_new), self._straight_X)
+            nearest = far.min(axis=1)
+        away = self._away(self.space.distance.lengths(nearest))
         K = self.space.kernel.of(gaps.copy(), self.sigma)
         e = np.column_stack([np.maximum(outside.at(K), away) for outside in self._outsides])
         g = self.noise.at(self.space.kernel.of(gaps, NOISE_WIDTH * self.sigma))
@@ -233,7 +252,7 @@ class Scale:
         scores = np.where(e > 0, 0.0, self.scores(np.zeros(e.shape[1])))
         lowest = upper_quantile(scores.T[..., None], coverage)[:, 0]
         known = np.isfinite(lowest) & (lowest > 0)
-        half = self.jackknife.spread / 2
+        half = ROOM * self.jackknife.spread / 2
         return np.square(np.where(known, half / np.where(known, lowest, 1.0), 0.0))
 
     def scores(self, V: Array) -> Array:
