@@ -14,8 +14,8 @@ from .._rows.merging import GivenRows
 from .._rows.rows import ArrayRows
 from .influence import ExactInfluence, expanded
 from .model import JACKKNIFE_ROWS, HeldOut, KnownRows, StackedModel
-from .spectrum import mean_shift
-from .systems import Eigen, PositivePart, System, eigh, stable_system
+from .spectrum import eigh, mean_shift
+from .systems import Eigen, PositivePart, System, stable_system
 
 if TYPE_CHECKING:
     from .._geometry.distances import Distance

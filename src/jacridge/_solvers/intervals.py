@@ -28,8 +28,8 @@ from scipy.linalg import LinAlgError
 from .._compute.arrays import EPS, Array, Indices
 from .._compute.threads import blas_for
 from .cholesky import factor
-from .spectrum import spectrum
-from .systems import Eigen, System, eigh
+from .spectrum import eigh, spectrum
+from .systems import Eigen, System
 
 if TYPE_CHECKING:
     from .._geometry.space import Space

@@ -32,8 +32,8 @@ from .._rows.rows import ArrayRows, Block, Rows
 from .cholesky import factor
 from .landmarks import Features, features, whitened_late
 from .nystrom_model import NystromModel, jackknife_sample, solve_nystrom
+from .spectrum import eigh
 from .sums import Sums, summed
-from .systems import eigh
 
 if TYPE_CHECKING:
     from .._geometry.space import Space

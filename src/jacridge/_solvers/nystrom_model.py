@@ -15,8 +15,9 @@ from .._rows.merging import GivenRows, row_labels
 from .landmarks import Features
 from .model import JACKKNIFE_ROWS, HeldOut, KnownRows, StackedModel
 from .nystrom_influence import Counted, NystromInfluence, Residuals, counted_rows
+from .spectrum import eigh
 from .sums import Sums
-from .systems import Eigen, System, eigh, stable_system
+from .systems import Eigen, System, stable_system
 
 if TYPE_CHECKING:
     from .._geometry.distances import Distance

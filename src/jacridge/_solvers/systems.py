@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError
-from scipy.linalg import eigh as scipy_eigh
 
 from .._compute.arrays import EPS, Array, Indices
-from .._compute.threads import lapack_for
 from .._compute.warnings import warn
 from .cholesky import BlockFactor, factor
+from .spectrum import eigh
 
 if TYPE_CHECKING:
     from .._geometry.space import Pairs
@@ -80,16 +79,6 @@ class Eigen:
 @dataclass(frozen=True)
 class PositivePart(Eigen):
     """The positive part of a singular A; U has the orthonormal eigenvectors that are kept."""
-
-
-def eigh(A: Array) -> tuple[Array, Array]:
-    """Eigenvalues and eigenvectors of the symmetric matrix in the lower triangle of A."""
-    with lapack_for(len(A)):
-        try:
-            s, V = np.linalg.eigh(A, UPLO="L")
-        except LinAlgError:  # rare finite matrices, on which the other driver converges
-            s, V = scipy_eigh(A, lower=True, driver="evr")
-    return s, V
 
 
 def stable_system(

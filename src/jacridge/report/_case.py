@@ -11,7 +11,7 @@ from scipy.linalg import LinAlgError
 
 from .. import Choice, select_bandwidth
 from .._compute.arrays import Array, Indices
-from .._pipeline import named
+from .._pipeline import metric_word, named, regressor_of
 from ._columns import YEAR, Column, Table, deviations
 from ._tasks import REGRESSION, Task
 
@@ -196,16 +196,6 @@ class Case:
     def metric(self) -> str:
         """The metric of the model in a word."""
         return "scaled" if self._scales else metric_word(self.estimator)
-
-
-def metric_word(estimator: Any) -> str:
-    """The metric of a fitted model; of one that was chosen, its kind."""
-    return str(regressor_of(estimator)._metric_kind)
-
-
-def regressor_of(estimator: Any) -> Any:
-    """The regressor of a classifier, or the estimator itself."""
-    return getattr(estimator, "regressor_", estimator)
 
 
 def answer(work: Any, *data: Any, **options: Any) -> Any:

@@ -11,11 +11,12 @@ from .._rules.registry import SELECTORS
 from ._case import Case, answer
 from ._charts import LOOKS, lines_of
 from ._columns import Column
-from ._effects import BACKGROUND, effects_in_units
+from ._effects import BACKGROUND
 from ._folds import COVERAGE, OURS, Folds
 from ._pieces import breakable, marked_up, number, percent, plural, scroll, share, table
 from ._quality import Remark
 from ._tasks import r2
+from ._units import effects_in_units
 
 MOST_COLUMNS = 20
 MOST_EFFECTS = 30
