@@ -362,6 +362,10 @@ def test_without_leave_one_out_there_are_classes_and_no_probabilities(rng):
     with pytest.raises(AttributeError, match="has no attribute 'predict_proba'") as refused:
         est.predict_proba(X)
     assert "Use solver='exact' or 'nystrom'" in str(refused.value.__cause__)
+    # What a fitted model has does not depend on the parameters of the next fit.
+    assert not hasattr(est.set_params(solver="exact"), "predict_proba")
+    P = exact.predict_proba(X)
+    np.testing.assert_array_equal(exact.set_params(solver="pcg").predict_proba(X), P)
 
 
 def test_landmarks_at_all_rows_are_the_exact_solver(rng):

@@ -7,18 +7,21 @@ import math
 import numbers
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from ._compute.arrays import Array
+if TYPE_CHECKING:
+    from ._compute.arrays import Array
 
 # Squared distances of rows with larger entries leave the range of doubles.
 LARGEST = 1e150
 # Sums of squares of larger targets, divided by small penalties, leave it, too.
 LARGEST_TARGET = 1e100
+# Size below which squares of the residuals underflow.
+SMALLEST_TARGET = 1e-150
 # Penalties below are zero in all that they are added to, and what is divided by them overflows.
 SMALLEST_PENALTY = 1e-100
 
@@ -88,6 +91,17 @@ def check_range(name: str, values: Array) -> None:
         raise ValueError(
             f"`{name}` must have entries of at most {most:g} in size, as squares of larger ones "
             f"overflow, got {largest:g}. Rescale `{name}` first."
+        )
+
+
+def check_not_tiny(y: Array) -> None:
+    """Refuse a target of shape (n,) or (n, k) so small that its squares are zero."""
+    largest = np.atleast_1d(np.abs(y).max(axis=0))
+    tiny = largest[(largest > 0) & (largest < SMALLEST_TARGET)]
+    if len(tiny):
+        raise ValueError(
+            f"`y` must be zero or have entries of at least {SMALLEST_TARGET:g} in size, as squares "
+            f"of smaller ones are zero, got {tiny[0]:g} at most. Rescale `y` first."
         )
 
 

@@ -30,8 +30,10 @@ from .lattices import LatticeEigenvalue, gaussian_lattice, laplacian_lattice, ma
 
 # Entries that stay in the cache over several passes, with one scratch array beside them.
 CHUNK = 1 << 14
-# exp(-FAR) is zero, and so is its product with a polynomial of FAR.
-FAR = 800.0
+# exp(-VANISHED) is zero, and so is its product with a polynomial of VANISHED.
+VANISHED = 800.0
+# Distance, in bandwidths, below which two rows may be equal but for rounding.
+AT_KINK = 1e-8
 GOLDEN = (1 + np.sqrt(5)) / 2
 
 
@@ -278,7 +280,7 @@ class Matern(Kernel):
         """Polynomial times exponential of the scaled distance, which is bounded as in `_fill`."""
         factor = graph.number(np.sqrt(2 * self.smoothness) / sigma)
         a = graph.node("Mul", graph.node("Sqrt", gaps), factor)
-        a = graph.node("Min", a, graph.number(FAR))
+        a = graph.node("Min", a, graph.number(VANISHED))
         total = graph.number(self._P[-1])
         for c in self._P[-2::-1]:
             total = graph.node("Add", graph.node("Mul", total, a), graph.number(c))
@@ -302,14 +304,15 @@ class Exponential(Matern):
     def slope(self, gaps: Array, sigma: float) -> Array:
         r"""Derivative :math:`-e^{-a} / (2 a \sigma^2)`.
 
-        It is infinite at gap zero, where the kernel has a kink; zero is returned there.
+        It is infinite at gap zero, where the kernel has a kink; zero is returned there, and where
+        a gap may be zero but for rounding.
         """
         with np.errstate(over="ignore", under="ignore"):
             a = _scaled_roots(gaps, 1 / sigma)
             slope = np.exp(-a)
             slope *= -0.5 / sigma**2
-            np.divide(slope, a, out=slope, where=a > 0)
-        slope[a == 0] = 0.0
+            np.divide(slope, a, out=slope, where=a > AT_KINK)
+        slope[a <= AT_KINK] = 0.0
         return slope
 
     def kernlab_kernel(self, sigma: float) -> str:
@@ -379,10 +382,10 @@ def _chunks(a: Array) -> Iterator[Array]:
 
 
 def _scaled_roots(gaps: Array, factor: float, out: Array | None = None) -> Array:
-    """Square roots times a factor, at most FAR, so that no product with exp(-a) is NaN."""
+    """Square roots times a factor, at most VANISHED, so that no product with exp(-a) is NaN."""
     a: Array = np.sqrt(gaps, out=out)
     a *= float(factor)
-    return np.minimum(a, FAR, out=a)
+    return np.minimum(a, VANISHED, out=a)
 
 
 def _polynomial(coef: tuple[float, ...], a: Array, out: Array) -> None:

@@ -59,7 +59,7 @@ def joined_totals(parts: Sequence[ClassTotals]) -> ClassTotals:
     return ClassTotals(classes, rows.astype(np.float64), weights.astype(np.float64), whole)
 
 
-def check_present(labels: Any, first: int = 0) -> None:
+def check_present(labels: Any, first: int = 0, name: str = "y") -> None:
     """Refuse missing labels; `first` is the number of the first row."""
     kind = labels.dtype.kind
     if kind not in "fOmM":
@@ -68,14 +68,14 @@ def check_present(labels: Any, first: int = 0) -> None:
         missing = np.array([_is_missing(label) for label in labels], dtype=bool)
     else:
         missing = ~np.isfinite(labels)
-    _refuse(missing, first)
+    _refuse(missing, first, name)
 
 
-def _refuse(missing: Any, first: int = 0) -> None:
+def _refuse(missing: Any, first: int = 0, name: str = "y") -> None:
     if missing.any():
         raise ValueError(
-            f"`y` must have a label in every row, got {missing.sum()} missing or infinite, the "
-            f"first in row {first + int(np.argmax(missing))}. Leave such rows out first."
+            f"`{name}` must have a label in every row, got {missing.sum()} missing or infinite, "
+            f"the first in row {first + int(np.argmax(missing))}. Leave such rows out first."
         )
 
 

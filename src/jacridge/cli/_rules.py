@@ -12,9 +12,8 @@ from sklearn.datasets import load_diabetes
 from jacridge import RULES, Choice, select_bandwidth
 
 from .._compute.files import check_place
-from .._rules.registry import SEARCHES
-from ..report._code import GAPS_FILLED
-from ..report._columns import follows_time
+from .._rules.registry import SELECTORS
+from ..report._columns import GAPS_FILLED, follows_time
 from ..report._tasks import TASKS, Task
 from ._columns import Reading, Rows
 from ._compare import NAMES, check_picture_name, compare_rules, save_picture, score_key
@@ -261,7 +260,7 @@ def _made_of(rows: Rows) -> dict[str, str]:
 
 def _doubts(choice: Choice) -> list[str]:
     """Known problems of closed forms, as far as the features alone can tell."""
-    if choice.rule in SEARCHES:
+    if SELECTORS[choice.rule].looks_at_y:
         return []
     few = choice.p <= 2 and choice.sigma < choice.spacing
     wide = choice.sigma > choice.l_max

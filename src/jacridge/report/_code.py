@@ -17,13 +17,13 @@ from .._compute.arrays import Array
 from .._compute.files import encoding_of, separator_of
 from .._geometry.kernels import KERNELS
 from ._case import Case
+from ._columns import GAPS_FILLED
+from ._encoding import OLD_WINDOWS, text_encoding
 from ._pieces import marked_up
 
-OLD_WINDOWS = "cp1252"
-GAPS_FILLED = "gaps filled"  # the name of a remark
 GZIP = b"\x1f\x8b"  # the first bytes of a gzip file
 # Suffixes of files that are no text, and the function of polars that reads each.
-READERS = {
+POLARS_READERS = {
     ".parquet": "parquet",
     ".feather": "ipc",
     ".arrow": "ipc",
@@ -32,11 +32,11 @@ READERS = {
     ".xls": "excel",
 }
 ENCODER = 'OneHotEncoder(handle_unknown="ignore", sparse_output=False)'
-MISSING = ["NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
+NULL_WORDS = ["NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
 
 
 @dataclass(frozen=True)
-class Source:
+class Origin:
     """Where the rows came from: a file, the options that read it, and what was left out."""
 
     name: str
@@ -55,7 +55,7 @@ class Source:
         return self.left_out > (n + self.left_out) / 5
 
 
-def code_blocks(case: Case, source: Source) -> str:
+def code_blocks(case: Case, source: Origin) -> str:
     """HTML of the blocks, each with a title; Python only where it can read the file as we did."""
     why = _beyond_python(case, source)
     in_python = {} if why else {"Python": python_code, "scikit-learn only": sklearn_code}
@@ -71,7 +71,7 @@ def code_blocks(case: Case, source: Source) -> str:
     )
 
 
-def _beyond_python(case: Case, source: Source) -> str:
+def _beyond_python(case: Case, source: Origin) -> str:
     """What was done to the table that a few lines of Python do not repeat; empty if nothing."""
     dates = [c.name for c in case.columns if not c.levels and case.names[c.places[0]] != c.name]
     done = {
@@ -83,7 +83,7 @@ def _beyond_python(case: Case, source: Source) -> str:
     return " and ".join(what for what, is_so in done.items() if is_so)
 
 
-def python_code(case: Case, source: Source) -> str:
+def python_code(case: Case, source: Origin) -> str:
     """A model that makes its choices again when it is fitted."""
     name = (case.task.automatic if case.is_auto else case.task.plain).__name__
     return (
@@ -99,7 +99,7 @@ def _predicting(case: Case) -> str:
     return ("model.predict_proba(X)\n" if case.classes else "") + "model.predict(X)\n"
 
 
-def sklearn_code(case: Case, source: Source) -> str:
+def sklearn_code(case: Case, source: Origin) -> str:
     """Code for the model without jacridge: metric, kernel and penalty are written out."""
     expression = _kernel(case)
     imports = {
@@ -208,7 +208,7 @@ def _array(name: str, values: Array, what: str) -> str:
     return f"{name} = np.array(  # {what}\n    {text.replace(chr(10), chr(10) + '    ')}\n)\n"
 
 
-def command(case: Case, source: Source) -> str:
+def command(case: Case, source: Origin) -> str:
     """The commands that fit and use the model."""
     bandwidth, alpha = _given(case)
     rule = [] if case.is_auto else ["--rule", str(bandwidth)]
@@ -228,7 +228,9 @@ def command(case: Case, source: Source) -> str:
 
 def _lines(imports: set[str]) -> str:
     """Imports in the order in which tools sort them."""
-    return "".join(f"{line}\n" for line in sorted(imports, key=lambda line: (line.split()[1], line)))
+    return "".join(
+        f"{line}\n" for line in sorted(imports, key=lambda line: (line.split()[1], line))
+    )
 
 
 def _imports(case: Case) -> set[str]:
@@ -273,9 +275,9 @@ def _options(case: Case) -> str:
     return ", ".join([*parts, f"alpha={alpha!r}", seed])
 
 
-def _reading(case: Case, source: Source) -> str:
+def _reading(case: Case, source: Origin) -> str:
     """Lines that read the table, and leave out the rows that the report left out."""
-    kind = READERS.get(Path(source.file).suffix.lower(), "csv")
+    kind = POLARS_READERS.get(Path(source.file).suffix.lower(), "csv")
     text, file = _text(source.file) if kind == "csv" else "", repr(source.file)
     arguments = ["io.StringIO(text)" if text else file]
     arguments += _csv_options(source) if kind == "csv" else []
@@ -295,7 +297,7 @@ def _reading(case: Case, source: Source) -> str:
     )
 
 
-def _reading_imports(source: Source) -> set[str]:
+def _reading_imports(source: Origin) -> set[str]:
     """Imports of the lines that read the table."""
     needed, text = {"import polars as pl"}, _text(source.file)
     if text:
@@ -306,19 +308,9 @@ def _reading_imports(source: Source) -> set[str]:
 
 def _has_old_parts(pattern: str) -> bool:
     """Whether several files are read at once, and not all of them are UTF-8."""
-    one = Path(pattern).exists() or Path(pattern).suffix.lower() in READERS
+    one = Path(pattern).exists() or Path(pattern).suffix.lower() in POLARS_READERS
     several = [] if one else glob.glob(pattern)
     return any(text_encoding(Path(part).read_bytes()) == OLD_WINDOWS for part in several)
-
-
-def text_encoding(data: bytes) -> str:
-    """Encoding of a text: by its mark, else UTF-8, else Windows-1252, which has Latin-1 in it."""
-    found = encoding_of(data)
-    try:
-        data.decode(found)
-    except UnicodeDecodeError:
-        return OLD_WINDOWS if found == "utf-8" else found
-    return found
 
 
 def _text(file: str) -> str:
@@ -349,13 +341,13 @@ def _call(function: str, arguments: list[str]) -> str:
     return f"{function}(\n" + "".join(f"    {argument},\n" for argument in arguments) + ")"
 
 
-def _csv_options(source: Source) -> list[str]:
+def _csv_options(source: Origin) -> list[str]:
     """Options for reading a text file; types are found by looking at all of it."""
     separator = _separator(source.file)
     options = {
         f"separator={separator!r}": separator != ",",
         "has_header=False": "--no-header" in source.options,
-        f"null_values={MISSING!r}": source.left_out > 0,
+        f"null_values={NULL_WORDS!r}": source.left_out > 0,
         "infer_schema_length=None": True,
     }
     return [option for option, wanted in options.items() if wanted]
