@@ -5,13 +5,13 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import naive
+from jacridge._compute.arrays import bulk_centre
 from jacridge._geometry import distances
 from jacridge._geometry.distances import (
     CityBlock,
     Euclidean,
     Geodesic,
     Precomputed,
-    bulk_centre,
     expanded_gaps,
 )
 from jacridge._geometry.geodesics import geodesic_distances, metres_per_degree

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.spatial.distance import cdist, pdist
 
 from .._checks import check_coordinates, check_distances, check_no_negative, check_range
-from .._compute.arrays import EPS, Array, Indices, row_blocks
+from .._compute.arrays import EPS, Array, Indices, bulk_centre, row_blocks
 from .diameter import (
     cityblock_diameter,
     embedding_dimension,
@@ -404,8 +404,3 @@ def _onnx_sum(graph: OnnxGraph, rows: str, Z: Array, of: Callable[[str], str]) -
         part = of(graph.node("Sub", x, graph.array(Z[:, f])))
         total = graph.node("Add", total, part) if total else part
     return total
-
-
-def bulk_centre(Z: Array) -> Array:
-    """About where most rows are: expanded squares keep their digits there, beside outliers too."""
-    return np.asarray(np.median(Z[:: max(1, len(Z) // 256)], axis=0))

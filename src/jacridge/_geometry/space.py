@@ -67,6 +67,10 @@ class Space:
             J[rows] = self.distance.slopes(S, coef, X[rows], Z)
         return J
 
+    def pairs(self, X: Array) -> Pairs:
+        """One n x n array for the kernels of all pairs of rows, at any bandwidth."""
+        return Pairs(X, self)
+
 
 def space_of(kernel: str, metric: str) -> Space:
     """The space of a kernel and a metric, by their names."""

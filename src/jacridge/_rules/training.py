@@ -13,13 +13,13 @@ import numpy as np
 from .. import theory
 from .._compute.arrays import Array, Indices
 from .._compute.threads import blas_for
-from .._geometry.space import Pairs, Space
 from .._rows.extent import ArrayExtent, Extent
 from .._rows.merging import distinct_rows
 from .._rows.survey import are_whole, counted
 from .._solvers.spectrum import spectrum
 
 if TYPE_CHECKING:
+    from .._geometry.space import Pairs, Space
     from .._solvers.nystrom import Nystrom
     from .._solvers.spectrum import Spectral
 
@@ -231,7 +231,7 @@ class TrainingData:
     @cached_property
     def pairs(self) -> Pairs:
         """The n x n array of a search or an exact fit, made once."""
-        return Pairs(self.X, self.space)
+        return self.space.pairs(self.X)
 
     def spectrum(self, sigma: float) -> Any:
         """Criteria of all penalties at one bandwidth: `loo`, `gcv` and `mml`."""

@@ -12,9 +12,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, lapack
 from scipy.linalg.blas import dtrsm
 
-from .._compute.arrays import EPS, Array, Indices, evenly_spaced, row_blocks
+from .._compute.arrays import EPS, Array, Indices, bulk_centre, evenly_spaced, row_blocks
 from .._compute.threads import lapack_for
-from .._geometry.distances import bulk_centre
 from .cholesky import factor
 
 if TYPE_CHECKING:

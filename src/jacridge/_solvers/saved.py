@@ -8,12 +8,12 @@ import numpy as np
 
 from .._compute.arrays import Array, weighted_mean
 from .._compute.threads import blas_for
-from .._geometry.space import Pairs, Space
 from .exact import centred_from, solve_exact
 from .nystrom_model import nystrom_from
 from .pcg import PcgModel
 
 if TYPE_CHECKING:
+    from .._geometry.space import Space
     from .model import Model
 
 # Shapes of saved arrays: k targets, q columns of the model's rows; all sides with the letter m, n
@@ -64,7 +64,7 @@ def restored_model(
     if solver == "nystrom":
         return nystrom_from(saved, Z, sigma, lams, space, kind)
     with blas_for(len(Z)):
-        pairs = Pairs(Z, space)
+        pairs = space.pairs(Z)
         rows = centred_from(saved)
         return solve_exact(lambda: pairs.kernel(sigma), rows, lams, kind, space.remedy)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -11,8 +9,6 @@ from scipy.spatial import KDTree
 from scipy.spatial.distance import pdist
 
 from .._compute.arrays import Array, Indices, evenly_spaced
-from .gains import GAIN_ROWS, fit_at, r2_of
-from .training import TrainingData, data_in_memory
 
 # Rows are near duplicates within this share of a small distance between two rows.
 NEARLY_EQUAL = 1e-3
@@ -28,28 +24,6 @@ def near_duplicates(X: Array) -> Indices:
     pairs = KDTree(Z).query_pairs(near, output_type="ndarray")
     graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(X), len(X)))
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.intp)
-
-
-def r2_of_groups(
-    data: TrainingData, group: Indices, sigma: float, lam: Array
-) -> tuple[float, float]:
-    """Leave-one-out R2 if rows leave one by one, and if groups of rows leave together.
-
-    Groups are drawn at random, up to the rows of a sample. A group that leaves as a whole is one
-    row with its total weight and mean target.
-    """
-    order = np.random.default_rng(0).permutation(int(group.max()) + 1)
-    kept = order[np.cumsum(np.bincount(group)[order]) <= GAIN_ROWS]
-    rows = np.flatnonzero(np.isin(group, kept))
-    part, group = data.part(rows, capped=True), np.unique(group[rows], return_inverse=True)[1]
-    _, first = np.unique(group, return_index=True)
-    w: Array = np.bincount(group, weights=part.w).astype(np.float64)
-    sums = [np.bincount(group, weights=part.w * column) for column in part.targets.T]
-    options: dict[str, Any] = {"penalty": part.penalty, "has_intercept": part.has_intercept}
-    y = np.column_stack(sums) / w[:, None]
-    merged = data_in_memory(part.X[first], y, w, part.space, capped=True, **options)
-    sigma = sigma / data.carried_from(part)
-    return r2_of(part, fit_at(part, sigma, lam)), r2_of(merged, fit_at(merged, sigma, lam))
 
 
 def r2_alone(x: Array, y: Array) -> float:

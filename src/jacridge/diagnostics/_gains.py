@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from .._compute.arrays import TINY, Array
-from .criteria import LEFT_OUT, criterion_at
-
-if TYPE_CHECKING:
-    from .training import TrainingData
+from .._compute.arrays import TINY, Array, Indices
+from .._rules.criteria import LEFT_OUT, criterion_at
+from .._rules.training import TrainingData, data_in_memory
 
 # Gains are measured on at most this many rows.
 GAIN_ROWS = 500
@@ -69,6 +67,28 @@ def fit_at(part: TrainingData, sigma: float, lam: Array) -> Fit:
 def r2_of(part: TrainingData, fit: Fit) -> float:
     """Leave-one-out R2 of a fit."""
     return 1.0 - float(np.average(fit.errors, weights=part.counts))
+
+
+def r2_of_groups(
+    data: TrainingData, group: Indices, sigma: float, lam: Array
+) -> tuple[float, float]:
+    """Leave-one-out R2 if rows leave one by one, and if groups of rows leave together.
+
+    Groups are drawn at random, up to the rows of a sample. A group that leaves as a whole is one
+    row with its total weight and mean target.
+    """
+    order = np.random.default_rng(0).permutation(int(group.max()) + 1)
+    kept = order[np.cumsum(np.bincount(group)[order]) <= GAIN_ROWS]
+    rows = np.flatnonzero(np.isin(group, kept))
+    part, group = data.part(rows, capped=True), np.unique(group[rows], return_inverse=True)[1]
+    _, first = np.unique(group, return_index=True)
+    w: Array = np.bincount(group, weights=part.w).astype(np.float64)
+    sums = [np.bincount(group, weights=part.w * column) for column in part.targets.T]
+    options: dict[str, Any] = {"penalty": part.penalty, "has_intercept": part.has_intercept}
+    y = np.column_stack(sums) / w[:, None]
+    merged = data_in_memory(part.X[first], y, w, part.space, capped=True, **options)
+    sigma = sigma / data.carried_from(part)
+    return r2_of(part, fit_at(part, sigma, lam)), r2_of(merged, fit_at(merged, sigma, lam))
 
 
 def best_fit(part: TrainingData, sigmas: Iterable[float], lams: Array) -> Fit:

@@ -3,139 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from html import escape
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import theory
-from ._compute.arrays import TINY, Array, weighted_mean
-from ._geometry.diameter import trimmed_diameter
-from ._geometry.space import LINEAR
-from ._rules.gains import (
-    GRID_LAMBDAS,
-    Gain,
-    best_fit,
-    fit_at,
-    gain_of,
-    sampled,
-    search_gain,
-    sigma_range,
-)
-from ._rules.registry import Rule, as_rule
-from ._rules.suspects import near_duplicates, r2_alone, r2_of_groups
-from ._rules.training import Penalty, TrainingData, data_in_memory
+from .. import theory
+from .._compute.arrays import TINY, Array, weighted_mean
+from .._geometry.diameter import trimmed_diameter
+from .._geometry.space import LINEAR
+from .._rules.registry import Rule, as_rule
+from .._rules.training import Penalty, TrainingData, data_in_memory
+from ._data import duplicate_findings, feature_findings, row_findings
+from ._gains import GRID_LAMBDAS, Gain, best_fit, fit_at, gain_of, sampled, search_gain
+from ._result import Diagnosis, Finding, Fitted
 
 if TYPE_CHECKING:
-    from ._solvers.function import FittedFunction
-    from ._solvers.model import KnownRows
+    from .._solvers.function import FittedFunction
+    from .._solvers.model import KnownRows
 
 __all__ = ["Diagnosis", "Finding", "Fitted", "diagnose"]
 
-# Fewer rows than this, or weights that count like fewer equal ones, tell little.
-FEW_ROWS = 20
-# Share of the rows that may have a weight of zero without a warning.
-DROPPED = 0.5
 # Degrees of freedom for each row above which a model follows nearly every point. Where the function
 # has no noise, which a leave-one-out R2 above the second number shows, that is as it should be.
 FOLLOWS, NO_NOISE = 0.9, 0.5
 # Condition of K + lambda I above which coefficients have less than two digits.
 ILL = 1e14
-# R2 of one feature alone above which it may have been made from y.
-LEAK = 0.99
-# Ratio of the standard deviations of features above which their scales differ much.
-UNLIKE = 10.0
-# Fall of the leave-one-out R2 that makes near duplicates matter.
-FALL = 0.1
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One number, whether it is a reason for doubt, and what it means."""
-
-    name: str
-    value: float
-    warning: bool
-    sentence: str
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """Findings on a fitted model; prints as a table, renders as HTML, ``dict()`` for programs."""
-
-    findings: tuple[Finding, ...]
-
-    @property
-    def warnings(self) -> tuple[Finding, ...]:
-        """The findings that are reasons for doubt."""
-        return tuple(finding for finding in self.findings if finding.warning)
-
-    def dict(self) -> dict[str, dict[str, Any]]:
-        """The findings as plain values, by name."""
-        return {
-            f.name: {"value": f.value, "warning": f.warning, "sentence": f.sentence}
-            for f in self.findings
-        }
-
-    def __str__(self) -> str:
-        width = max(len(f.name) for f in self.findings)
-        return "\n".join(
-            f"{'!' if f.warning else ' '} {f.name:<{width}}  {f.value:>10.4g}  {f.sentence}"
-            for f in self.findings
-        )
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{'&#9888;' if f.warning else ''}</td><td>{escape(f.name)}</td>"
-            f"<td style='text-align:right'>{f.value:.4g}</td>"
-            f"<td style='text-align:left'>{escape(f.sentence)}</td></tr>"
-            for f in self.findings
-        )
-        head = "<tr><th></th><th>what</th><th>value</th><th>meaning</th></tr>"
-        return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A fitted model as a diagnosis sees it.
-
-    Attributes
-    ----------
-    sigma : bandwidth
-    lam : penalty of each target, of shape (k,)
-    loo_r2 : leave-one-out R2 of the training rows, or of a sample
-    degrees_of_freedom : of each target
-    rows : number of distinct training rows, as far as it is known
-    rule : name of the bandwidth's rule; None for a number or a function
-    lams : ends of the range in which the penalty was chosen; None if it was given
-    dropped : share of the rows as given that have a weight of zero
-    choices : table of the candidates of kernel and metric, if these were chosen
-    features : features of the rows as given, by name; empty if there are none
-    scales_matter : whether distances depend on the units of the features
-    """
-
-    sigma: float
-    lam: Array
-    loo_r2: float
-    degrees_of_freedom: Array
-    rows: float
-    rule: str | None = None
-    lams: tuple[float, float] | None = None
-    dropped: float = 0.0
-    choices: Sequence[Mapping[str, Any]] = ()
-    features: Mapping[str, Array] = field(default_factory=dict)
-    scales_matter: bool = False
-
-    @property
-    def found_by(self) -> Rule:
-        """The bandwidth's rule; one that takes the bandwidth as it is if it has no name."""
-        return as_rule(self.rule or self.sigma)
-
-    @property
-    def table(self) -> Array:
-        """Features of the rows as given, of shape (n, p)."""
-        return np.column_stack(list(self.features.values()))
 
 
 def diagnosis_of(
@@ -192,7 +85,7 @@ def loo_r2(function: FittedFunction) -> float:
 
 def diagnose(data: TrainingData, fit: Fitted) -> Diagnosis:
     """Look at a fitted model from all sides; `data` holds its training rows or a sample."""
-    findings = [_r2_finding(fit.loo_r2), *_choice_findings(fit.choices), *_row_findings(data, fit)]
+    findings = [_r2_finding(fit.loo_r2), *_choice_findings(fit.choices), *row_findings(data, fit)]
     try:
         data.check_rows()
         _ = data.l_max
@@ -205,8 +98,8 @@ def diagnose(data: TrainingData, fit: Fitted) -> Diagnosis:
         *_rule_findings(data, fit, gain),
         _condition_finding(data, fit),
         _freedom_finding(fit, gain),
-        *_duplicate_findings(data, fit, gain),
-        *_feature_findings(data, fit),
+        *duplicate_findings(data, fit, gain),
+        *feature_findings(data, fit),
     ]
     return Diagnosis(tuple(findings))
 
@@ -250,27 +143,9 @@ def _compared(chosen: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     return f"{abs(less):.2g} {'less' if less >= 0 else 'more'} than {_named(other)}"
 
 
-def _row_findings(data: TrainingData, fit: Fitted) -> Iterator[Finding]:
-    """How many rows there are to learn from."""
-    w = data.w / data.w.max()
-    count = float(w.sum() ** 2 / (w @ w))
-    few = count < FEW_ROWS
-    sentence = "Distinct rows, as many as would count alike if their weights were equal."
-    if few and len(w) < FEW_ROWS:
-        sentence = f"Only {len(w)} rows differ: no number here is certain."
-    elif few:
-        sentence = (
-            f"A few rows have most of the weight: all {len(w)} tell as much as {count:.1f} of "
-            "equal weight."
-        )
-    yield Finding("effective rows", count, few, sentence)
-    many = fit.dropped > DROPPED
-    sentence = (
-        f"{fit.dropped:.0%} of the rows have a weight of zero and were not used."
-        if many
-        else "Share of the rows that have a weight of zero."
-    )
-    yield Finding("dropped rows", fit.dropped, many, sentence)
+def _rule_of(fit: Fitted) -> Rule:
+    """The bandwidth's rule; one that takes the bandwidth as it is if it has no name."""
+    return as_rule(fit.rule or fit.sigma)
 
 
 def _search_finding(data: TrainingData, fit: Fitted, gain: Gain) -> Finding:
@@ -278,7 +153,7 @@ def _search_finding(data: TrainingData, fit: Fitted, gain: Gain) -> Finding:
         sentence = "No other bandwidth and penalty would do much better."
         return Finding("gain of a search", gain.value, False, sentence)
     undone = [
-        *([] if fit.found_by.minimises_loo else ["bandwidth='auto'"]),
+        *([] if _rule_of(fit).minimises_loo else ["bandwidth='auto'"]),
         *([] if fit.lams else ["alpha='auto'"]),
     ]
     advice = f"use {', '.join(undone)}"
@@ -295,7 +170,7 @@ def _range_findings(data: TrainingData, fit: Fitted) -> Iterator[Finding]:
     """Whether bandwidth or penalty were chosen at an end of their range, and what is beyond."""
     if not data.targets.any():
         return
-    part, rule = sampled(data), fit.found_by
+    part, rule = sampled(data), _rule_of(fit)
     sigma = fit.sigma / data.carried_from(part)
     steps = np.array([1.0, 2.0])
     if rule.ends is not None:
@@ -345,7 +220,7 @@ def _rule_findings(data: TrainingData, fit: Fitted, gain: Gain) -> Iterator[Find
         sentence += ": the model is close to a polynomial of low degree"
     sentence += "."
     yield Finding("sigma / l_max", ratio, wide and gain.is_clear, sentence)
-    if not fit.found_by.needs_minimum:
+    if not _rule_of(fit).needs_minimum:
         return
     spacing = data.even_spacing / data.l_max
     sparse = spacing > 1
@@ -400,75 +275,3 @@ def _freedom_finding(fit: Fitted, gain: Gain) -> Finding:
         else f"Parameters that the model effectively uses for {n:.6g} rows."
     )
     return Finding("degrees of freedom", freedom, follows, sentence)
-
-
-def _duplicate_findings(data: TrainingData, fit: Fitted, gain: Gain) -> Iterator[Finding]:
-    """Rows that repeat others, exactly or nearly."""
-    if not fit.features:
-        return
-    share = data.share_equal
-    many = share > 0.5
-    sentence = (
-        "More than half of the rows are equal to another one: n overstates how dense they lie."
-        if many
-        else "Share of rows that are equal to another one."
-    )
-    yield Finding("equal rows", share, many and gain.is_clear, sentence)
-    group = near_duplicates(fit.table)
-    share, sentence, matter = 1 - (group.max() + 1) / len(group), "", False
-    if share > 0.1 and data.targets.any():
-        alone, together = r2_of_groups(data, group, fit.sigma, fit.lam)
-        matter = alone - together > FALL
-        sentence = (
-            f" Leave-one-out R2 is {alone:.2f} if they leave one by one, and {together:.2f} if "
-            "those alike leave together."
-        )
-    yield Finding(
-        "near duplicates", share, matter, "Share of rows that nearly repeat another." + sentence
-    )
-
-
-def _feature_findings(data: TrainingData, fit: Fitted) -> Iterator[Finding]:
-    """Features whose scale or whose likeness to y is a reason for doubt."""
-    if len(fit.features) < 2 or not data.targets.any():
-        return
-    if len(data.w) >= FEW_ROWS:
-        # Of near duplicates one row each: the next one in any order would give y away.
-        first = np.unique(near_duplicates(fit.table), return_index=True)[1]
-        y = data.targets[first]
-        alone = {name: r2_alone(x[first], y) for name, x in fit.features.items()}
-        best = max(alone, key=lambda name: alone[name])
-        leaks = alone[best] > LEAK
-        mean = f" (mean over {y.shape[1]} targets)" if y.shape[1] > 1 else ""
-        sentence = (
-            f"{best} alone predicts y: make sure that it was not made from y."
-            if leaks
-            else f"R2 of the best single feature, {best}{mean}."
-        )
-        yield Finding("best single feature", alone[best], leaks, sentence)
-    if not fit.scales_matter:
-        return
-    std = data.X.std(axis=0)
-    std = np.where(std > 1e-9 * np.abs(data.X).max(axis=0), std, 0.0)
-    some = std[std > 0]
-    ratio = float(some.max() / some.min()) if len(some) else 1.0
-    gain = _scaled_gain(data, std) if ratio > UNLIKE else Gain()
-    sentence = "Largest ratio of the standard deviations of features."
-    if gain.is_clear:
-        sentence = (
-            "The features have different scales, and those of small scale hardly count: on "
-            f"{len(sampled(data).w)} of the rows leave-one-out R2 gains {gain.value:.2f} with "
-            "metric='scaled'."
-        )
-    yield Finding("ratio of scales", ratio, gain.is_clear, sentence)
-
-
-def _scaled_gain(data: TrainingData, std: Array) -> Gain:
-    """Gain of features of equal standard deviation, each with the best of a grid."""
-    part = sampled(data)
-    X = part.X[:, std > 0] / std[std > 0]
-    options: dict[str, Any] = {"penalty": part.penalty, "has_intercept": part.has_intercept}
-    options["capped"] = True
-    scaled = data_in_memory(X, part.y, part.w, part.space, **options)
-    fits = [best_fit(each, sigma_range(each, each.l_max), GRID_LAMBDAS) for each in (part, scaled)]
-    return gain_of(part, fits[1], fits[0])
