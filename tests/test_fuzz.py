@@ -212,6 +212,12 @@ def test_random_configurations_give_numbers_or_documented_errors(start):
             raise AssertionError(f"seed {seed}: {parameters} on {X.shape}: {error!r}") from error
 
 
+@pytest.mark.parametrize("seed", [8611, 19807])
+def test_configurations_that_once_overflowed_are_fitted(seed):
+    """Weights of 1e-100 with Nystrom, and of 1e100 with conjugate gradients."""
+    assert outcome(seed) == "fitted"
+
+
 def test_most_configurations_are_fitted():
     assert Counter(outcome(seed) for seed in range(1000, 1040))["fitted"] > 20
 

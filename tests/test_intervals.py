@@ -7,7 +7,7 @@ import pytest
 
 import naive
 from inside import intervals
-from jacridge import JacobianKernelRidge
+from jacridge import AutoKernelRidge, JacobianKernelRidge
 
 TABLES = [
     "wood_fibres.csv",
@@ -125,6 +125,17 @@ def test_far_outside_the_data_an_interval_is_as_wide_as_the_range_of_y(rng, opti
     est = JacobianKernelRidge(random_state=0, **options).fit(X, np.column_stack([y, -3 * y]))
     lower, upper = est.predict_interval([[-80.0, 15.0]])
     assert (upper - lower >= np.ptp(y) * np.array([1, 3])).all()
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "matern32"])
+def test_features_with_heavy_tails_have_an_outside_too(rng, kernel):
+    """Compressed, a row ten times as far out as any other is not far from the outermost."""
+    X = rng.standard_t(2, size=(150, 2))
+    y = np.arcsinh(X[:, 0]) + 0.1 * rng.standard_normal(150)
+    est = AutoKernelRidge(kernel=kernel, metric="diagonal", random_state=0).fit(X, y)
+    lower, upper = est.predict_interval(np.full((1, 2), 10 * np.abs(X).max()))
+    assert est.warp_ is not None
+    assert upper - lower >= np.ptp(y)
 
 
 def test_models_without_one_row_do_not_narrow_an_interval_outside_the_data(rng):

@@ -45,12 +45,12 @@ def is_layer(name):
 @cache
 def imported(path):
     """Every (module, name) that a file imports, with relative modules made absolute."""
-    return list(_imported(path))
+    return list(_imported(path, ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
 
 
-def _imported(path):
+def _imported(path, nodes):
     package = ["jacridge", *path.relative_to(ROOT).parts[:-1]]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -98,6 +98,37 @@ def test_within_a_folder_no_files_import_each_other_in_a_circle():
         assert not left, f"{folder.name}: {sorted(left)}"
 
 
+@cache
+def loaded(path):
+    """Files that importing a file loads itself: no import within a function or for types alone."""
+    found, body = set(), ast.parse(path.read_text(encoding="utf-8")).body
+    tried = [node for part in body if isinstance(part, ast.Try) for node in part.body]
+    for module, name in _imported(path, body + tried):
+        first, *rest = module.split(".")
+        for parts in ([*rest, name], rest):
+            places = [ROOT.joinpath(*parts[:-1], f"{part}.py") for part in parts[-1:]]
+            places.append(ROOT.joinpath(*parts, "__init__.py"))
+            if first == "jacridge" and (file := next(filter(Path.exists, places), None)):
+                found.add(file)
+                break
+    return found - {path}
+
+
+@cache
+def longest_chain(path, *, beyond_public):
+    """Names of the files in the longest chain of imports; `jacridge` itself may be its end."""
+    public = path == ROOT / "__init__.py" and not beyond_public
+    chains = [longest_chain(file, beyond_public=beyond_public) for file in loaded(path)]
+    return [] if public else [path.stem, *max(chains, key=len, default=[])]
+
+
+@pytest.mark.parametrize(("beyond_public", "most"), [(False, 11), (True, 15)])
+def test_no_chain_of_imports_from_the_command_is_long(beyond_public, most):
+    """Through private files alone, and through the public names in `jacridge/__init__.py`."""
+    chain = longest_chain(ROOT / "cli" / "__init__.py", beyond_public=beyond_public)
+    assert len(chain) <= most, chain
+
+
 def test_nothing_private_of_scikit_learn_is_imported():
     for path in FILES:
         for module, name in imported(path):
@@ -116,3 +147,24 @@ def test_importing_jacridge_loads_no_extra():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not extras & set(run.stdout.split())
+
+
+def named_in(path):
+    """Names of the classes and constants that a file defines at its top level."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        inner = [part for target in targets if target for part in ast.walk(target)]
+        names = [part.id for part in inner if isinstance(part, ast.Name)]
+        names += [node.name] if isinstance(node, ast.ClassDef) else []
+        yield from (name for name in names if name[0].isupper())
+
+
+def test_no_two_classes_or_constants_of_the_library_share_a_name():
+    """Experiments and the command have settings of their own, such as RULES_RUN."""
+    places = {}
+    for path in FILES:
+        if layer_of(path) not in ("experiments", "cli"):
+            for name in named_in(path):
+                places.setdefault(name, []).append(path.name)
+    shared = {name: files for name, files in places.items() if len(files) > 1}
+    assert not shared, shared

@@ -7,13 +7,14 @@ import math
 import numbers
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from ._compute.arrays import Array
+if TYPE_CHECKING:
+    from ._compute.arrays import Array
 
 # Squared distances of rows with larger entries leave the range of doubles.
 LARGEST = 1e150

@@ -19,7 +19,6 @@ from ._geometry.nearest import Neighbours
 from ._geometry.space import LINEAR, space_of
 from ._rows.dask import is_dask
 from ._rows.given import rows_given
-from ._rows.merging import distinct_rows
 from ._rows.parquet_files import ParquetFiles
 from ._rules.choice import Loss, squared_errors
 from ._rules.fitting import PARAMETERS, Request, Solution, fitted
@@ -40,7 +39,7 @@ from .effects import (
 )
 
 # From the fitted function and rows to results for these rows, each of shape (n, k, ...).
-Work = Callable[[FittedFunction, Array], tuple[Array, ...]]
+FunctionWork = Callable[[FittedFunction, Array], tuple[Array, ...]]
 
 
 class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -281,7 +280,9 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """The solved model."""
         return self._function().model
 
-    def _each_block(self, X: Any, work: Work, *shape: int, errors: bool = False) -> tuple[Any, ...]:
+    def _each_block(
+        self, X: Any, work: FunctionWork, *shape: int, errors: bool = False
+    ) -> tuple[Any, ...]:
         """Results of `work` for the fitted function and the rows of X, wherever these are.
 
         `shape` is that of a result for one row and one target. Two results need the `errors` of
@@ -384,10 +385,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             Values from 0 to 1. A lazy Dask array, if X is one.
         """
         function = self._function()
-        rows, distance = function.Z, function.space.distance
-        if self.solver_ == "nystrom":
-            rows = distinct_rows(function.model.state()["sample_X"])
-        neighbours, seen = Neighbours(rows, distance), function.portable(errors=False).seen
+        distance, seen = function.space.distance, function.portable(errors=False).seen
+        neighbours = Neighbours(function.neighbours(), distance)
         return rows_given(X).each(self, lambda X: (neighbours.shares(seen(X)),), distance, 1)[0]
 
     def jacobian(self, X: Any, return_std: bool = False) -> Any:

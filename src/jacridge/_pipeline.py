@@ -64,7 +64,7 @@ def last_step(model: Any, X: Any = None) -> tuple[Any, Any]:
         return est, X
     before = model[:-1]
     rows = None if X is None else np.asarray(before.transform(X), dtype=np.float64)
-    regressor = getattr(est, "regressor_", est)
+    regressor = regressor_of(est)
     found = _named(regressor, _names(before))
     if regressor._fitted["metric"] in LINEAR:
         zero = np.zeros((1, est.n_features_in_))
@@ -76,7 +76,17 @@ def last_step(model: Any, X: Any = None) -> tuple[Any, Any]:
 
 def named(model: Any, names: list[str]) -> Any:
     """A copy of a fitted model that knows the names of its features."""
-    return _with_regressor(model, _named(getattr(model, "regressor_", model), names))
+    return _with_regressor(model, _named(regressor_of(model), names))
+
+
+def metric_word(estimator: Any) -> str:
+    """The metric of a fitted model; of one that was chosen, its kind."""
+    return str(regressor_of(estimator)._metric_kind)
+
+
+def regressor_of(estimator: Any) -> Any:
+    """The regressor of a classifier, or the estimator itself."""
+    return getattr(estimator, "regressor_", estimator)
 
 
 def _with_regressor(model: Any, regressor: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from html import escape
-from numbers import Real
 from time import perf_counter
 from typing import Any
 
@@ -16,9 +15,9 @@ from ._checks import check_choice, check_positive, check_rows, check_targets, ge
 from ._geometry.kernels import KERNELS, Kernel
 from ._geometry.space import Space, space_of
 from ._rows.dask import dask_rows, is_dask
+from ._rows.samples import SAMPLE
 from ._rows.source import Source, array_source, in_memory
-from ._rows.survey import SAMPLE
-from ._rules.registry import RULES, WHOLE, check_alpha, find
+from ._rules.registry import RULES, as_rule, check_alpha, find
 from ._rules.streams import training_data
 from ._rules.training import TrainingData, data_in_memory
 from .parquet import ParquetFiles
@@ -194,16 +193,16 @@ def select_bandwidth(
     )
     found = find(rule, data, "rule")
     seconds = perf_counter() - start  # the numbers below are no part of the rule
-    median = rule == "jacobian_median"
+    known = as_rule(rule)
     return Choice(
         sigma=found.sigma,
-        rule=rule if isinstance(rule, str) else getattr(rule, "__name__", "function"),
+        rule=known.name,
         kernel=kernel,
         alpha=found.lam if np.size(found.lam) > 1 else float(np.ravel(found.lam)[0]),
         n=int(data.n) if data.n == int(data.n) else data.n,
         p=data.p,
         l_max=data.l_max,
-        spacing=data.neighbour_spacing if median else data.even_spacing,
+        spacing=known.spacing(data),
         seconds=seconds,
     )
 
@@ -222,12 +221,12 @@ def selection_data(X: Any, y: Any, rule: Any, space: Space, **options: Any) -> T
     else:
         X = check_rows(X)
         space.distance.check(X)
-        whole = isinstance(rule, Real) or (isinstance(rule, str) and rule in WHOLE)
-        if whole and not options["penalty"].criterion:  # nothing is solved: no need to merge rows
+        penalty = options["penalty"]
+        if as_rule(rule).sees_all_rows and not penalty.criterion:  # no need to merge rows
             return data_in_memory(X, None, np.ones(len(X)), space, **options)
         targets = np.empty((len(X), 0)) if y is None else check_targets(y, X)
         source = array_source(X, targets, None, space.distance)
-    if source.rows.n > SAMPLE and space.distance.name != "precomputed":
+    if source.rows.n > SAMPLE and not space.distance.is_given:
         return training_data(source, space, exact=False, solved=y is not None, **options)
     data = training_data(in_memory(source, space.distance), space, exact=True, **options)
     return data if y is not None else replace(data, y=None)

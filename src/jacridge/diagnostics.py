@@ -14,7 +14,7 @@ from ._compute.arrays import TINY, Array, weighted_mean
 from ._geometry.diameter import trimmed_diameter
 from ._geometry.space import LINEAR
 from ._rules.gains import (
-    LAMBDAS,
+    GRID_LAMBDAS,
     Gain,
     best_fit,
     fit_at,
@@ -23,14 +23,13 @@ from ._rules.gains import (
     search_gain,
     sigma_range,
 )
-from ._rules.registry import WITH_MINIMUM, searched_range
+from ._rules.registry import Rule, as_rule
 from ._rules.suspects import near_duplicates, r2_alone, r2_of_groups
 from ._rules.training import Penalty, TrainingData, data_in_memory
-from ._solvers.exact import centred_from
-from ._solvers.influence import expanded
 
 if TYPE_CHECKING:
     from ._solvers.function import FittedFunction
+    from ._solvers.model import KnownRows
 
 __all__ = ["Diagnosis", "Finding", "Fitted", "diagnose"]
 
@@ -129,6 +128,11 @@ class Fitted:
     scales_matter: bool = False
 
     @property
+    def found_by(self) -> Rule:
+        """The bandwidth's rule; one that takes the bandwidth as it is if it has no name."""
+        return as_rule(self.rule or self.sigma)
+
+    @property
     def table(self) -> Array:
         """Features of the rows as given, of shape (n, p)."""
         return np.column_stack(list(self.features.values()))
@@ -139,7 +143,8 @@ def diagnosis_of(
 ) -> Diagnosis:
     """Diagnosis of a fitted function, with notes on its fit and the table of what was tried."""
     degrees = function.model.degrees_of_freedom
-    data, lams = training_sample(function, notes), notes.get("lams")
+    known = function.model.known_rows(function.Z)
+    data, lams = training_sample(known, function, notes), notes.get("lams")
     features = {}
     if notes["metric"] in LINEAR:
         features = dict(zip(function.names, function.unmapped(data.X).T, strict=True))
@@ -148,7 +153,7 @@ def diagnosis_of(
         np.broadcast_to(function.lams, data.targets.shape[1]),
         loo_r2(function),
         degrees,
-        rows=len(data.w) if function.solver == "exact" else data.n,
+        rows=len(data.w) if known.are_all else data.n,
         rule=notes.get("rule"),
         lams=(lams[0], lams[1]) if lams else None,
         dropped=notes.get("dropped", 0.0),
@@ -159,18 +164,15 @@ def diagnosis_of(
     return diagnose(data, fit)
 
 
-def training_sample(function: FittedFunction, notes: Mapping[str, Any]) -> TrainingData:
-    """The training rows, or the sample of them that a Nystrom model keeps."""
-    state = function.model.state()
-    if function.solver == "exact":
-        X, y, w = function.Z, state["y"], state["w"]
-    else:
-        X, y, w = state["sample_X"], state["sample_y"] - state["mean"], state["sample_w"]
+def training_sample(
+    known: KnownRows, function: FittedFunction, notes: Mapping[str, Any]
+) -> TrainingData:
+    """The training rows, or the sample of them that a model keeps."""
     given = notes.get("lams") is None and len(function.lams) == 1
     penalty = Penalty(shared=notes.get("shared", False))
     penalty = replace(penalty, lam=float(function.lams[0])) if given else penalty
     options: dict[str, Any] = {"penalty": penalty, "has_intercept": function.kind != "none"}
-    return data_in_memory(X, y, w, function.space, n=notes["n"], **options)
+    return data_in_memory(known.X, known.y, known.w, function.space, n=notes["n"], **options)
 
 
 def loo_r2(function: FittedFunction) -> float:
@@ -178,25 +180,14 @@ def loo_r2(function: FittedFunction) -> float:
 
     The squares about the means of equal rows are part of both the errors and the variance.
     """
-    held, within = function.model.held_out, variance_within(function)
+    held = function.model.held_out
     centred = held.y - weighted_mean(held.y, held.w)
     errors, variance = (
-        np.average(part**2, axis=0, weights=held.w) + within for part in (held.residuals, centred)
+        np.average(part**2, axis=0, weights=held.w) + held.within
+        for part in (held.residuals, centred)
     )
     vary = variance > 0
     return float(np.mean(1.0 - errors[vary] / variance[vary])) if vary.any() else np.nan
-
-
-def variance_within(function: FittedFunction) -> Array | float:
-    """Weighted mean square of y about the means of equal rows, for each target."""
-    state = function.model.state()
-    if function.solver != "exact":
-        return np.asarray(state["given_within"] / state["weight"])
-    given = centred_from(state).given
-    if given is None:
-        return 0.0
-    _, w = expanded(given, state["y"], state["w"])
-    return np.asarray(w @ given.within**2 / w.sum())
 
 
 def diagnose(data: TrainingData, fit: Fitted) -> Diagnosis:
@@ -287,7 +278,7 @@ def _search_finding(data: TrainingData, fit: Fitted, gain: Gain) -> Finding:
         sentence = "No other bandwidth and penalty would do much better."
         return Finding("gain of a search", gain.value, False, sentence)
     undone = [
-        *([] if fit.rule in ("auto", "loo") else ["bandwidth='auto'"]),
+        *([] if fit.found_by.minimises_loo else ["bandwidth='auto'"]),
         *([] if fit.lams else ["alpha='auto'"]),
     ]
     advice = f"use {', '.join(undone)}"
@@ -304,14 +295,16 @@ def _range_findings(data: TrainingData, fit: Fitted) -> Iterator[Finding]:
     """Whether bandwidth or penalty were chosen at an end of their range, and what is beyond."""
     if not data.targets.any():
         return
-    part, ranges = sampled(data), searched_range(fit.rule, data)
+    part, rule = sampled(data), fit.found_by
     sigma = fit.sigma / data.carried_from(part)
     steps = np.array([1.0, 2.0])
-    if ranges is not None:
-        side = _side(fit.sigma, *ranges)
+    if rule.ends is not None:
+        side = _side(fit.sigma, *rule.ends(data))
         sigmas = list(sigma * 2.0 ** (side * steps)) if side else []
-        yield _end_finding("bandwidth", fit.sigma, side, part, (sigma, fit.lam), sigmas, LAMBDAS)
-    if fit.lams is not None and fit.rule != "auto":  # whose walk has no ends
+        yield _end_finding(
+            "bandwidth", fit.sigma, side, part, (sigma, fit.lam), sigmas, GRID_LAMBDAS
+        )
+    if fit.lams is not None and not rule.is_automatic:  # whose walk has no ends
         lam = float(np.exp(np.log(np.maximum(fit.lam, TINY)).mean()))
         side = _side(lam, *fit.lams)
         lams, sigmas = lam * 10.0 ** (side * steps), [sigma] if side else []
@@ -352,7 +345,7 @@ def _rule_findings(data: TrainingData, fit: Fitted, gain: Gain) -> Iterator[Find
         sentence += ": the model is close to a polynomial of low degree"
     sentence += "."
     yield Finding("sigma / l_max", ratio, wide and gain.is_clear, sentence)
-    if fit.rule not in WITH_MINIMUM:
+    if not fit.found_by.needs_minimum:
         return
     spacing = data.even_spacing / data.l_max
     sparse = spacing > 1
@@ -372,7 +365,7 @@ def _rule_findings(data: TrainingData, fit: Fitted, gain: Gain) -> Iterator[Find
         else "The approximate Jacobian norm has a minimum at this penalty."
     )
     yield Finding("alpha / threshold", share, above, sentence)
-    if data.space.distance.name != "euclidean":
+    if not data.space.distance.is_euclidean:
         return
     stretch = data.l_max / max(trimmed_diameter(data.X, 0.01), TINY)
     far = stretch > 3
@@ -477,5 +470,5 @@ def _scaled_gain(data: TrainingData, std: Array) -> Gain:
     options: dict[str, Any] = {"penalty": part.penalty, "has_intercept": part.has_intercept}
     options["capped"] = True
     scaled = data_in_memory(X, part.y, part.w, part.space, **options)
-    fits = [best_fit(each, sigma_range(each, each.l_max), LAMBDAS) for each in (part, scaled)]
+    fits = [best_fit(each, sigma_range(each, each.l_max), GRID_LAMBDAS) for each in (part, scaled)]
     return gain_of(part, fits[1], fits[0])

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import naive
 from jacridge._geometry.space import space_of
-from jacridge._solvers import cholesky, pcg, systems
+from jacridge._solvers import cholesky, pcg
 from jacridge._solvers import spectrum as spectrum_module
 from jacridge._solvers.cholesky import BlockFactor, factor
 from jacridge._solvers.spectrum import mean_shift, spectrum
@@ -25,8 +25,8 @@ REFIT = 1e-8
 def test_eigenvectors_of_any_matrix_have_the_threads_of_its_order(monkeypatch):
     """Also those of kernel matrices: LAPACK with all threads may crash on large ones."""
     asked = []
-    monkeypatch.setattr(systems, "lapack_for", lambda n: asked.append(n) or nullcontext())
-    s, V = systems.eigh(np.diag([2.0, 1.0, 3.0]))
+    monkeypatch.setattr(spectrum_module, "lapack_for", lambda n: asked.append(n) or nullcontext())
+    s, V = spectrum_module.eigh(np.diag([2.0, 1.0, 3.0]))
     assert asked == [3]
     np.testing.assert_allclose(V * s @ V.T, np.diag([2.0, 1.0, 3.0]), atol=1e-14)
 
@@ -259,7 +259,7 @@ def test_one_block_of_rows_or_many_agree(problem, rng, monkeypatch):
     w = rng.uniform(0.5, 3, 18)
     found = spectrum(K, centred(Y, w, True), w)
     whole = found.loo(LAMS)
-    monkeypatch.setattr(spectrum_module, "ROWS", 5)
+    monkeypatch.setattr(spectrum_module, "BLOCK_ROWS", 5)
     np.testing.assert_allclose(found.loo(LAMS), whole, rtol=1e-12)
 
 

@@ -9,6 +9,7 @@ from scipy.linalg import eigvalsh
 from scipy.spatial.distance import cdist
 
 from .._compute.arrays import Array, Indices, rows_per_block
+from .._compute.threads import one_blas_thread
 
 # The largest distance between some rows and others, or all, and which of the others has it.
 Pair = tuple[float, int]
@@ -34,7 +35,8 @@ def euclidean_diameter(X: Array) -> float:
         b = int(each[a]) if isinstance(others, slice) else int(others[each[a]])
         return float(np.linalg.norm(X[some[a]] - X[b])), b
 
-    return _pruned_diameter(X, np.sqrt(r2), farthest)
+    with one_blas_thread():  # many small products: threads would wait for each other
+        return _pruned_diameter(X, np.sqrt(r2), farthest)
 
 
 def cityblock_diameter(X: Array) -> float:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 FEW_COLUMNS = 10
 
 # Entries of a kernel that are compared at a time in the slopes of city-block distances.
-COMPARED = 1 << 16
+COMPARED_ENTRIES = 1 << 16
 
 # Share of a feature below which two of its values may differ by rounding alone.
 ROUNDED = 1e-9
@@ -57,6 +57,18 @@ class Distance(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def is_euclidean(self) -> bool:
+        """Whether gaps are squared Euclidean distances, which a matrix product makes."""
+
+    @property
+    def is_curved(self) -> bool:
+        """Whether rows are places on a curved surface: their mean is none."""
+
+    @property
+    def is_given(self) -> bool:
+        """Whether X holds distances in the place of features."""
 
     def check(self, X: Array, *, new: bool = False) -> None:
         """Refuse rows that have no such distance; `new` rows are those to predict for."""
@@ -110,6 +122,10 @@ class Distance(Protocol):
 class _Rows:
     """Shared methods of distances between rows with features."""
 
+    is_euclidean: ClassVar[bool] = False
+    is_curved: ClassVar[bool] = False
+    is_given: ClassVar[bool] = False
+
     def dimension(self, X: Array) -> int:
         return X.shape[1]
 
@@ -125,6 +141,7 @@ class Euclidean(_Rows):
     """Squared Euclidean distances."""
 
     name: ClassVar[str] = "euclidean"
+    is_euclidean: ClassVar[bool] = True
 
     def check(self, X: Array, *, new: bool = False) -> None:
         check_range("X", X)
@@ -192,6 +209,7 @@ class CityBlock(Euclidean):
     """City-block distances, as the laplacian kernel has them."""
 
     name: ClassVar[str] = "cityblock"
+    is_euclidean: ClassVar[bool] = False
 
     def gaps(self, X: Array, Z: Array) -> Array:
         return np.asarray(cdist(X, Z, "cityblock"))
@@ -211,7 +229,7 @@ class CityBlock(Euclidean):
         # time of a sign, and few rows at a time stay in the cache.
         J, same = np.empty((len(X), coef.shape[1], X.shape[1])), _rounding(Z)
         columns = list(zip((Z - same).T.copy(), (Z + same).T.copy(), strict=True))
-        for rows in row_blocks(len(X), max(COMPARED // max(len(Z), 1), 1)):
+        for rows in row_blocks(len(X), max(COMPARED_ENTRIES // max(len(Z), 1), 1)):
             w = W[rows]
             for f, (low, high) in enumerate(columns):
                 x = X[rows, f, None]
@@ -240,6 +258,7 @@ class Geodesic(_Rows):
     """Squared lengths of geodesics, in metres, between places (latitude, longitude)."""
 
     name: ClassVar[str] = "geodesic"
+    is_curved: ClassVar[bool] = True
 
     def check(self, X: Array, *, new: bool = False) -> None:
         check_range("X", X)
@@ -292,6 +311,9 @@ class Precomputed:
 
     power: int = 2
     name: ClassVar[str] = "precomputed"
+    is_euclidean: ClassVar[bool] = False
+    is_curved: ClassVar[bool] = False
+    is_given: ClassVar[bool] = True
 
     def check(self, X: Array, *, new: bool = False) -> None:
         check_range("X", X)

@@ -30,8 +30,8 @@ from .lattices import LatticeEigenvalue, gaussian_lattice, laplacian_lattice, ma
 
 # Entries that stay in the cache over several passes, with one scratch array beside them.
 CHUNK = 1 << 14
-# exp(-FAR) is zero, and so is its product with a polynomial of FAR.
-FAR = 800.0
+# exp(-VANISHED) is zero, and so is its product with a polynomial of VANISHED.
+VANISHED = 800.0
 # Distance, in bandwidths, below which two rows may be equal but for rounding.
 AT_KINK = 1e-8
 GOLDEN = (1 + np.sqrt(5)) / 2
@@ -280,7 +280,7 @@ class Matern(Kernel):
         """Polynomial times exponential of the scaled distance, which is bounded as in `_fill`."""
         factor = graph.number(np.sqrt(2 * self.smoothness) / sigma)
         a = graph.node("Mul", graph.node("Sqrt", gaps), factor)
-        a = graph.node("Min", a, graph.number(FAR))
+        a = graph.node("Min", a, graph.number(VANISHED))
         total = graph.number(self._P[-1])
         for c in self._P[-2::-1]:
             total = graph.node("Add", graph.node("Mul", total, a), graph.number(c))
@@ -382,10 +382,10 @@ def _chunks(a: Array) -> Iterator[Array]:
 
 
 def _scaled_roots(gaps: Array, factor: float, out: Array | None = None) -> Array:
-    """Square roots times a factor, at most FAR, so that no product with exp(-a) is NaN."""
+    """Square roots times a factor, at most VANISHED, so that no product with exp(-a) is NaN."""
     a: Array = np.sqrt(gaps, out=out)
     a *= float(factor)
-    return np.minimum(a, FAR, out=a)
+    return np.minimum(a, VANISHED, out=a)
 
 
 def _polynomial(coef: tuple[float, ...], a: Array, out: Array) -> None:

@@ -8,12 +8,13 @@ functions take ``scale``, the bandwidth over the spacing, of any shape.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from .._compute.arrays import Array
+if TYPE_CHECKING:
+    from .._compute.arrays import Array
 
 
 class LatticeEigenvalue(NamedTuple):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FLOOR = 1e-2
 
 # A feature has heavy tails if a value is farther from the median than so many widths.
-HEAVY = 5.0
+HEAVY_TAIL = 5.0
 
 
 # Digits, of the largest value of a feature, that survive a map and its inverse.
@@ -74,7 +74,7 @@ def warp_of(X: Array) -> Warp | None:
     width = (high - low) / 1.349
     width = np.where(width > 0, width, away.mean(axis=0) * np.sqrt(np.pi / 2))
     two_values = ((X.min(axis=0) == X) | (X.max(axis=0) == X)).all(axis=0)
-    heavy = (width > 0) & (away.max(axis=0) > HEAVY * width) & ~two_values
+    heavy = (width > 0) & (away.max(axis=0) > HEAVY_TAIL * width) & ~two_values
     return Warp(centre, np.where(heavy, width, np.inf)) if heavy.any() else None
 
 
@@ -107,6 +107,10 @@ class FeatureMap:
         largest = np.abs(X).max(axis=0, initial=0.0)
         unit = np.where(largest > 0, largest, 1.0)
         return np.asarray(np.round(X / unit, DIGITS) * unit)
+
+    def straight(self, Z: Array) -> Array:
+        """Rows after the linear part of the map alone, from rows after all of it."""
+        return replace(self, warp=None)(self.inverse(Z))
 
     def onnx(self, graph: OnnxGraph, rows: str) -> str:
         """Add the nodes of the map; returns the name of their output."""

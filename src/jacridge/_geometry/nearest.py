@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .distances import Distance
 
 # Rows whose own nearest distances are looked at, if there are more.
-SAMPLE = 1000
+OWN_ROWS = 1000
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Neighbours:
 
     @cached_property
     def own(self) -> Array:
-        """Sorted gaps of the rows, or of SAMPLE of them, to the nearest other row."""
-        some = evenly_spaced(len(self.Z), SAMPLE)
+        """Sorted gaps of the rows, or of OWN_ROWS of them, to the nearest other row."""
+        some = evenly_spaced(len(self.Z), OWN_ROWS)
         found = np.empty(len(some))
 
         def work(rows: slice) -> None:

@@ -35,7 +35,7 @@ class Space:
     @property
     def remedy(self) -> str:
         """Advice if K + lambda I is not positive definite."""
-        if self.distance.name == "geodesic" and self.kernel.is_smooth:
+        if self.distance.is_curved and self.kernel.is_smooth:
             return (
                 "Give a larger `alpha` to avoid this, or use "
                 'kernel="exponential", which is positive definite on the whole sphere.'
@@ -106,7 +106,7 @@ class Pairs:
         )
         self.kernel_function = space.kernel
         self.M: Array = np.empty((n, n))
-        given = space.distance.name == "precomputed"
+        given = space.distance.is_given
 
         def work(rows: slice) -> None:
             part = X[rows, rows.start :] if given else X[rows]

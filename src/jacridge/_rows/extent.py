@@ -48,7 +48,7 @@ class ArrayExtent:
     @cached_property
     def spacing(self) -> float:
         """Median distance of nearest neighbours among distinct rows."""
-        if self.distance.name == "precomputed":
+        if self.distance.is_given:
             distinct = np.unique(self.X, axis=0, return_index=True)[1]
             return self.distance.spacing(self.distance.some(self.X, distinct))
         return self.distance.spacing(distinct_rows(self.X))
@@ -159,7 +159,7 @@ class _Comparing:
 
 def stream_variance(rows: Rows, whole: Survey, distance: Distance) -> float:
     """Variance of all features together, as `Distance.variance` has it."""
-    if distance.name == "geodesic":
+    if distance.is_curved:
         return float(rows.total(_Squares(whole.centre, distance)) / whole.weight)
     return float(whole.squares.mean() / whole.weight + whole.centre.var())
 

@@ -17,7 +17,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from .._compute.arrays import Array
 
 # Largest slope and offset; a score has a range of about one.
-LARGEST = 100.0
+LARGEST_COEFFICIENT = 100.0
 
 # When L-BFGS-B stops: at the last digits for a model, early where candidates are compared.
 PRECISE = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 1000}
@@ -97,7 +97,7 @@ def calibrated(
         return float(b @ b / n + w @ np.log(totals) - np.vdot(Y, Z)), gradient
 
     k = len(prior)
-    bounds = [(0.0, LARGEST), *[(-LARGEST, LARGEST)] * k]
+    bounds = [(0.0, LARGEST_COEFFICIENT), *[(-LARGEST_COEFFICIENT, LARGEST_COEFFICIENT)] * k]
     found = minimize(
         loss, np.append(4.0, np.zeros(k)), jac=True, bounds=bounds, options=dict(options)
     ).x

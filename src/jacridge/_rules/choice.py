@@ -19,7 +19,7 @@ from .._compute.threads import in_threads, one_blas_thread
 
 if TYPE_CHECKING:
     from .._geometry.maps import FeatureMap
-    from .rounds import Round, Rounds, Sample
+    from .rounds import LearningRows, Round, Rounds
     from .training import Tuning
 
 # Rows in each half: a quarter of all, within these ends. A metric learned on few rows says little
@@ -47,7 +47,7 @@ JUDGES = ("matern32", "laplacian")
 # Candidates that are compared again on other halves of the rows.
 FINALISTS = 3
 
-Folds: TypeAlias = "list[tuple[Sample, Sample]]"
+Halves: TypeAlias = "list[tuple[LearningRows, LearningRows]]"
 
 # Errors of held-out rows from their targets (n, k), predictions (n, k) and weights.
 Loss = Callable[[Array, Array, Array], Array]
@@ -120,7 +120,7 @@ class CrossFitting:
     """Candidates fitted on one half of the rows and judged on the other."""
 
     def __init__(
-        self, rows: Sample, rounds: Callable[[str], Rounds], folds: Folds, loss: Loss
+        self, rows: LearningRows, rounds: Callable[[str], Rounds], folds: Halves, loss: Loss
     ) -> None:
         self.rounds, self.folds, self.loss, self.n = rounds, folds, loss, len(rows)
         self.counts = np.concatenate([test.counts for _, test in self.folds])
@@ -244,10 +244,10 @@ def rows_in_half(n: int) -> int:
     return int(np.clip(n // 4, *HALF))
 
 
-def halves(rows: Sample, size: int, rng: np.random.Generator) -> Folds:
+def halves(rows: LearningRows, size: int, rng: np.random.Generator) -> Halves:
     """Pairs of training and held-out rows from random halves; few rows are halved several times."""
     size = min(size, len(rows) // 2)
-    folds: Folds = []
+    folds: Halves = []
     while len(folds) < 2 or (len(folds) < 8 and len(folds) * size < 0.75 * HELD_OUT):
         order = rng.permutation(len(rows))
         a, b = rows.part(order[:size]), rows.part(order[size : 2 * size])
@@ -264,7 +264,7 @@ def simplest_good(table: Sequence[Candidate]) -> Candidate:
 
 
 def choose(
-    rows: Sample,
+    rows: LearningRows,
     maps: Sequence[FeatureMap],
     rounds: Callable[[str], Rounds],
     rng: np.random.Generator,

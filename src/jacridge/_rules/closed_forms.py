@@ -1,4 +1,4 @@
-"""Bandwidths in closed form: numbers in, sigma out."""
+"""Bandwidths in closed form: training data in, sigma out."""
 
 from __future__ import annotations
 
@@ -7,33 +7,59 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from .._compute.arrays import Array
-from ..theory import sigma_0
+from .. import theory
+from .._compute.warnings import warn
 
 if TYPE_CHECKING:
-    from .._geometry.space import Space
+    from .training import TrainingData
 
 # Gaps below are those of equal rows.
-SMALLEST = 1e-300
+SMALLEST_GAP = 1e-300
 
 
-def jacobian_bandwidth(n: float, spacing: float, lam: float) -> float:
-    """sigma_0 of Proposition 1; for lam above the threshold the value at the threshold."""
-    return sigma_0(n, spacing, lam)
+def jacobian(data: TrainingData) -> float:
+    """The paper's rule for the Gaussian kernel; for others that of a grid in one dimension."""
+    return _jacobian_at(data, data.even_spacing)
 
 
-def silverman_bandwidth(n: float, p: int, variance: float) -> float:
+def jacobian_median(data: TrainingData) -> float:
+    """That rule at the median distance of neighbours; zero if they are all equal."""
+    if data.share_equal > 0.5:
+        warn(
+            f"{data.share_equal:.0%} of the rows are equal to another one; the median neighbour "
+            "distance is that of the distinct rows."
+        )
+    spacing = data.neighbour_spacing
+    return _jacobian_at(data, spacing) if spacing else 0.0
+
+
+def _jacobian_at(data: TrainingData, spacing: float) -> float:
+    kernel = data.space.kernel
+    if kernel.has_closed_form:
+        return theory.sigma_0(data.n, spacing, data.lam_of_rows)
+    return theory.lattice_sigma_0(kernel.name, spacing, 1, data.lam_of_rows)
+
+
+def jacobian_lattice(data: TrainingData) -> float:
+    """The rule of a grid in p dimensions."""
+    name, lam = data.space.kernel.name, data.lam_of_rows
+    return theory.lattice_sigma_0(name, data.even_spacing, data.p, lam)
+
+
+def silverman(data: TrainingData) -> float:
     r"""Silverman's rule of thumb, :math:`(4 / (n (p + 2)))^{1/(p+4)}` standard deviations."""
-    return float((4 / (n * (p + 2))) ** (1 / (p + 4)) * np.sqrt(variance))
+    n, p = data.n, data.p
+    return float((4 / (n * (p + 2))) ** (1 / (p + 4)) * np.sqrt(data.variance))
 
 
-def scale_bandwidth(p: int, variance: float) -> float:
+def scale(data: TrainingData) -> float:
     r"""scikit-learn's ``gamma="scale"``: :math:`\sigma = \sqrt{p \, \mathrm{Var}(X) / 2}`."""
-    return float(np.sqrt(p * variance / 2))
+    return float(np.sqrt(data.p * data.variance / 2))
 
 
-def median_bandwidth(distances: Array, weights: Array | None = None) -> float:
-    """Median distance between two rows; weights say how often each pair occurs."""
+def median(data: TrainingData) -> float:
+    """Median distance between two rows."""
+    distances, weights = data.space.distance.lengths(data.pair_gaps), data.pair_weights
     if weights is None:
         return float(np.median(distances))
     order = np.argsort(distances)
@@ -42,12 +68,13 @@ def median_bandwidth(distances: Array, weights: Array | None = None) -> float:
     return float(distances[order][middle].mean())
 
 
-def maxvar_bandwidth(gaps: Array, space: Space, weights: Array | None = None) -> float:
+def maxvar(data: TrainingData) -> float:
     """Bandwidth at which the kernel's entries off the diagonal vary most, as in R's KRLS 1.7.
 
-    It is zero where all rows are equal. Weights say how often each pair occurs.
+    It is zero where all rows are equal.
     """
-    positive = space.distance.lengths(gaps[gaps > SMALLEST])
+    gaps, space, weights = data.pair_gaps, data.space, data.pair_weights
+    positive = space.distance.lengths(gaps[gaps > SMALLEST_GAP])
     if not positive.size:
         return 0.0
     low, high = np.log(positive.min()) - 1, np.log(positive.max()) + 1

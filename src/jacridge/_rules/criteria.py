@@ -20,6 +20,9 @@ from .searches import in_units_of
 if TYPE_CHECKING:
     from .._geometry.space import Pairs
 
+# Rows whose leave-one-out errors are compared, where there are more.
+LEFT_OUT = 1000
+
 
 def loo(
     A: Solvable,

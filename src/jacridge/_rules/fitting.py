@@ -24,12 +24,12 @@ from .._solvers.model import INTERCEPTS, Model
 from .._solvers.pcg import solve_pcg
 from .choice import KERNELS_TRIED, Loss, squared_errors
 from .metric import Metric, metric_of
-from .registry import WITH_MINIMUM, Found, check_alpha, find, loo_error
+from .registry import Found, as_rule, check_alpha, find, loo_error
 from .streams import LandmarkChoice, training_data
 
 if TYPE_CHECKING:
     from .._geometry.maps import FeatureMap
-    from .rounds import Rule
+    from .rounds import RuleInRounds
     from .training import Penalty, TrainingData
 
 SOLVERS = ("auto", "exact", "nystrom", "pcg")
@@ -80,9 +80,8 @@ class Request:
         return [name for name in KERNELS_TRIED if self.suits(KERNELS[name])]
 
     def suits(self, kernel: Kernel) -> bool:
-        """Whether the rule can be used: only smooth kernels have a minimum of the Jacobian norm."""
-        needs_minimum = isinstance(self.bandwidth, str) and self.bandwidth in WITH_MINIMUM
-        return kernel.is_smooth or not needs_minimum
+        """Whether the bandwidth's rule can be used with a kernel."""
+        return as_rule(self.bandwidth).suits(kernel)
 
     @cached_property
     def penalty(self) -> Penalty:
@@ -179,9 +178,9 @@ def fitted(source: Source, asked: Request) -> Solution:
     )
 
 
-def rule_in_rounds(bandwidth: Any) -> Rule | None:
+def rule_in_rounds(bandwidth: Any) -> RuleInRounds | None:
     """Rule for the rounds of a learned metric from a number, a rule's name or a function."""
-    if isinstance(bandwidth, str) and bandwidth == "auto":
+    if as_rule(bandwidth).is_automatic:
         return None  # rounds search by themselves
 
     def rule(data: TrainingData) -> tuple[float, float]:

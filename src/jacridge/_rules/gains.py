@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._compute.arrays import TINY, Array
-from .criteria import criterion_at
+from .criteria import LEFT_OUT, criterion_at
 
 if TYPE_CHECKING:
     from .training import TrainingData
 
 # Gains are measured on at most this many rows.
-SAMPLE = 500
-# A gain on a sample is measured again on so many rows, of which so many are left out.
-MORE_ROWS, LEFT_OUT = 3000, 1000
+GAIN_ROWS = 500
+# A gain on a sample is measured again on so many rows.
+MORE_ROWS = 3000
 
 # A gain in leave-one-out R2 that is worth a word, if it exceeds two standard errors.
 GAIN = 0.02
 
 SIGMAS = 10
-LAMBDAS = np.logspace(-10, 4, 29)
+GRID_LAMBDAS = np.logspace(-10, 4, 29)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Gain:
 
 def sampled(data: TrainingData) -> TrainingData:
     """A sample of the rows in which none decides alone."""
-    rows = np.random.default_rng(0).permutation(len(data.w))[:SAMPLE]
+    rows = np.random.default_rng(0).permutation(len(data.w))[:GAIN_ROWS]
     return data.part(np.sort(rows), capped=True)
 
 
@@ -120,7 +120,7 @@ def search_gain(data: TrainingData, sigma: float, lam: Array) -> Gain:
     part = sampled(data)
     carried = data.carried_from(part)
     fit = fit_at(part, sigma / carried, lam)
-    best = best_fit(part, sigma_range(part, fit.sigma), LAMBDAS)
+    best = best_fit(part, sigma_range(part, fit.sigma), GRID_LAMBDAS)
     found = gain_of(part, best, fit)
     found = replace(found, sigma=found.sigma * carried)
     if not found.is_clear or len(part.w) == len(data.w):

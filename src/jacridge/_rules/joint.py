@@ -15,7 +15,7 @@ import numpy as np
 
 from .._compute.arrays import TINY, Array
 from .._compute.threads import in_threads, one_blas_thread
-from .criteria import criterion_at
+from .criteria import LEFT_OUT, criterion_at
 from .searches import Surface, best_lambdas, check_solved, downhill, in_units_of, surface, vertex
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ FIRST_SIGMAS = 9
 FIRST_ROWS = 400
 # Walks: rows, how many points each may look at, and its steps in units of those below.
 WALKS = ((1000, 14, 1.0), (3000, 5, 0.7))
-# Rows whose leave-one-out errors a walk compares.
-LEFT_OUT = 1000
 # Grid points that the first walk compares.
 STARTS = 4
 # Factor between the bandwidths of the grid around a start.

@@ -13,9 +13,10 @@ from .._geometry.distances import EUCLIDEAN
 from .._geometry.maps import FeatureMap, scaling_from, warp_of
 from .._geometry.space import LEARNED, Space, space_of
 from .._rows.merging import merged_block
-from .._rows.survey import Surveying, sample_of, surveyed
+from .._rows.samples import sample_of
+from .._rows.survey import Surveying, surveyed
 from .choice import Chosen, Loss, choose, rows_in_half, squared_errors
-from .rounds import Rounds, Rule, Sample, penalty_in_rounds, standardised
+from .rounds import LearningRows, Rounds, RuleInRounds, penalty_in_rounds, standardised
 
 if TYPE_CHECKING:
     from .._rows.rows import Rows
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 METRIC_ROWS = 1500
 
 # Fewer distinct rows than this are too few to learn a metric from, or to choose a kernel by.
-FEW_ROWS = 20
+LEAST_ROWS = 20
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def metric_of(
     rows: Rows,
     kernels: Sequence[str],
     metric: str,
-    rule: Rule | None,
+    rule: RuleInRounds | None,
     penalty: Penalty,
     rng: np.random.Generator,
     loss: Loss = squared_errors,
@@ -83,7 +84,7 @@ def metric_of(
         return Metric(space_of(kernels[0], metric), plain, std)
     size = rows_in_half(rows.n)
     sample, unit = learning_sample(rows, size, rng, alike=not penalty.shared, centred=centred)
-    if len(sample) < FEW_ROWS or not sample.y.any():
+    if len(sample) < LEAST_ROWS or not sample.y.any():
         return Metric(space_of(kernels[0], metric), plain, std)
 
     def rounds(name: str) -> Rounds:
@@ -110,7 +111,7 @@ def plain_map(rows: Rows) -> tuple[FeatureMap, Array]:
     return FeatureMap(scaling_from(whole.centre, std)), std
 
 
-def warped_maps(rows: Sample) -> list[FeatureMap]:
+def warped_maps(rows: LearningRows) -> list[FeatureMap]:
     """The map that compresses heavy tails first, if there are any, and then scales."""
     warp = warp_of(rows.X)
     if warp is None:
@@ -123,7 +124,7 @@ def warped_maps(rows: Sample) -> list[FeatureMap]:
 
 def learning_sample(
     rows: Rows, size: int, rng: np.random.Generator, *, alike: bool, centred: bool
-) -> tuple[Sample, float]:
+) -> tuple[LearningRows, float]:
     """Distinct rows to choose and learn by, at random: at least two halves of this size.
 
     If `alike`, all targets count alike. Targets of models with an intercept are `centred`. The
@@ -131,4 +132,4 @@ def learning_sample(
     """
     X, y, w = merged_block(*sample_of(rows, max(2 * size, METRIC_ROWS), rng))
     unit = float(w.mean())
-    return Sample(X, standardised(y, w, centred=centred) if alike else y, w / unit), unit
+    return LearningRows(X, standardised(y, w, centred=centred) if alike else y, w / unit), unit

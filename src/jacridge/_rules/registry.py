@@ -1,15 +1,15 @@
-"""Registry of rules by name: the only place that dispatches on a rule."""
+"""The rules, one object each, that choose a bandwidth and, if it is not given, a penalty."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import theory
 from .._checks import (
     LARGEST,
     SMALLEST_PENALTY,
@@ -35,6 +35,9 @@ from .searches import (
 from .training import Penalty, TrainingData
 from .without_y import Line, loo_without_y_line, minimise_without_y, ssmm_line
 
+if TYPE_CHECKING:
+    from .._geometry.kernels import Kernel
+
 
 @dataclass(frozen=True)
 class Found:
@@ -44,10 +47,45 @@ class Found:
     lam: float | Array
 
 
-Rule = Callable[[TrainingData], Found]
+Chooser = Callable[[TrainingData], Found]
 
 # The smallest and the largest bandwidth of a search.
-Ends = Callable[[TrainingData], tuple[float, float]]
+SearchRange = Callable[[TrainingData], tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule for the bandwidth, and what others need to know of it.
+
+    Attributes
+    ----------
+    name : its name in `RULES`; that of the function if it is one
+    choose : bandwidth and penalty for training data
+    sees_all_rows : whether it looks at all rows, however many they are, and at no sample of them
+    looks_at_y : whether it solves, and so looks at y
+    chooses_without_y : whether it chooses the penalty, too, from X alone, if that is not given
+    needs_minimum : whether it needs a minimum of the Jacobian norm, which kernels with a kink lack
+    minimises_loo : whether it looks for the least leave-one-out error over all bandwidths
+    is_automatic : whether it is meant to choose the penalty, too; its search then has no ends
+    ends : smallest and largest bandwidth at which it looks; None if there are none
+    spacing : distance of neighbours in its formula, that of evenly spread points for most
+    """
+
+    name: str
+    choose: Chooser
+    sees_all_rows: bool = False
+    looks_at_y: bool = False
+    chooses_without_y: bool = False
+    needs_minimum: bool = False
+    minimises_loo: bool = False
+    is_automatic: bool = False
+    ends: SearchRange | None = None
+    spacing: Callable[[TrainingData], float] = attrgetter("even_spacing")
+
+    def suits(self, kernel: Kernel) -> bool:
+        """Whether the rule can be used with a kernel."""
+        return kernel.is_smooth or not self.needs_minimum
+
 
 # A search looks for the valley on at most this many rows, for its bottom on all of them.
 COARSE_ROWS = 1000
@@ -55,24 +93,24 @@ COARSE_ROWS = 1000
 JOINT_ROWS = 700
 
 
-def _closed_form(bandwidth: Callable[[TrainingData], float]) -> Rule:
+def _closed_form(name: str, bandwidth: Callable[[TrainingData], float], **facts: Any) -> Rule:
     """Rule that takes lambda as given, or chooses it at the bandwidth until both agree."""
 
-    def rule(data: TrainingData) -> Found:
+    def choose(data: TrainingData) -> Found:
         sigma = _of_distinct_rows(bandwidth(data), data)
         if not data.penalty.criterion:
             return Found(sigma, data.lam)
-        name = _criterion_of(data)
+        criterion = _criterion_of(data)
         for _ in range(5):  # sigma depends on lambda weakly, if at all: two rounds are usual
-            values = getattr(data.spectrum(sigma), name)(data.penalty.lams)
-            lams = best_lambdas(data.penalty.lams, in_units_of(data.scale, values, name))
+            values = getattr(data.spectrum(sigma), criterion)(data.penalty.lams)
+            lams = best_lambdas(data.penalty.lams, in_units_of(data.scale, values, criterion))
             data = data.with_lam(float(np.exp(np.log(lams).mean())))
             last, sigma = sigma, bandwidth(data)
             if abs(sigma / last - 1) < 1e-3:
                 break
         return Found(last, lams)
 
-    return rule
+    return Rule(name, choose, **facts)
 
 
 def _of_distinct_rows(sigma: float, data: TrainingData) -> float:
@@ -91,56 +129,10 @@ def _criterion_of(data: TrainingData, default: str = "loo") -> str:
     return default if criterion in (None, "auto") else criterion
 
 
-def _jacobian(data: TrainingData) -> float:
-    """The paper's rule for the Gaussian kernel; for others that of a grid in one dimension."""
-    return _jacobian_at(data, data.even_spacing)
-
-
-def _jacobian_at(data: TrainingData, spacing: float) -> float:
-    kernel = data.space.kernel
-    if kernel.has_closed_form:
-        return closed_forms.jacobian_bandwidth(data.n, spacing, data.lam_of_rows)
-    return theory.lattice_sigma_0(kernel.name, spacing, 1, data.lam_of_rows)
-
-
-def _jacobian_lattice(data: TrainingData) -> float:
-    """The rule of a grid in p dimensions."""
-    name, lam = data.space.kernel.name, data.lam_of_rows
-    return theory.lattice_sigma_0(name, data.even_spacing, data.p, lam)
-
-
-def _jacobian_median(data: TrainingData) -> float:
-    if data.share_equal > 0.5:
-        warn(
-            f"{data.share_equal:.0%} of the rows are equal to another one; the median neighbour "
-            "distance is that of the distinct rows."
-        )
-    spacing = data.neighbour_spacing
-    return _jacobian_at(data, spacing) if spacing else 0.0  # which `_of_distinct_rows` refuses
-
-
-def _silverman(data: TrainingData) -> float:
-    return closed_forms.silverman_bandwidth(data.n, data.p, data.variance)
-
-
-def _scale(data: TrainingData) -> float:
-    return closed_forms.scale_bandwidth(data.p, data.variance)
-
-
-def _median(data: TrainingData) -> float:
-    return closed_forms.median_bandwidth(
-        data.space.distance.lengths(data.pair_gaps), data.pair_weights
-    )
-
-
-def _maxvar(data: TrainingData) -> float:
-    return closed_forms.maxvar_bandwidth(data.pair_gaps, data.space, data.pair_weights)
-
-
-def _search(criterion: str, ends: Ends, points: int) -> Rule:
+def _search(name: str, criterion: str, ends: SearchRange, points: int, **facts: Any) -> Rule:
     """Rule that minimises a criterion over log sigma, and over lambda if that is not given."""
 
-    def rule(data: TrainingData) -> Found:
+    def choose(data: TrainingData) -> Found:
         if data.penalty.criterion:
             return _joint(data, _criterion_of(data, default=criterion), ends, points)
         objective = _objective(data, criterion)
@@ -152,7 +144,7 @@ def _search(criterion: str, ends: Ends, points: int) -> Rule:
             sigma = minimise_near(objective, sigma * data.carried_from(part))
         return Found(sigma, data.lam)
 
-    return rule
+    return Rule(name, choose, looks_at_y=True, ends=ends, **facts)
 
 
 def _objective(data: TrainingData, criterion: str) -> Callable[[float], float]:
@@ -166,7 +158,7 @@ def _objective(data: TrainingData, criterion: str) -> Callable[[float], float]:
     return lambda sigma: criterion_at(criterion, data.pairs, sigma, lam, y, w, **options)
 
 
-def _joint(data: TrainingData, criterion: str, ends: Ends, points: int) -> Found:
+def _joint(data: TrainingData, criterion: str, ends: SearchRange, points: int) -> Found:
     """Sigma and lambda together on a grid, one eigendecomposition for each sigma.
 
     Many rows are looked at around the best point of some of them only.
@@ -184,15 +176,6 @@ def _joint(data: TrainingData, criterion: str, ends: Ends, points: int) -> Found
     return Found(*found.best())
 
 
-def _without_y(criterion: Callable[[TrainingData], Line]) -> Rule:
-    """Rule that minimises a criterion of X over sigma, and over lambda if that is not given."""
-    return lambda data: Found(*minimise_without_y(criterion, data))
-
-
-def _auto(data: TrainingData) -> Found:
-    return Found(*auto(data, _criterion_of(data)))
-
-
 def _all_scales(data: TrainingData) -> tuple[float, float]:
     """From a quarter of the neighbour distance, where the kernel is diagonal, to l_max."""
     return data.search_spacing / 4, data.l_max
@@ -200,63 +183,95 @@ def _all_scales(data: TrainingData) -> tuple[float, float]:
 
 def _around_jacobian(data: TrainingData) -> tuple[float, float]:
     """From a third to three times the Jacobian bandwidth."""
-    return _jacobian(data) / 3, 3 * _jacobian(data)
+    sigma = closed_forms.jacobian(data)
+    return sigma / 3, 3 * sigma
+
+
+def _without_y(name: str, criterion: Callable[[TrainingData], Line]) -> Rule:
+    """Rule that minimises a criterion of X over sigma, and over lambda if that is not given."""
+    return Rule(
+        name, lambda data: Found(*minimise_without_y(criterion, data)), chooses_without_y=True
+    )
+
+
+def _auto(data: TrainingData) -> Found:
+    return Found(*auto(data, _criterion_of(data)))
 
 
 SELECTORS: dict[str, Rule] = {
-    "jacobian": _closed_form(_jacobian),
-    "jacobian_median": _closed_form(_jacobian_median),
-    "jacobian_lattice": _closed_form(_jacobian_lattice),
-    "silverman": _closed_form(_silverman),
-    "scale": _closed_form(_scale),
-    "median": _closed_form(_median),
-    "maxvar": _closed_form(_maxvar),
-    "ssmm": _without_y(ssmm_line),
-    "loo_without_y": _without_y(loo_without_y_line),
-    "loo": _search("loo", _all_scales, points=15),
-    "gcv": _search("gcv", _all_scales, points=15),
-    "mml": _search("mml", _all_scales, points=15),
-    "jacobian_loo": _search("loo", _around_jacobian, points=7),
-    "jacobian_mml": _search("mml", _around_jacobian, points=7),
-    "auto": _auto,
+    rule.name: rule
+    for rule in (
+        _closed_form("jacobian", closed_forms.jacobian, sees_all_rows=True, needs_minimum=True),
+        _closed_form(
+            "jacobian_median",
+            closed_forms.jacobian_median,
+            needs_minimum=True,
+            spacing=attrgetter("neighbour_spacing"),
+        ),
+        _closed_form(
+            "jacobian_lattice",
+            closed_forms.jacobian_lattice,
+            sees_all_rows=True,
+            needs_minimum=True,
+        ),
+        _closed_form("silverman", closed_forms.silverman, sees_all_rows=True),
+        _closed_form("scale", closed_forms.scale, sees_all_rows=True),
+        _closed_form("median", closed_forms.median),
+        _closed_form("maxvar", closed_forms.maxvar),
+        _without_y("ssmm", ssmm_line),
+        _without_y("loo_without_y", loo_without_y_line),
+        _search("loo", "loo", _all_scales, points=15, minimises_loo=True),
+        _search("gcv", "gcv", _all_scales, points=15),
+        _search("mml", "mml", _all_scales, points=15),
+        _search("jacobian_loo", "loo", _around_jacobian, points=7, needs_minimum=True),
+        _search("jacobian_mml", "mml", _around_jacobian, points=7, needs_minimum=True),
+        Rule("auto", _auto, looks_at_y=True, minimises_loo=True, is_automatic=True),
+    )
 }
 RULES = tuple(SELECTORS)
-# The rules that look at all rows, however many they are, and at no sample of them.
-WHOLE = ("jacobian", "jacobian_lattice", "silverman", "scale")
-# The rules that solve, and so look at y.
-SEARCHES = ("loo", "gcv", "mml", "jacobian_loo", "jacobian_mml", "auto")
-# The rules that need a minimum of the Jacobian norm, which kernels with a kink do not have.
-WITH_MINIMUM = ("jacobian", "jacobian_median", "jacobian_lattice", "jacobian_loo", "jacobian_mml")
-# The rules that choose sigma, and lambda if it is not given, from X alone.
-WITHOUT_Y = ("ssmm", "loo_without_y")
 # The words that say how to choose the penalty.
 ALPHAS = (*CRITERIA, "auto")
 
 
-def searched_range(rule: str | None, data: TrainingData) -> tuple[float, float] | None:
-    """The range of bandwidths in which a rule looks; None if it has no ends."""
-    if rule in ("loo", "gcv", "mml"):
-        return _all_scales(data)
-    return _around_jacobian(data) if rule in ("jacobian_loo", "jacobian_mml") else None
-
-
-def find(bandwidth: Any, data: TrainingData, name: str = "bandwidth") -> Found:
-    """Bandwidth and penalty from a number, a rule's name or a function of the data."""
+def as_rule(bandwidth: Any, parameter: str = "bandwidth") -> Rule:
+    """Rule of a name, of a function of the data, or that takes the number given."""
     if isinstance(bandwidth, str):
-        check_choice(name, bandwidth, RULES)
-        data.check_rows()
-    alone = isinstance(bandwidth, str) and bandwidth in WITHOUT_Y
-    if data.y is not None and len(data.y) > 1 and not data.y.any() and not alone:
-        return _find_without_y(bandwidth, data)
-    if isinstance(bandwidth, str):
-        return SELECTORS[bandwidth](data)
+        return SELECTORS[check_choice(parameter, bandwidth, RULES)]
     if callable(bandwidth):
-        return _closed_form(lambda data: check_bandwidth(bandwidth(data)))(data)
+        name = getattr(bandwidth, "__name__", "function")
+        return _closed_form(name, lambda data: check_bandwidth(bandwidth(data)))
     if not isinstance(bandwidth, Real) or isinstance(bandwidth, bool):
         raise TypeError(
-            f"`{name}` must be a number, the name of a rule or a function, got {bandwidth!r}."
+            f"`{parameter}` must be a number, the name of a rule or a function, got {bandwidth!r}."
         )
-    return _closed_form(lambda _: check_bandwidth(bandwidth))(data)
+    return _closed_form("number", lambda _: check_bandwidth(bandwidth), sees_all_rows=True)
+
+
+def find(bandwidth: Any, data: TrainingData, parameter: str = "bandwidth") -> Found:
+    """Bandwidth and penalty from a number, a rule's name or a function of the data."""
+    rule = as_rule(bandwidth, parameter)
+    if isinstance(bandwidth, str):
+        data.check_rows()
+    constant = data.y is not None and len(data.y) > 1 and not data.y.any()
+    if constant and not rule.chooses_without_y:
+        return _found_without_y(rule, data)
+    return rule.choose(data)
+
+
+def _found_without_y(rule: Rule, data: TrainingData) -> Found:
+    """Bandwidth and penalty for a constant y, which says nothing about either."""
+    jacobian, penalty = SELECTORS["jacobian"], data.penalty
+    default = jacobian if jacobian.suits(data.space.kernel) else SELECTORS["median"]
+    if penalty.criterion:
+        penalty = replace(penalty, lam=float(np.clip(penalty.lam, *penalty.ends)))
+    if rule.looks_at_y or penalty.criterion:
+        warn(
+            "`y` is constant, so that no bandwidth or penalty can be chosen by it: the "
+            f"{default.name} bandwidth and alpha={penalty.lam:g} are taken where a choice "
+            "was asked for, and the constant is predicted."
+        )
+    rule = default if rule.looks_at_y else rule
+    return rule.choose(replace(data, y=None, penalty=replace(penalty, criterion=None)))
 
 
 def loo_error(data: TrainingData, found: Found) -> float:
@@ -268,27 +283,6 @@ def loo_error(data: TrainingData, found: Found) -> float:
         values = in_units_of(data.scale, data.spectrum(found.sigma).loo(lams), "loo")
     mean = float(np.diagonal(values).mean() if len(lams) > 1 else values.mean())
     return mean if np.isfinite(mean) else np.inf
-
-
-def default_rule(data: TrainingData) -> str:
-    """The rule where y says nothing: the Jacobian's, or the median where it has no minimum."""
-    return "jacobian" if data.space.kernel.is_smooth else "median"
-
-
-def _find_without_y(bandwidth: Any, data: TrainingData) -> Found:
-    """Bandwidth and penalty for a constant y, which says nothing about either."""
-    solves = isinstance(bandwidth, str) and bandwidth in SEARCHES
-    penalty = data.penalty
-    if penalty.criterion:
-        penalty = replace(penalty, lam=float(np.clip(penalty.lam, *penalty.ends)))
-    if solves or penalty.criterion:
-        warn(
-            "`y` is constant, so that no bandwidth or penalty can be chosen by it: the "
-            f"{default_rule(data)} bandwidth and alpha={penalty.lam:g} are taken where a choice "
-            "was asked for, and the constant is predicted."
-        )
-    rule = default_rule(data) if solves else bandwidth
-    return find(rule, replace(data, y=None, penalty=replace(penalty, criterion=None)))
 
 
 def check_alpha(alpha: Any) -> Penalty:

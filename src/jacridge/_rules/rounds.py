@@ -37,11 +37,11 @@ GRADIENT_ROWS = 500
 GRADIENTS = 1000
 
 # A bandwidth rule within rounds: None is the search for the best leave-one-out error.
-Rule = Callable[[TrainingData], tuple[float, float]]
+RuleInRounds = Callable[[TrainingData], tuple[float, float]]
 
 
 @dataclass(frozen=True)
-class Sample:
+class LearningRows:
     """Distinct rows: features X (n, p), targets y (n, k), weights w of mean one."""
 
     X: Array
@@ -51,7 +51,7 @@ class Sample:
     def __len__(self) -> int:
         return len(self.w)
 
-    def part(self, rows: Indices) -> Sample:
+    def part(self, rows: Indices) -> LearningRows:
         """Some of the rows."""
         return replace(self, X=self.X[rows], y=self.y[rows], w=self.w[rows])
 
@@ -83,10 +83,10 @@ class Rounds:
 
     space: Space
     penalty: Penalty
-    rule: Rule | None = None
+    rule: RuleInRounds | None = None
     centred: bool = True  # whether targets are, as for a model with an intercept
 
-    def fit(self, rows: Sample, mapping: FeatureMap, tuning: Tuning) -> Round:
+    def fit(self, rows: LearningRows, mapping: FeatureMap, tuning: Tuning) -> Round:
         """Fit to rows after a map."""
         X = mapping(rows.X)
         gaps = self.space.distance.gaps(X, X)
@@ -94,7 +94,7 @@ class Rounds:
         coef = solution(self.space.kernel.of(gaps, sigma), rows.y, rows.w, tuning.lam)
         return Round(mapping, sigma, coef)
 
-    def next_map(self, last: Round, rows: Sample, kind: str) -> FeatureMap:
+    def next_map(self, last: Round, rows: LearningRows, kind: str) -> FeatureMap:
         """The map after a fit to these rows, from the average outer product of its gradients."""
         X = last.mapping(rows.X)
         at = slice(0, min(GRADIENT_ROWS, max(100, GRADIENTS // rows.y.shape[1])))
@@ -104,7 +104,7 @@ class Rounds:
         M = np.einsum("i,ikp,ikq->pq", w, J, J, optimize=True)
         return sharpened(last.mapping, M, kind)
 
-    def tuned(self, rows: Sample, mapping: FeatureMap, near: Tuning | None = None) -> Tuning:
+    def tuned(self, rows: LearningRows, mapping: FeatureMap, near: Tuning | None = None) -> Tuning:
         """Bandwidth and penalty by the rule, or by a search on a few rows close to `near`."""
         if self.rule is not None:
             X = mapping(rows.X)
@@ -126,11 +126,13 @@ class Rounds:
         start = near.ratio if near else self.space.kernel.start
         return downhill_in(at, start, steps=(3,) if near else (4, 2))
 
-    def predict(self, fit: Round, rows: Sample, X_new: Array) -> Array:
+    def predict(self, fit: Round, rows: LearningRows, X_new: Array) -> Array:
         """Predictions of a fit to these rows at new rows, of shape (n_new, k)."""
         return self.space.product(fit.mapping(X_new), fit.mapping(rows.X), fit.coef, fit.sigma)
 
-    def learned(self, rows: Sample, mapping: FeatureMap, kind: str, rounds: int) -> FeatureMap:
+    def learned(
+        self, rows: LearningRows, mapping: FeatureMap, kind: str, rounds: int
+    ) -> FeatureMap:
         """The map after some rounds."""
         last = None
         with one_blas_thread():

@@ -11,11 +11,11 @@ from scipy.spatial import KDTree
 from scipy.spatial.distance import pdist
 
 from .._compute.arrays import Array, Indices, evenly_spaced
-from .gains import SAMPLE, fit_at, r2_of
+from .gains import GAIN_ROWS, fit_at, r2_of
 from .training import TrainingData, data_in_memory
 
 # Rows are near duplicates within this share of a small distance between two rows.
-NEAR = 1e-3
+NEARLY_EQUAL = 1e-3
 # That distance: this quantile of the pairs of so many rows.
 QUANTILE, PAIR_ROWS = 0.2, 300
 
@@ -24,7 +24,7 @@ def near_duplicates(X: Array) -> Indices:
     """Label of each row, the same for rows that are nearly equal in all features."""
     std = X.std(axis=0)
     Z = (X - X.mean(axis=0)) / np.where(std > 0, std, 1.0)
-    near = NEAR * float(np.quantile(pdist(Z[evenly_spaced(len(Z), PAIR_ROWS)]), QUANTILE))
+    near = NEARLY_EQUAL * float(np.quantile(pdist(Z[evenly_spaced(len(Z), PAIR_ROWS)]), QUANTILE))
     pairs = KDTree(Z).query_pairs(near, output_type="ndarray")
     graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(X), len(X)))
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.intp)
@@ -39,7 +39,7 @@ def r2_of_groups(
     row with its total weight and mean target.
     """
     order = np.random.default_rng(0).permutation(int(group.max()) + 1)
-    kept = order[np.cumsum(np.bincount(group)[order]) <= SAMPLE]
+    kept = order[np.cumsum(np.bincount(group)[order]) <= GAIN_ROWS]
     rows = np.flatnonzero(np.isin(group, kept))
     part, group = data.part(rows, capped=True), np.unique(group[rows], return_inverse=True)[1]
     _, first = np.unique(group, return_index=True)

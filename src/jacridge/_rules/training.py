@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .._solvers.spectrum import Spectral
 
 # The rules `median` and `maxvar` look at all pairs of rows up to this number, then at a sample.
-PAIRS = 2_000_000
+MOST_PAIRS = 2_000_000
 
 # Largest weight of a row in a comparison, in units of the mean. Half of a table may be copies of
 # one row, and must not decide alone.
@@ -254,7 +254,7 @@ class TrainingData:
     def pair_gaps(self) -> Array:
         """Gaps of all pairs of rows, or of a sample of two million."""
         m = len(self.X)
-        if m * (m - 1) // 2 > PAIRS:
+        if m * (m - 1) // 2 > MOST_PAIRS:
             return self.space.distance.paired_gaps(self.X, *self._random_pairs())
         gaps = self.space.distance.all_gaps(self.X)
         return np.asarray(gaps if self.pair_weights is None else np.append(gaps, np.zeros(m)))
@@ -263,7 +263,7 @@ class TrainingData:
     def pair_weights(self) -> Array | None:
         """How often each of these pairs occurs: a row of weight two is two rows, and a pair."""
         m, w = len(self.X), self.w
-        if (w == 1).all() or m * (m - 1) // 2 > PAIRS:
+        if (w == 1).all() or m * (m - 1) // 2 > MOST_PAIRS:
             return None
         i, j = np.triu_indices(m, 1)
         within = w * (w - 1) / 2 if are_whole(w) else np.zeros(m)
@@ -273,11 +273,11 @@ class TrainingData:
         """Two million pairs of rows, each as likely as its weights make it."""
         m, rng = len(self.X), self.rng
         if (self.w == 1).all():
-            i = rng.integers(m, size=PAIRS)
-            return i, (i + rng.integers(1, m, size=PAIRS)) % m
-        i, j = rng.choice(m, size=(2, PAIRS), p=self.w / self.w.sum())
+            i = rng.integers(m, size=MOST_PAIRS)
+            return i, (i + rng.integers(1, m, size=MOST_PAIRS)) % m
+        i, j = rng.choice(m, size=(2, MOST_PAIRS), p=self.w / self.w.sum())
         within = self.w[i] - 1 if are_whole(self.w) else 0.0
-        apart = (i != j) | (rng.uniform(size=PAIRS) * self.w[i] < within)
+        apart = (i != j) | (rng.uniform(size=MOST_PAIRS) * self.w[i] < within)
         return i[apart], j[apart]
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import LinAlgError, lapack
@@ -25,10 +26,13 @@ from .._compute.threads import (
     processors,
 )
 
-# Columns of a panel, and rows of it that one thread takes at a time. Triangles up to the size of a
-# panel are solved by BLAS, larger ones are cut into these and products.
+# Columns of a panel, and the most rows of it that one thread takes at a time.
 PANEL = 256
-ROWS = 512
+ROWS = 1024
+
+# Triangles up to this order are solved by BLAS, whose dtrsm has a fifth of the speed of a product
+# and holds Python's lock; larger ones are cut into these and products.
+TRIANGLE = 32
 
 
 @dataclass(frozen=True)
@@ -87,8 +91,7 @@ class Factor:
 
     def last_inverse_diagonal(self, m: int) -> Array:
         """Last m entries of the diagonal of A^-1, from the last m x m block of L alone."""
-        corner, _ = lapack.dtrtri(np.asfortranarray(np.tril(self.L[-m:, -m:])), lower=1)
-        return np.einsum("ij,ij->j", corner, corner)
+        return Factor(self.L[-m:, -m:]).inverse_diagonal()
 
     def inverse_columns(self, places: Indices) -> Array:
         """Columns of A^-1 at these places, which rise, of shape (n, d)."""
@@ -159,23 +162,31 @@ class BlockFactor:
 
 
 def _solve_lower(L: Array, B: Array) -> None:
-    """B becomes L^-1 B."""
-    for rows in row_blocks(len(L), PANEL):
-        B[rows] -= L[rows, : rows.start] @ B[: rows.start]
-        _solve_corner(L[rows, rows], B[rows], 0)
+    """B becomes L^-1 B, by halves of L: nearly all of the work is in products."""
+    half = _half(len(L))
+    if not half:
+        # B' L^-T in Fortran's order is L^-1 B in C order: of full rows no copy is made.
+        B[:] = dtrsm(1.0, L.T, B.T, side=1, lower=0).T
+        return
+    _solve_lower(L[:half, :half], B[:half])
+    B[half:] -= L[half:, :half] @ B[:half]
+    _solve_lower(L[half:, half:], B[half:])
 
 
 def _solve_transposed(L: Array, B: Array) -> None:
     """B becomes L^-T B, from its last rows on."""
-    for rows in reversed(list(row_blocks(len(L), PANEL))):
-        B[rows] -= L[rows.stop :, rows].T @ B[rows.stop :]
-        _solve_corner(L[rows, rows], B[rows], 1)
+    half = _half(len(L))
+    if not half:
+        B[:] = dtrsm(1.0, L.T, B.T, side=1, lower=0, trans_a=1).T
+        return
+    _solve_transposed(L[half:, half:], B[half:])
+    B[:half] -= L[half:, :half].T @ B[half:]
+    _solve_transposed(L[:half, :half], B[:half])
 
 
-def _solve_corner(L: Array, B: Array, transposed: int) -> None:
-    """B becomes L^-1 B, or L^-T B, for a small triangle."""
-    # B' L^-T in Fortran's order is L^-1 B in C order: of full rows no copy is made.
-    B[:] = dtrsm(1.0, L.T, B.T, side=1, lower=0, trans_a=transposed).T
+def _half(n: int) -> int:
+    """Rows of the upper half of a triangle, a multiple of TRIANGLE; zero if it is small."""
+    return -(-n // (2 * TRIANGLE)) * TRIANGLE if n > TRIANGLE else 0
 
 
 def factor(K: Array, lam: Array | float) -> Factor:
@@ -204,22 +215,24 @@ def factor(K: Array, lam: Array | float) -> Factor:
 
 def _factor_by_panels(A: Array) -> None:
     """Left-looking Cholesky: each part of a panel is one product with all columns before it."""
-    n = len(A)
+    n, threads = len(A), processors()
     corner = _factored_corner(A, slice(0, min(PANEL, n)))
-    with our_threads(-(-n // ROWS)) as each:
+    with our_threads(-(-n // PANEL)) as each:
         for panel in row_blocks(n, PANEL):
             following = min(panel.stop + PANEL, n)
-            parts = [slice(panel.stop, following)] if following > panel.stop else []
-            parts += [slice(i, min(i + ROWS, n)) for i in range(following, n, ROWS)]
+            rounds = -(-(n - following) // (ROWS * threads))
+            edges = np.linspace(following, n, rounds * threads + 1).astype(int)
+            edges = np.unique([panel.stop, *edges])
+            parts = [slice(*ends) for ends in pairwise(edges.tolist())]
             corner, *_ = *each(partial(_finish, A, panel, corner), parts), corner
 
 
 def _finish(A: Array, panel: slice, corner: Array, rows: slice) -> Array | None:
     """Compute some rows below a corner; those of the next corner are then factored, too."""
-    P = A[rows, : panel.start] @ A[panel, : panel.start].T
-    np.subtract(A[rows, panel], P, out=P)
-    # P.T is in Fortran's order: BLAS works on it in place.
-    A[rows, panel] = dtrsm(1.0, corner, P.T, lower=1, overwrite_b=1).T
+    P = A[panel, : panel.start] @ A[rows, : panel.start].T
+    np.subtract(A[rows, panel].T, P, out=P)
+    _solve_lower(corner, P)
+    A[rows, panel] = P.T
     return _factored_corner(A, rows) if rows.start == panel.stop else None
 
 
@@ -229,6 +242,5 @@ def _factored_corner(A: Array, rows: slice) -> Array:
     L, info = lapack.dpotrf(A[rows, rows] - P @ P.T, lower=1, clean=1)
     if info:
         raise LinAlgError(f"K + lambda I is not positive definite (minor {rows.start + info}).")
-    lower = np.tril_indices(len(L))
-    A[rows, rows][lower] = L[lower]
-    return np.asarray(L)
+    np.copyto(A[rows, rows], L, where=np.tri(len(L), dtype=bool))
+    return np.ascontiguousarray(L)

@@ -12,17 +12,17 @@ import numpy as np
 from .._compute.arrays import EPS, TINY, Array, Indices, evenly_spaced, weighted_mean
 from .._rows.merging import GivenRows
 from .._rows.rows import ArrayRows
-from .influence import ExactInfluence
-from .model import JACKKNIFE_ROWS, HeldOut, StackedModel
-from .spectrum import mean_shift
-from .systems import Eigen, PositivePart, System, eigh, stable_system
+from .influence import ExactInfluence, expanded
+from .model import JACKKNIFE_ROWS, HeldOut, KnownRows, StackedModel
+from .spectrum import eigh, mean_shift
+from .systems import Eigen, PositivePart, System, stable_system
 
 if TYPE_CHECKING:
     from .._geometry.distances import Distance
     from .._rows.source import Source
 
 # Columns of the identity that are solved for at a time.
-PANEL = 256
+UNIT_COLUMNS = 256
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,15 @@ class ExactModel:
     @property
     def held_out(self) -> HeldOut:
         """Leave-one-out residuals of the distinct rows."""
-        return HeldOut(self.y + self.rows.mean, self.group_residuals, self.w)
+        given, within = self.rows.given, np.zeros(self.y.shape[1])
+        if given is not None:
+            w = expanded(given, self.y, self.w)[1]
+            within = w @ np.square(given.within) / w.sum()
+        return HeldOut(self.y + self.rows.mean, self.group_residuals, self.w, within)
+
+    def known_rows(self, Z: Array) -> KnownRows:
+        """All distinct rows."""
+        return KnownRows(Z, self.y, self.w, are_all=True)
 
     @cached_property
     def jackknife(self) -> ExactJackknife:
@@ -242,7 +250,8 @@ class ExactModel:
         """Blocks of I - H for some sets of rows, by columns of I as many as fit a panel."""
         left = self._left(np.ones(len(self.y)), self._u) if pull.any() else np.zeros(len(self.y))
         stops = np.cumsum([len(rows) for rows in parts])
-        for batch in np.split(np.arange(len(parts)), np.flatnonzero(np.diff(stops // PANEL)) + 1):
+        ends = np.flatnonzero(np.diff(stops // UNIT_COLUMNS)) + 1
+        for batch in np.split(np.arange(len(parts)), ends):
             columns = np.concatenate([parts[i] for i in batch])
             E = np.zeros((len(self.y), len(columns)))
             E[columns, np.arange(len(columns))] = 1.0
@@ -308,7 +317,7 @@ class ExactJackknife:
 
     def columns(self, X_new: Array, distance: Distance) -> Array:
         """New rows, of given distances those to the distinct rows alone."""
-        return X_new[:, self.places] if distance.name == "precomputed" else X_new
+        return X_new[:, self.places] if distance.is_given else X_new
 
     def shifts(self, K_new: Array) -> Array:
         """Change of the predictions at K_new when a row is left out, of shape (n_new, s, k)."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._compute.arrays import Array, Indices, evenly_spaced, row_blocks, rows_per_block
 from .._compute.threads import blas_for, for_blocks, one_blas_thread, processors
+from .._rows.merging import distinct_rows
 from .influence import DegreesOf, Influence, Noise, NoiseOf, even_noise
 from .intervals import Scale, upper_quantile, widened
 from .saved import restored_model
@@ -72,6 +73,11 @@ class FittedFunction:
         """How functionals follow y, for the targets of each penalty."""
         return self.model.influences
 
+    @property
+    def has_landmarks(self) -> bool:
+        """Whether the rows Z are landmarks, and not the training rows."""
+        return self.solver == "nystrom"
+
     def portable(self, *, errors: bool) -> FittedFunction:
         """The function as arrays alone, to send to other processes; errors need more of them."""
         return replace(self, solved=self.model.state() if errors else {}, Z_given=None)
@@ -114,6 +120,10 @@ class FittedFunction:
         X, w = self.influences[0].training_rows(self.Z)
         return self.unmapped(X), w
 
+    def neighbours(self) -> Array:
+        """Distinct training rows after the map; of a model with landmarks those that it keeps."""
+        return distinct_rows(self.model.known_rows(self.Z).X) if self.has_landmarks else self.Z
+
     def mean(self, X: Array) -> Array:
         """Predictions, of shape (n, k)."""
         K_coef = self.space.product(self.seen(X), self.Z, self.dual_coef, self.sigma)
@@ -147,7 +157,10 @@ class FittedFunction:
         """The scale of intervals."""
         jackknife = self.model.jackknife
         rows = jackknife.distinct(self.Z, self.space.distance)
-        return Scale(jackknife, rows, self.space, self.sigma)
+        straight = None
+        if self.mapping is not None and self.mapping.warp is not None:
+            straight = self.mapping.straight
+        return Scale(jackknife, rows, self.space, self.sigma, straight)
 
     def interval(self, X: Array, coverage: float, *, adaptive: bool) -> tuple[Array, Array]:
         """Lower and upper ends of the jackknife+ interval, of shape (n, k) each."""

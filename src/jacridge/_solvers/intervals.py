@@ -10,12 +10,14 @@ mu_-i is the model without row i and s_i the scale that the other rows give it. 
   bandwidth and a penalty chosen by leave-one-out;
 - e(x), from 0 to 1, says how far x is outside of the data: the larger of the share of the prior
   variance that the rows leave open at x, beyond what they do at 99 % of their own, and the square
-  of the distance to the nearest row, beyond 99 % of theirs, in units of the largest distance;
+  of the distance to the nearest row, beyond 99 % of theirs, in units of the largest distance,
+  before any feature is compressed;
 - V makes the interval as wide as y is spread where e(x) = 1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -26,8 +28,8 @@ from scipy.linalg import LinAlgError
 from .._compute.arrays import EPS, Array, Indices
 from .._compute.threads import blas_for
 from .cholesky import factor
-from .spectrum import spectrum
-from .systems import Eigen, System, eigh
+from .spectrum import eigh, spectrum
+from .systems import Eigen, System
 
 if TYPE_CHECKING:
     from .._geometry.space import Space
@@ -39,7 +41,7 @@ NOISE_PENALTIES = np.logspace(0, 3, 7)
 
 # Residuals below this share of their mean are raised to that value; otherwise their logarithms
 # would dominate the fit.
-SMALLEST = 1e-3
+SMALLEST_RESIDUAL = 1e-3
 
 # The share of the training rows that are inside of the data by definition.
 INSIDE = 0.99
@@ -49,7 +51,7 @@ LEAST_PENALTY = 1e-10
 
 
 @dataclass(frozen=True)
-class Noise:
+class NoiseLevel:
     """Level of the noise: exp(mean + k(x, Z) coef), and that of each row by the other rows.
 
     Attributes
@@ -68,7 +70,7 @@ class Noise:
         return np.exp(self.mean + K @ self.coef)
 
 
-def noise_level(K: Array, residuals: Array, group: Indices) -> Noise:
+def noise_level(K: Array, residuals: Array, group: Indices) -> NoiseLevel:
     """Kernel ridge on the logarithm of the residuals' size.
 
     K of shape (d, d) is the kernel of distinct rows, residuals (s, k) are those of rows as given,
@@ -76,7 +78,7 @@ def noise_level(K: Array, residuals: Array, group: Indices) -> Noise:
     """
     sizes = np.abs(residuals)
     mean_size = sizes.mean(axis=0)
-    floor = np.where(mean_size > 0, SMALLEST * mean_size, 1.0)
+    floor = np.where(mean_size > 0, SMALLEST_RESIDUAL * mean_size, 1.0)
     counts = np.bincount(group, minlength=len(K)).astype(np.float64)
     logs = np.log(np.maximum(sizes, floor))
     sums = np.column_stack([np.bincount(group, column, len(K)) for column in logs.T])
@@ -96,7 +98,7 @@ def noise_level(K: Array, residuals: Array, group: Indices) -> Noise:
     fall = copies * (logs - mean) / np.maximum(len(logs) - copies, 1)
     left = 1.0 - copies * (found.leverages(lams) / counts[:, None])[group]
     rows = logs - (residuals + fall * (unfitted * of_ones)[group]) / left
-    return Noise(mean, coef, np.exp(np.clip(rows, -700, 700)))
+    return NoiseLevel(mean, coef, np.exp(np.clip(rows, -700, 700)))
 
 
 def _copies(group: Indices, values: Array) -> Array:
@@ -161,19 +163,21 @@ class Scale:
     ----------
     jackknife : models that leave one row out
     X : distinct rows of the sample, or distances between them
+    straight : takes rows as the kernel sees them to rows without compressed features
     """
 
     jackknife: Jackknife
     X: Array
     space: Space
     sigma: float
+    straight: Callable[[Array], Array] | None = None
 
     @cached_property
     def _gaps(self) -> Array:
         return self.space.distance.gaps(self.X, self.X)
 
     @cached_property
-    def noise(self) -> Noise:
+    def noise(self) -> NoiseLevel:
         """Level of the noise."""
         K = self.space.kernel.of(self._gaps.copy(), NOISE_WIDTH * self.sigma)
         with blas_for(len(K)):
@@ -191,9 +195,16 @@ class Scale:
         return np.broadcast_to(self.jackknife.lams, self.noise.mean.shape)
 
     @cached_property
+    def _straight_X(self) -> Array:
+        return self.X if self.straight is None else self.straight(self.X)
+
+    @cached_property
     def _nearest(self) -> tuple[Array, float, float]:
         """Distance of each row to the nearest other one, its 99 % quantile, the largest one."""
-        lengths = self.space.distance.lengths(self._gaps.copy())
+        gaps = self._gaps.copy()
+        if self.straight is not None:
+            gaps = self.space.distance.gaps(self._straight_X, self._straight_X)
+        lengths = self.space.distance.lengths(gaps)
         largest = float(lengths.max())
         np.fill_diagonal(lengths, np.inf)
         nearest = lengths.min(axis=1)
@@ -216,7 +227,11 @@ class Scale:
     def at(self, X_new: Array, V: Array) -> tuple[Array, Array]:
         """The scale s at new rows, and its part (V e)^(1/2) outside; of shape (n_new, k)."""
         gaps = self.space.distance.gaps(X_new, self.X)
-        away = self._away(self.space.distance.lengths(gaps.min(axis=1)))
+        nearest = gaps.min(axis=1)
+        if self.straight is not None:
+            far = self.space.distance.gaps(self.straight(X_new), self._straight_X)
+            nearest = far.min(axis=1)
+        away = self._away(self.space.distance.lengths(nearest))
         K = self.space.kernel.of(gaps.copy(), self.sigma)
         e = np.column_stack([np.maximum(outside.at(K), away) for outside in self._outsides])
         g = self.noise.at(self.space.kernel.of(gaps, NOISE_WIDTH * self.sigma))

@@ -27,7 +27,7 @@ CANDIDATES = 10
 DEFAULT = 3000
 
 # What is left of a diagonal entry of 1 is rounding below this.
-SMALLEST = 1e-13
+SMALLEST_PIVOT = 1e-13
 
 # Landmarks within this of the span of the others are dropped: a pivot of 1e-14 would be off by a
 # hundredth of itself, and predictions with it, by rounding alone.
@@ -67,7 +67,7 @@ def k_means(X: Array, m: int, sigma: float, space: Space, rng: np.random.Generat
     )
 
     start = uniform(X, m, sigma, space, rng)
-    if space.distance.name == "geodesic" or len(start) < m or m == len(X):
+    if space.distance.is_curved or len(start) < m or m == len(X):
         return start
     with catch_warnings():  # of fewer distinct centres than asked for, which are dropped later
         simplefilter("ignore", ConvergenceWarning)
@@ -129,7 +129,7 @@ def low_rank(
         left -= np.einsum("ij,ij->i", F[:, new], F[:, new])
         left[some[0]] = 0.0  # the first is always kept, but for rounding
         left[chosen] = 0.0
-        left[left < SMALLEST] = 0.0
+        left[left < SMALLEST_PIVOT] = 0.0
         rank = new.stop
     return F[:, :rank], found[:rank]
 
@@ -138,7 +138,7 @@ def _thinned(H: Array, left: Array, most: int, rng: np.random.Generator) -> tupl
     """Proposed pivots that are kept, and the Cholesky factor of H, what is left of K, on them."""
     H, dice, kept = H.copy(), rng.random(len(H)) * left, list[int]()
     for i in range(len(H)):
-        if len(kept) < most and H[i, i] > max(dice[i], SMALLEST):
+        if len(kept) < most and H[i, i] > max(dice[i], SMALLEST_PIVOT):
             H[i:, i] /= np.sqrt(H[i, i])
             H[i + 1 :, i + 1 :] -= np.outer(H[i + 1 :, i], H[i + 1 :, i])
             kept.append(i)
@@ -162,7 +162,7 @@ class Features:
     def kernel(self, X: Array, out: Array | None = None) -> Array:
         """K(X, Z), in `out` if it is given."""
         out = np.empty((len(X), len(self.Z))) if out is None else out
-        if self.space.distance.name != "euclidean" or self._right[1][-1].max() > FAR:
+        if not self.space.distance.is_euclidean or self._right[1][-1].max() > FAR:
             out[...] = self.space.block(X, self.Z, self.sigma)
             return out
         U = augmented_left(X, self._right[0], self.sigma)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -61,11 +61,25 @@ class Jackknife(Protocol):
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Distinct rows, or a sample: targets and leave-one-out residuals (s, k), weights (s,)."""
+    """Distinct rows, or a sample: targets and leave-one-out residuals (s, k), weights (s,).
+
+    `within` is the mean square of the targets as given about the means of equal rows, (k,).
+    """
 
     y: Array
     residuals: Array
     w: Array
+    within: Array
+
+
+@dataclass(frozen=True)
+class KnownRows:
+    """Training rows that a model knows: X after the map, targets (s, k) centred, weights (s,)."""
+
+    X: Array
+    y: Array
+    w: Array
+    are_all: bool
 
 
 class Model(Protocol):
@@ -93,6 +107,9 @@ class Model(Protocol):
     @property
     def held_out(self) -> HeldOut:
         """Leave-one-out residuals of distinct rows, beside their targets and weights."""
+
+    def known_rows(self, Z: Array) -> KnownRows:
+        """The distinct training rows, or a sample of all; Z are the rows the model is made of."""
 
     @property
     def degrees_of_freedom(self) -> Array:
@@ -148,10 +165,16 @@ class StackedModel:
     def held_out(self) -> HeldOut:
         """Leave-one-out residuals of distinct rows."""
         parts = [model.held_out for model in self.models]
-        y, residuals = (
-            np.hstack([getattr(part, name) for part in parts]) for name in ("y", "residuals")
+        y, residuals, within = (
+            np.hstack([getattr(part, name) for part in parts])
+            for name in ("y", "residuals", "within")
         )
-        return HeldOut(y, residuals, parts[0].w)
+        return HeldOut(y, residuals, parts[0].w, within)
+
+    def known_rows(self, Z: Array) -> KnownRows:
+        """The training rows that the models know, with the targets of all."""
+        parts = [model.known_rows(Z) for model in self.models]
+        return replace(parts[0], y=np.hstack([part.y for part in parts]))
 
     @property
     def degrees_of_freedom(self) -> Array:

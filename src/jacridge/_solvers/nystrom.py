@@ -32,8 +32,8 @@ from .._rows.rows import ArrayRows, Block, Rows
 from .cholesky import factor
 from .landmarks import Features, features, whitened_late
 from .nystrom_model import NystromModel, jackknife_sample, solve_nystrom
+from .spectrum import eigh
 from .sums import Sums, summed
-from .systems import eigh
 
 if TYPE_CHECKING:
     from .._geometry.space import Space
@@ -147,16 +147,18 @@ class _LooErrors:
         """Leverages of rows k for each lambda; those near one, which are few, in double."""
         if self.phi.early != 0:
             return w[:, None] * (np.square(K @ self.T) @ self.R.T)
-        T, R = self._single
+        T, R, unit = self._single
         P = K.astype(np.float32) @ T
-        leverages = w[:, None] * (np.square(P, out=P) @ R.T)
+        leverages = (w * unit)[:, None] * (np.square(P, out=P) @ R.T)
         large = leverages.max(axis=1) > 0.3
         leverages[large] = w[large, None] * (np.square(K[large] @ self.T) @ self.R.T)
         return leverages
 
     @cached_property
-    def _single(self) -> tuple[Any, Any]:
-        return self.T.astype(np.float32), self.R.astype(np.float32)
+    def _single(self) -> tuple[Any, Any, float]:
+        """T and R in single precision, R in a unit in which it does not overflow."""
+        unit = float(self.R.max())
+        return self.T.astype(np.float32), (self.R / unit).astype(np.float32), unit
 
 
 @dataclass

@@ -13,10 +13,11 @@ from scipy.linalg.blas import dtrsm
 from .._compute.arrays import EPS, Array, Indices, evenly_spaced, row_blocks, rows_per_block
 from .._rows.merging import GivenRows, row_labels
 from .landmarks import Features
-from .model import JACKKNIFE_ROWS, HeldOut, StackedModel
+from .model import JACKKNIFE_ROWS, HeldOut, KnownRows, StackedModel
 from .nystrom_influence import Counted, NystromInfluence, Residuals, counted_rows
+from .spectrum import eigh
 from .sums import Sums
-from .systems import Eigen, System, eigh, stable_system
+from .systems import Eigen, System, stable_system
 
 if TYPE_CHECKING:
     from .._geometry.distances import Distance
@@ -216,7 +217,13 @@ class NystromModel:
         elif self.sample.within.any() and (label := row_labels(X)) is not None:
             _, group, count = np.unique(label, return_inverse=True, return_counts=True)
             share = 1.0 / count[group.ravel()]
-        return HeldOut(y, _LeavingOut([self])(X, y, w), w * share)
+        within = self.counted.within / self.sums.weight
+        return HeldOut(y, _LeavingOut([self])(X, y, w), w * share, within)
+
+    def known_rows(self, Z: Array) -> KnownRows:
+        """The rows of the sample."""
+        y = self.sample.y - self.sums.mean
+        return KnownRows(self.sample.X, y, self.sample.w, are_all=False)
 
     def state(self) -> dict[str, Any]:
         """The sums and the sample as plain arrays; landmarks are the estimator's `X_fit_`."""

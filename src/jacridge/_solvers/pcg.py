@@ -71,6 +71,10 @@ class PcgModel:
         """Not available."""
         raise self._without_factor("predict_proba")
 
+    def known_rows(self, Z: Array) -> Any:
+        """Not available."""
+        raise self._without_factor("diagnose")
+
     @property
     def degrees_of_freedom(self) -> Array:
         """Not available."""
@@ -140,7 +144,7 @@ def kernels(X: Array, sigma: float, space: Space) -> list[KernelRows]:
     def double(rows: slice) -> Array:
         return space.block(X[rows], X[rows.start :], sigma)
 
-    if space.distance.name != "euclidean" or len(X) < SINGLE_ROWS:
+    if not space.distance.is_euclidean or len(X) < SINGLE_ROWS:
         return [double]
     centre = X.mean(axis=0)
     left, right = augmented_left(X, centre, sigma), augmented_right(X, centre, sigma)
@@ -197,7 +201,7 @@ def refined(
             continue
         total += done
         rest = left - products[-1](step)
-        now = float((np.linalg.norm(rest, axis=0) / size).max())
+        now = _relative(rest, size)
         if len(products) > 1 and now > residual / 10:
             products.pop(0)
         if now < residual:
@@ -228,10 +232,16 @@ def conjugate_gradients(
         last, slope = slope, np.einsum("ij,ij->j", R, Q)
         # A column that is solved already has no slope left.
         P = Q + np.divide(slope, last, out=np.zeros_like(slope), where=last > TINY) * P
-        done, residual = done + 1, float((np.linalg.norm(R, axis=0) / size).max())
+        done, residual = done + 1, _relative(R, size)
         logger.info("pcg: iteration %d, relative residual %.2g", done, residual)
         _tell(residual)
     return Z, done
+
+
+def _relative(R: Array, size: Array) -> float:
+    """Largest norm of a column in units of its size; infinite if it overflows."""
+    with np.errstate(over="ignore"):
+        return float(np.linalg.norm(R / size, axis=0).max())
 
 
 def _tell(residual: float) -> None:

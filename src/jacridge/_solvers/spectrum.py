@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy.linalg import LinAlgError
+from scipy.linalg import eigh as scipy_eigh
 
 from .._compute.arrays import Array, row_blocks
-from .systems import eigh
+from .._compute.threads import lapack_for
 
-ROWS = 512
+BLOCK_ROWS = 512
 
 
 class Spectral(Protocol):
@@ -45,7 +47,7 @@ class Spectrum:
     def loo(self, lams: Array) -> Array:
         """Weighted mean of the squared leave-one-out residuals, of shape (lambdas, targets)."""
         E2 = np.zeros((len(lams), self.c.shape[1]))
-        for rows in row_blocks(len(self.V), ROWS):
+        for rows in row_blocks(len(self.V), BLOCK_ROWS):
             E = self._scaled_residuals(rows, lams)
             E2 += np.einsum("i,ilt,ilt->lt", (self.counts / self.w)[rows], E, E)
         return E2 / self.counts.sum()
@@ -123,3 +125,13 @@ def spectrum(
     # A kernel of a geodesic distance may have negative eigenvalues; rounding makes some, too.
     c, c_1 = V.T @ (y * root[:, None]), V.T @ root
     return Spectrum(np.maximum(s, 0.0), V, c, c_1, w, shift, w if counts is None else counts)
+
+
+def eigh(A: Array) -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors of the symmetric matrix in the lower triangle of A."""
+    with lapack_for(len(A)):
+        try:
+            s, V = np.linalg.eigh(A, UPLO="L")
+        except LinAlgError:  # rare finite matrices, on which the other driver converges
+            s, V = scipy_eigh(A, lower=True, driver="evr")
+    return s, V

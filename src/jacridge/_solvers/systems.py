@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError
-from scipy.linalg import eigh as scipy_eigh
 
 from .._compute.arrays import EPS, Array, Indices
-from .._compute.threads import lapack_for
 from .._compute.warnings import warn
 from .cholesky import BlockFactor, factor
+from .spectrum import eigh
 
 if TYPE_CHECKING:
     from .._geometry.space import Pairs
 
 # Up to this many rows a factor takes less time than to look whether the kernel falls apart.
-FEW_ROWS = 250
+CLUSTERED_ROWS = 250
 
 
 class Solvable(Protocol):
@@ -82,16 +81,6 @@ class PositivePart(Eigen):
     """The positive part of a singular A; U has the orthonormal eigenvectors that are kept."""
 
 
-def eigh(A: Array) -> tuple[Array, Array]:
-    """Eigenvalues and eigenvectors of the symmetric matrix in the lower triangle of A."""
-    with lapack_for(len(A)):
-        try:
-            s, V = np.linalg.eigh(A, UPLO="L")
-        except LinAlgError:  # rare finite matrices, on which the other driver converges
-            s, V = scipy_eigh(A, lower=True, driver="evr")
-    return s, V
-
-
 def stable_system(
     kernel: Callable[[], Array],
     lam: Array | float,
@@ -118,7 +107,7 @@ def stable_system(
 
 def clustered_system(pairs: Pairs, sigma: float, lam: Array) -> Solvable:
     """K + diag(lam), factored: by clusters of rows where the kernel is that narrow."""
-    clusters = pairs.clusters(sigma) if len(lam) > FEW_ROWS else None
+    clusters = pairs.clusters(sigma) if len(lam) > CLUSTERED_ROWS else None
     if clusters is None:
         return factor(pairs.kernel(sigma), lam)
     some = [rows for rows in clusters if len(rows) > 1]

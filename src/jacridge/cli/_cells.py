@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable
 
 import polars as pl
 
+from .._checks import LARGEST
 from ..report._columns import looks_like_id
 from ._dates import as_dates, format_of, is_date, parsed
 from ._text import ColumnError, TableError
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?", "#N/A", "#DIV/0!", "#VALUE!")
 MOST_CATEGORIES = 100
-LARGEST = 1e150  # its square is still a float
 FAULTS_SHOWN = 5
 DECIMAL_HINT = "Add --decimal , to read decimal commas."
 TEXT_HINT = (

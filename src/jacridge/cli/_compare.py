@@ -23,7 +23,7 @@ from ..report._tasks import REGRESSION, TASKS, Task
 from ._terminal import WrongUse
 
 TEST_SHARE = 0.35  # as in the paper
-MANY_ROWS = 600  # from which a process for each core pays
+PARALLEL_ROWS = 600  # from which a process for each core pays
 
 # What makes models that stand beside the rules, given the task; `auto` is ours.
 MODELS: dict[str, Callable[[Task], Any]] = {
@@ -59,7 +59,7 @@ def compare_rules(
         for rule in rules
     ]
     # Many small systems: one on each core is faster than threads inside of each.
-    workers = Parallel(cpu_count() if len(y) >= MANY_ROWS else 1, return_as="generator")
+    workers = Parallel(cpu_count() if len(y) >= PARALLEL_ROWS else 1, return_as="generator")
     with threadpool_limits(1):
         found = workers(jobs)
         for i in range(len(jobs)):

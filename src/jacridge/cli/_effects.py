@@ -8,8 +8,8 @@ import typer
 
 from .._compute.files import check_place
 from ..report._columns import deviations, table_of
-from ..report._effects import effects_in_units
 from ..report._tasks import TASKS
+from ..report._units import effects_in_units
 from ._columns import columns_named
 from ._options import (
     Alpha,

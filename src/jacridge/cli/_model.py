@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from .._compute.files import check_place
 from .._compute.progress import listening
-from ..report._case import metric_word
+from .._pipeline import metric_word
 from ..report._tasks import TASKS
 from ._columns import Reading, Rows, columns_named, in_place
 from ._missing import POLICIES, complete_rows, costs, gaps

@@ -22,7 +22,7 @@ from ._tables import listed
 from ._terminal import WrongUse
 
 # Files of format 1 have one target, no dates and no filled gaps.
-MODELS = (jacridge.JacobianKernelRidge, jacridge.JacobianKernelClassifier)
+MODEL_CLASSES = (jacridge.JacobianKernelRidge, jacridge.JacobianKernelClassifier)
 FORMATS = ("jacridge model 1", "jacridge model 2")
 TRUSTED = frozenset(
     {
@@ -238,7 +238,7 @@ def _model_of(content: Any) -> SavedModel | None:
         and set(parts) <= set(PARTS)
         and decimal in (".", ",")
         and isinstance(pipeline[0], ColumnTransformer)
-        and isinstance(pipeline[-1], MODELS)
+        and isinstance(pipeline[-1], MODEL_CLASSES)
         and list(pipeline[0].feature_names_in_) == numbers + texts
     )
     fills = bool(content.get("fills", False))

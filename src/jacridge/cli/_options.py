@@ -11,8 +11,8 @@ from jacridge import RULES
 
 from .._geometry.kernels import KERNELS
 from .._rules.fitting import SOLVERS
-from .._rules.registry import ALPHAS, SEARCHES, WITH_MINIMUM, WITHOUT_Y
-from ..report._columns import TASKS
+from .._rules.registry import ALPHAS, SELECTORS
+from ..report._columns import TASK_NAMES
 from ._cells import drop_option
 from ._columns import Reading, Rows, read_rows
 from ._dates import MONTHS
@@ -71,7 +71,7 @@ BandwidthOrRule = Annotated[
         "-r",
         metavar="RULE",
         help="auto chooses everything: kernel, metric, bandwidth and penalty. Else the bandwidth: "
-        f"a number, or {', '.join(rule for rule in RULES if rule != 'auto')}.",
+        f"a number, or {', '.join(rule for rule in RULES if not SELECTORS[rule].is_automatic)}.",
         autocompletion=lambda: list(RULES),
     ),
 ]
@@ -150,8 +150,8 @@ TaskName = Annotated[
     typer.Option(
         "--task",
         metavar="TASK",
-        help=f"auto, {' or '.join(TASKS)}; auto takes texts and two values as classes.",
-        autocompletion=lambda: ["auto", *TASKS],
+        help=f"auto, {' or '.join(TASK_NAMES)}; auto takes texts and two values as classes.",
+        autocompletion=lambda: ["auto", *TASK_NAMES],
     ),
 ]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="The first row is data.")]
@@ -179,10 +179,15 @@ def number_or(text: str, words: Sequence[str], option: str) -> float | str:
         ) from None
 
 
+def is_automatic(rule: str) -> bool:
+    """Whether kernel, metric and penalty are to be chosen, too; a number is no rule."""
+    return rule in SELECTORS and SELECTORS[rule].is_automatic
+
+
 def penalty_of(text: str | None, rule: str = "") -> float | str:
     """The penalty that is asked for; by default the paper's, but `auto` chooses its own."""
     if text is None:
-        return "auto" if rule == "auto" else 1e-3
+        return "auto" if is_automatic(rule) else 1e-3
     alpha = number_or(text, ALPHAS, "--alpha")
     if isinstance(alpha, float) and not 0 <= alpha < float("inf"):
         raise typer.BadParameter(f"must be at least 0, got {text}.", param_hint="--alpha")
@@ -194,7 +199,7 @@ def estimator_of(
 ) -> Callable[[Any], Any]:
     """Class and options of the model; the rule `auto` chooses everything for itself."""
     options |= {"alpha": penalty_of(alpha, rule), "random_state": 0}
-    if rule != "auto":
+    if not is_automatic(rule):
         options |= {"kernel": "gaussian" if kernel == "auto" else kernel}
         bandwidth = number_or(rule, RULES, "--rule")
         return lambda task: task.plain(bandwidth, **options)
@@ -204,7 +209,7 @@ def estimator_of(
 
 def scales(rule: str, standardize: bool) -> bool:
     """Whether numbers are standardised before the model: the rule `auto` does that itself."""
-    return standardize and rule != "auto"
+    return standardize and not is_automatic(rule)
 
 
 def rule_of(text: str, kernel: str) -> str:
@@ -225,8 +230,9 @@ def check_rule(rule: str, kernel: str) -> str:
 
 def rules_of(kernel: str) -> list[str]:
     """The rules that a kernel has."""
-    smooth = kernel == "auto" or KERNELS[kernel].is_smooth
-    return [rule for rule in RULES if smooth or rule not in WITH_MINIMUM]
+    return [
+        name for name, rule in SELECTORS.items() if kernel == "auto" or rule.suits(KERNELS[kernel])
+    ]
 
 
 def kernel_of(text: str, *, automatic: bool = False) -> str:
@@ -238,8 +244,9 @@ def target_of(text: str | None, rule: str, alpha: float | str) -> list[str]:
     """The target; without one, a refusal of what looks at it and a note for the rest."""
     if text is not None:
         return [text]
-    looks = f"the rule {rule}" if rule in SEARCHES else f"--alpha {alpha}"
-    if rule in SEARCHES or (isinstance(alpha, str) and rule not in WITHOUT_Y):
+    known = SELECTORS[rule]
+    looks = f"the rule {rule}" if known.looks_at_y else f"--alpha {alpha}"
+    if known.looks_at_y or (isinstance(alpha, str) and not known.chooses_without_y):
         raise typer.BadParameter(
             f"must name the column to predict, as {looks} looks at it.", param_hint="--target"
         )
@@ -281,7 +288,7 @@ def reading_of(
     """How a table is to be read, if there is such a way."""
     one_of(missing, tuple(POLICIES), "--missing")
     one_of(decimal, (".", ","), "--decimal")
-    one_of(task, ("auto", *TASKS), "--task")
+    one_of(task, ("auto", *TASK_NAMES), "--task")
     chosen = features or (), drop or ()
     return Reading(*chosen, missing, decimal, not no_header, weights, task, cluster)
 

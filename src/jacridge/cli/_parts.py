@@ -31,7 +31,7 @@ class Counts(NamedTuple):
     n_all: int
 
 
-class Moments(NamedTuple):
+class ColumnMoments(NamedTuple):
     """Counts of rows, and by column their mean and the sum of squares about it."""
 
     n: int
@@ -91,7 +91,7 @@ class Parts:
     each: Sequence[Any]
     sizes: Sequence[int]
     columns: Sequence[str]
-    moments: Moments
+    moments: ColumnMoments
     target: str
     task: str
     classes: pl.Series
@@ -154,19 +154,19 @@ def part_rows(
         raise TableError(f"In `{path}`: {error}") from error
 
 
-def _moments(part: Part) -> Moments:
+def _moments(part: Part) -> ColumnMoments:
     X = part.X
     mean = X.mean(axis=0) if len(X) else np.zeros(X.shape[1])
-    return Moments(len(X), part.n_all, mean, np.square(X - mean).sum(axis=0))
+    return ColumnMoments(len(X), part.n_all, mean, np.square(X - mean).sum(axis=0))
 
 
-def _joined(a: Moments, b: Moments) -> Moments:
+def _joined(a: ColumnMoments, b: ColumnMoments) -> ColumnMoments:
     """Moments of the rows of both, by the formula of Chan, Golub and LeVeque."""
     n = a.n + b.n
     share = b.n / n if n else 0.0
     gap = b.mean - a.mean
     squares = a.squares + b.squares + gap**2 * a.n * share
-    return Moments(n, a.n_all + b.n_all, a.mean + gap * share, squares)
+    return ColumnMoments(n, a.n_all + b.n_all, a.mean + gap * share, squares)
 
 
 def _values(part: Part) -> pl.Series:
@@ -196,7 +196,7 @@ def _task_of(values: dict[str, pl.Series], asked: str) -> tuple[str, pl.Series]:
     return task, labels(whole).unique().sort()
 
 
-def _like(whole: Moments, columns: Sequence[str]) -> pl.DataFrame:
+def _like(whole: ColumnMoments, columns: Sequence[str]) -> pl.DataFrame:
     """Two rows with the means and standard deviations of all, which is all that scaling needs."""
     spread = np.sqrt(whole.squares / whole.n)
     return pl.DataFrame(np.array([whole.mean - spread, whole.mean + spread]), schema=list(columns))

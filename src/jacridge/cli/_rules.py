@@ -12,7 +12,7 @@ from sklearn.datasets import load_diabetes
 from jacridge import RULES, Choice, select_bandwidth
 
 from .._compute.files import check_place
-from .._rules.registry import SEARCHES
+from .._rules.registry import SELECTORS
 from ..report._columns import follows_time
 from ..report._tasks import TASKS, Task
 from ._columns import Reading, Rows
@@ -260,7 +260,7 @@ def _made_of(rows: Rows) -> dict[str, str]:
 
 def _doubts(choice: Choice) -> list[str]:
     """Known problems of closed forms, as far as the features alone can tell."""
-    if choice.rule in SEARCHES:
+    if SELECTORS[choice.rule].looks_at_y:
         return []
     few = choice.p <= 2 and choice.sigma < choice.spacing
     wide = choice.sigma > choice.l_max

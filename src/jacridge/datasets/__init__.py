@@ -16,11 +16,9 @@ from pathlib import Path
 from typing import TextIO
 
 import numpy as np
-import numpy.typing as npt
 
+from .._compute.arrays import Array
 from ._downloads import cache_folder, download, own_folder
-
-Array = npt.NDArray[np.float64]
 
 _KELVIN = 273.15
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .._solvers.function import FittedFunction
 
 # Residual degrees of freedom below which leave-one-out residuals are quotients of rounding errors.
-NONE_LEFT = 1e-11
+ROUNDING_LEFT = 1e-11
 
 
 def class_error_kind(cluster: Any, w_train: Array) -> ErrorKind:
@@ -81,7 +81,7 @@ class ClassFunction:
         """How the scores follow y: in one way, as all classes have the same penalty."""
         (influence,) = self.scores.influences
         left = influence.residual_degrees
-        if left < NONE_LEFT:
+        if left < ROUNDING_LEFT:
             raise ValueError(
                 f"Standard errors need residuals, got {left:.3g} residual degrees of freedom: the "
                 "model follows every row. Give a larger `alpha`."

@@ -13,7 +13,7 @@ from .._checks import check_choice
 from .._compute.arrays import Array
 
 # What may stand between the name of a column and its level in the name of a one-hot column.
-SEPARATORS = "_=: .-"
+NAME_SEPARATORS = "_=: .-"
 
 # Quantiles of a feature between which its slope is averaged, where kinks leave no slope at rows.
 INNER = (0.05, 0.95)
@@ -189,7 +189,7 @@ def _common_start(labels: list[str]) -> str:
     first, last = min(labels), max(labels)
     same = [a == b for a, b in zip(first, last, strict=False)]
     common = first[: [*same, False].index(False)]
-    return common[: max(map(common.rfind, SEPARATORS)) + 1]
+    return common[: max(map(common.rfind, NAME_SEPARATORS)) + 1]
 
 
 def _levels(features: Columns, name: str | None, columns: list[int]) -> list[Term]:
@@ -206,7 +206,7 @@ def _levels(features: Columns, name: str | None, columns: list[int]) -> list[Ter
     labels = [str(features.names[column]) for column in columns]
     common = _common_start(labels)
     if name is None:
-        name = common.rstrip(SEPARATORS) or ", ".join(labels)
+        name = common.rstrip(NAME_SEPARATORS) or ", ".join(labels)
     if all(len(label) > len(common) for label in labels):
         labels = [label.removeprefix(common) for label in labels]
     off = {column: float(features.low[column]) for column in columns}

@@ -14,8 +14,9 @@ from scipy.linalg import LinAlgError
 from scipy.optimize import minimize, minimize_scalar
 
 from jacridge import Choice, JacobianKernelRidge, TrainingData, select_bandwidth, theory
+from jacridge._compute.arrays import Array
 from jacridge._geometry.space import space_of
-from jacridge._rules.registry import find
+from jacridge._rules.registry import SELECTORS, find
 from jacridge._rules.searches import minimise
 from jacridge._rules.training import Penalty, data_in_memory
 from jacridge._solvers.systems import clustered_system
@@ -23,7 +24,6 @@ from jacridge.datasets import Split
 
 from ._table import Row
 
-Array = npt.NDArray[np.float64]
 Criterion = Callable[[float], float]
 
 # How each rule is called in tables and figures.
@@ -83,15 +83,22 @@ def mml_unit(data: TrainingData) -> float:
     return minimise(lambda s: sum(_parts(data, s)), 1e-3 * data.l_max, data.l_max, 12)
 
 
-OURS: dict[str, Callable[[TrainingData], float]] = {
+# Rules of the authors that the package does not have.
+AUTHORS: dict[str, Callable[[TrainingData], float]] = {
     "mml_published": mml_published,
     "jacobian_mml_published": jacobian_mml_published,
     "mml_unit": mml_unit,
 }
-
-
-# Rules that look at y, and are run on the data as the authors have them.
-PUBLISHED = {*OURS, "loo", "gcv", "mml", "jacobian_loo", "jacobian_mml"}
+# Closed forms of the numbers they take: those of a choice, and the standard deviation of X.
+FORMULAS: dict[str, Callable[[Choice, float], float]] = {
+    "jacobian": lambda found, _: theory.sigma_0(
+        found.n, theory.even_spacing(found.n, found.p, found.l_max), found.alpha
+    ),
+    "jacobian_median": lambda found, _: theory.sigma_0(found.n, found.spacing, found.alpha),
+    "silverman": lambda found, std: (4 / (found.n * (found.p + 2))) ** (1 / (found.p + 4)) * std,
+}
+# Searches of the authors over a grid.
+ON_GRID = ("loo", "gcv")
 
 
 def choose(
@@ -111,15 +118,16 @@ def choose(
     with warnings.catch_warnings():
         # Equal rows are a known trait of these data (wood fibres), told on the page.
         warnings.filterwarnings("ignore", message=".*rows are equal")
-        if rule not in PUBLISHED:
-            alpha = "auto" if rule == "auto" else lam
+        known = SELECTORS.get(rule)
+        if known is not None and (known.is_automatic or not known.looks_at_y):
+            alpha = "auto" if known.is_automatic else lam
             return select_bandwidth(
                 X, y, rule, alpha=alpha, metric=metric, kernel=kernel, random_state=0
             )
         start = perf_counter()
         data = as_published(X, y, lam, metric)
         data.grid = None if grid is None else np.asarray(grid, dtype=np.float64)
-        sigma = OURS[rule](data) if rule in OURS else find(rule, data).sigma
+        sigma = AUTHORS[rule](data) if known is None else find(rule, data).sigma
         seconds = perf_counter() - start
         geometry = select_bandwidth(X, alpha=lam, metric=metric)
     return replace(geometry, sigma=float(sigma), rule=rule, seconds=seconds)
@@ -127,16 +135,10 @@ def choose(
 
 def formula_seconds(rule: str, choice: Choice, std: float) -> float | str:
     """Time of a closed form alone, from the numbers it takes; empty for a search."""
-    n, p, lam = choice.n, choice.p, choice.alpha
-    start = perf_counter()
-    if rule == "jacobian":
-        theory.sigma_0(n, theory.even_spacing(n, p, choice.l_max), lam)
-    elif rule == "jacobian_median":
-        theory.sigma_0(n, choice.spacing, lam)
-    elif rule == "silverman":
-        (4 / (n * (p + 2))) ** (1 / (p + 4)) * std
-    else:
+    if rule not in FORMULAS:
         return ""
+    start = perf_counter()
+    FORMULAS[rule](choice, std)
     return perf_counter() - start
 
 
@@ -158,7 +160,7 @@ def bandwidths(
     l_max = choose("jacobian", X, y, lam, metric=metric).l_max
     grid, std, rows = authors_grid(l_max, points), float(X.std()), []
     for rule in rules:
-        on_grid = grid if rule in ("loo", "gcv") else None
+        on_grid = grid if rule in ON_GRID else None
         choice = choose(rule, X, y, lam, metric=metric, grid=on_grid)
         seconds = {
             "seconds": choice.seconds,
@@ -183,7 +185,7 @@ def warm_up() -> None:
     X = np.array([[45.0, 1.0], [46.0, 2.0], [47.0, 4.0], [48.0, 3.0]])
     for metric in ("euclidean", "geodesic"):
         for rule in ("jacobian", "jacobian_median", "silverman", "loo", "mml_unit"):
-            choose(rule, X, X[:, 0], 1e-3, metric=metric, grid=[1.0] if rule == "loo" else None)
+            choose(rule, X, X[:, 0], 1e-3, metric=metric, grid=[1.0] if rule in ON_GRID else None)
 
 
 def _published_objective(data: TrainingData) -> Criterion:
@@ -202,7 +204,7 @@ def _published_objective(data: TrainingData) -> Criterion:
         quadratic, log_det = _parts(data, sigma)
         # numpy.linalg.det is exp(log|A|), which is 0.0 below exp(-745): the log is then -inf.
         value = quadratic + float(np.log(np.exp(log_det)))
-        if value == -np.inf and data.space.distance.name == "euclidean":
+        if value == -np.inf and data.space.distance.is_euclidean:
             zero_from = sigma
         return value
 

@@ -14,19 +14,17 @@ from dataclasses import dataclass
 from time import process_time
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from sklearn.metrics import r2_score
 
 from jacridge import TrainingData
+from jacridge._compute.arrays import Array
 from jacridge._geometry.space import Space, space_of
 from jacridge._solvers.systems import clustered_system
 from jacridge.datasets import Split
 
 from ._rules import as_published, choose, formula_seconds, mml_published, warm_up
 from ._table import Row
-
-Array = npt.NDArray[np.float64]
 
 # Rules that need the diagonal of A^-1.
 WITH_DIAGONAL = {"loo", "gcv"}

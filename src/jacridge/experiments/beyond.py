@@ -7,10 +7,11 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from jacridge import RULES, JacobianKernelRidge, select_bandwidth, theory
+from jacridge._compute.arrays import Array
 from jacridge._geometry.diameter import trimmed_diameter
+from jacridge._rules.registry import SELECTORS
 from jacridge.datasets import Split
 
 from ._draw import column, figure, legend_below, line_style, values, where
@@ -18,8 +19,6 @@ from ._rules import LABELS, choose, r2_on_test
 from ._table import Harness, Job, Row, Tables
 from .demo import largest_slope
 from .real_data import ALPHA, TITLES, standardised_split
-
-Array = npt.NDArray[np.float64]
 
 # Share of the rows farthest from the centre that a trimmed l_max leaves out.
 TRIMS = {"jacobian, 1 % trimmed": 0.01, "jacobian, 5 % trimmed": 0.05}
@@ -77,8 +76,8 @@ def _model(method: str) -> Any:
         )
     if method == "loo for both":
         return JacobianKernelRidge("loo", "loo")
-    if method in RULES:
-        alpha = "auto" if method == "auto" else ALPHA
+    if method in SELECTORS:
+        alpha = "auto" if SELECTORS[method].is_automatic else ALPHA
         return JacobianKernelRidge(method, alpha, random_state=0)
     return _other_model(method)
 
@@ -227,7 +226,7 @@ def run_subsamples(harness: Harness) -> Tables:
         for name in TITLES
         for m in sizes
         for rule in SUBSAMPLED
-        if rule != "loo" or m <= 1000
+        if m <= 1000 or not SELECTORS[rule].looks_at_y
     ]
     return {"beyond_subsamples": harness.rows("beyond_subsamples", jobs)}
 

@@ -6,15 +6,13 @@ import warnings
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from jacridge import JacobianKernelRidge, datasets, select_bandwidth, theory
+from jacridge._compute.arrays import Array
 from jacridge._geometry.geodesics import metres_per_degree
 
 from ._draw import column, figure, legend_below, log_scale, values, where
 from ._table import Harness, Job, Row, Tables
-
-Array = npt.NDArray[np.float64]
 
 FACTORS = {"sigma_0": 1.0, "sigma_0 / 5": 0.2, "5 sigma_0": 5.0}
 # Figure 2: n = 10, l_max = 1, p = 1; penalty -> range of sigma.

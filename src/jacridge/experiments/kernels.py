@@ -6,11 +6,11 @@ import warnings
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from jacridge import JacobianKernelRidge, select_bandwidth, theory
+from jacridge._compute.arrays import Array
 from jacridge._geometry.kernels import KERNELS
-from jacridge._rules.registry import RULES, SEARCHES, WITH_MINIMUM
+from jacridge._rules.registry import SELECTORS
 
 from ._draw import column, figure, legend_below, values, where
 from ._table import Harness, Job, Row, Tables
@@ -18,23 +18,21 @@ from .beyond import training_rows
 from .demo import compared_data, largest_slope
 from .real_data import ALPHA, TITLES
 
-Array = npt.NDArray[np.float64]
-
 # Figure 2: n = 10, l_max = 1, p = 1, as in the paper. Thresholds of a grid are 0.30 to 0.89.
 PENALTIES = (0.0, 0.1, 1.0)
 # Figure 3: laplacian is a kernel of features, and so not one of distances on the globe.
-COMPARED = [
+DATA_AND_KERNELS = [
     (name, kernel)
     for name in ("french_1d", "cauchy", "french_2d")
     for kernel in KERNELS
     if name != "french_2d" or KERNELS[kernel].power == 2
 ]
-WITHOUT_Y = [rule for rule in RULES if rule not in SEARCHES]
+WITHOUT_Y = [name for name, rule in SELECTORS.items() if not rule.looks_at_y]
 PAIRS = [
     (kernel, rule)
     for kernel, known in KERNELS.items()
     for rule in WITHOUT_Y
-    if known.is_smooth or rule not in WITH_MINIMUM
+    if SELECTORS[rule].suits(known)
 ]
 DATA = {"french_1d": "1-D temperature", "cauchy": "Cauchy", "french_2d": "2-D temperature"}
 UNITS = {"french_1d": " (h)", "cauchy": "", "french_2d": " (m)"}
@@ -103,7 +101,7 @@ def run_norms(harness: Harness) -> Tables:
             (name, kernel, lam, points),
             points,
         )
-        for name, kernel in COMPARED
+        for name, kernel in DATA_AND_KERNELS
         for lam in PENALTIES
         if not harness.quick or name != "french_2d"  # distances on the globe take a minute
     ]

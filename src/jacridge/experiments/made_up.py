@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from jacridge.datasets import Split
 
@@ -13,9 +12,7 @@ from ._draw import STYLES, column, figure, legend_below, values, where
 from ._rules import LABELS, choose, r2_on_test
 from ._table import Harness, Job, Row, Tables
 
-Array = npt.NDArray[np.float64]
-
-RULES = ("jacobian", "jacobian_median", "silverman", "median", "scale", "loo", "mml", "auto")
+RULES_RUN = ("jacobian", "jacobian_median", "silverman", "median", "scale", "loo", "mml", "auto")
 DIMENSIONS = (1, 2, 5, 10)
 # Length scales as shares of the root of p, the size of the cube.
 SCALES = (0.03, 0.1, 0.3, 1.0, 3.0)
@@ -31,7 +28,7 @@ def run_known_scale(harness: Harness) -> Tables:
             {"p": p, "share": share, "seed": seed, "n": n},
             _known_scale,
             (p, share, seed, n),
-            len(RULES),
+            len(RULES_RUN),
         )
         for seed in range(harness.n_splits(full=10, quick=1))
         for p in DIMENSIONS
@@ -58,7 +55,7 @@ def _known_scale(p: int, share: float, seed: int, n: int) -> list[Row]:
     best = r2_on_test(split, scale, lam)
     return [
         {"rule": rule, "scale": scale, "r2_scale": best, **_outcome(rule, split, lam)}
-        for rule in RULES
+        for rule in RULES_RUN
     ]
 
 
@@ -81,7 +78,7 @@ def draw_known_scale(tables: Tables) -> Any:
     axes = fig.subplots(2, len(DIMENSIONS), sharex="col", sharey="row")
     for j, p in enumerate(DIMENSIONS):
         lines = []
-        for rule in RULES:
+        for rule in RULES_RUN:
             part = where(rows, p=p, rule=rule)
             shares = values(part, "share")
             middle = [_medians(where(part, share=share)) for share in shares]
@@ -94,7 +91,7 @@ def draw_known_scale(tables: Tables) -> Any:
         axes[1, j].set(yscale="log", xlabel=r"true scale / $\sqrt{p}$")
     axes[0, 0].set_ylabel("chosen / true scale")
     axes[1, 0].set_ylabel(r"loss of $R^2$ against the true scale")
-    legend_below(fig, lines, [LABELS.get(rule, rule) for rule in RULES])
+    legend_below(fig, lines, [LABELS.get(rule, rule) for rule in RULES_RUN])
     return fig
 
 
@@ -118,7 +115,7 @@ def run_high_p(harness: Harness) -> Tables:
     """A function of two features among more and more features of no use."""
     n = 150 if harness.quick else 500
     jobs = [
-        Job({"p": p, "seed": seed, "n": n}, _high_p, (p, seed, n), len(RULES))
+        Job({"p": p, "seed": seed, "n": n}, _high_p, (p, seed, n), len(RULES_RUN))
         for seed in range(harness.n_splits(full=10, quick=1))
         for p in FEATURES
     ]
@@ -130,7 +127,7 @@ def _high_p(p: int, seed: int, n: int) -> list[Row]:
     X = rng.normal(size=(2 * n, p))
     f = np.sin(X[:, 0]) + X[:, 1] * np.abs(X[:, 1]) / 2
     split = Split(X[:n], f[:n] + NOISE * rng.normal(size=n), X[n:], f[n:])
-    return [{"rule": rule, **_outcome(rule, split, 1e-3)} for rule in RULES]
+    return [{"rule": rule, **_outcome(rule, split, 1e-3)} for rule in RULES_RUN]
 
 
 def draw_high_p(tables: Tables) -> Any:
@@ -139,7 +136,7 @@ def draw_high_p(tables: Tables) -> Any:
     fig = figure(10, 4)
     left, right = fig.subplots(1, 2)
     lines = []
-    for rule in RULES:
+    for rule in RULES_RUN:
         part = [where(rows, p=p, rule=rule) for p in FEATURES]
         ratio = [np.median(column(each, "sigma") / column(each, "l_max")) for each in part]
         r2 = [np.median(column(each, "r2")) for each in part]
@@ -149,5 +146,5 @@ def draw_high_p(tables: Tables) -> Any:
     left.axhline(1, color="0.7", linewidth=0.8, zorder=0)
     left.set(xscale="log", yscale="log", xlabel="features p", ylabel=r"$\sigma / l_{\max}$")
     right.set(xscale="log", xlabel="features p", ylabel=r"test $R^2$", ylim=(-0.1, 1.02))
-    legend_below(fig, lines, [LABELS.get(rule, rule) for rule in RULES])
+    legend_below(fig, lines, [LABELS.get(rule, rule) for rule in RULES_RUN])
     return fig

@@ -13,7 +13,7 @@ from ._draw import column, figure, legend_below, line_style, values, where
 from ._rules import LABELS, measured
 from ._table import Harness, Job, Row, Tables
 
-RULES = (
+RULES_RUN = (
     "jacobian",
     "jacobian_median",
     "silverman",
@@ -24,7 +24,7 @@ RULES = (
     "mml",
 )
 DRAWN = ("jacobian", "loo", "mml_published", "mml", "silverman")
-METRICS = {"french_2d": "geodesic", "french_1d": "euclidean", "cauchy": "euclidean"}
+METRIC_OF = {"french_2d": "geodesic", "french_1d": "euclidean", "cauchy": "euclidean"}
 # The sample sizes that the authors' code ran, and the one at which it varied the penalty.
 SIZES = {
     "french_2d": range(10, 38),
@@ -59,7 +59,7 @@ def _jobs(harness: Harness, sweep: str, points: dict[str, list[tuple[int, float]
             {"dataset": name, "seed": seed},
             _sweep,
             (name, sweep, todo, seed),
-            len(todo) * len(RULES),
+            len(todo) * len(RULES_RUN),
         )
         for seed in range(harness.n_splits(full=50, quick=2))
         for name, todo in points.items()
@@ -85,7 +85,7 @@ def point(name: str, sweep: str, n: int, lam: float, seed: int) -> list[Row]:
     seed : int
     """
     data, overlap = split(name, sweep, n, seed)
-    rows = measured(RULES, data, lam, metric=METRICS[name], points=100)
+    rows = measured(RULES_RUN, data, lam, metric=METRIC_OF[name], points=100)
     return [{"n": n, "alpha": lam, "overlap": overlap, **row} for row in rows]
 
 

@@ -7,10 +7,10 @@ from importlib import resources
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from jacridge import JacobianKernelRidge, datasets
 from jacridge._checks import require
+from jacridge._compute.arrays import Array
 from jacridge._geometry.geodesics import geodesic_distances
 from jacridge.datasets import Split
 
@@ -18,10 +18,8 @@ from ._draw import column, figure, line_style, where
 from ._rules import LABELS, bandwidths, choose, measured, r2_on_test
 from ._table import Harness, Job, Row, Tables
 
-Array = npt.NDArray[np.float64]
-
 ALPHA = 1e-3
-RULES = (
+RULES_RUN = (
     "jacobian",
     "jacobian_median",
     "silverman",
@@ -47,7 +45,7 @@ def jackknife_std(values: Array, axis: int | None = None) -> Any:
 def run_fig4(harness: Harness) -> Tables:
     """Bandwidths with each station left out, then mean and deviation over the map."""
     left_out = range(0, 40, 8 if harness.quick else 1)
-    jobs = [Job({"left_out": i}, _without_station, (i,), len(RULES)) for i in left_out]
+    jobs = [Job({"left_out": i}, _without_station, (i,), len(RULES_RUN)) for i in left_out]
     found = harness.rows("fig4", jobs)
     maps = [_summary(found, rule, _map, N_MAP**2) for rule in DRAWN]
     return {"fig4": found, "fig4_map": harness.rows("fig4_map", maps)}
@@ -56,7 +54,7 @@ def run_fig4(harness: Harness) -> Tables:
 def _without_station(i: int) -> list[Row]:
     data = datasets.load("french_2d")
     X, y = np.delete(data.X, i, axis=0), np.delete(data.y, i)
-    return bandwidths(RULES, X, y, ALPHA, metric="geodesic", points=100)
+    return bandwidths(RULES_RUN, X, y, ALPHA, metric="geodesic", points=100)
 
 
 def _summary(rows: list[Row], rule: str, work: Any, n_rows: int) -> Job:
@@ -172,7 +170,7 @@ def _on_map(path: Array) -> list[tuple[Array, Array]]:
 
 def run_fig5(harness: Harness) -> Tables:
     """Bandwidths with each training row left out, then mean and deviation over January."""
-    n_rows = len(RULES) + len(SEEDED)
+    n_rows = len(RULES_RUN) + len(SEEDED)
     left_out = range(0, 124, 31 if harness.quick else 1)
     found = harness.rows(
         "fig5", [Job({"left_out": i}, _without_hour, (i,), n_rows) for i in left_out]
@@ -193,7 +191,7 @@ def _without_hour(i: int) -> list[Row]:
     half = toulouse_halves()
     X, y = np.delete(half.X, i, axis=0), np.delete(half.y, i)
     split = Split(X, y, half.X_test, half.y_test)
-    return measured(RULES, split, ALPHA, metric="euclidean", points=100) + _seeded(split)
+    return measured(RULES_RUN, split, ALPHA, metric="euclidean", points=100) + _seeded(split)
 
 
 def _seeded(split: Split) -> list[Row]:

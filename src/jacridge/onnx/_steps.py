@@ -14,10 +14,10 @@ from .._checks import require
 from ._graph import ML, ML_OPSET, OPSET, Graph
 
 # An input of the graph: its name, whether it holds text, and its number of columns.
-Column = tuple[str, bool, int]
+InputColumn = tuple[str, bool, int]
 
 
-def columns_of(first: Any, X: Any) -> list[Column]:
+def columns_of(first: Any, X: Any) -> list[InputColumn]:
     """The inputs of a pipeline's first step: each column by name, or all in one matrix."""
     if isinstance(first, ColumnTransformer) and hasattr(first, "feature_names_in_"):
         if not hasattr(X, "columns"):
@@ -34,7 +34,7 @@ def _is_text(values: Any) -> bool:
 
 
 def add_steps(
-    graph: Graph, steps: Sequence[Any], columns: Sequence[Column], values: Sequence[str]
+    graph: Graph, steps: Sequence[Any], columns: Sequence[InputColumn], values: Sequence[str]
 ) -> str:
     """Add the steps, which read the columns from these values; returns the features."""
     found = _converted(steps, columns)
@@ -47,7 +47,7 @@ def add_steps(
     return graph.node("Cast", found.output[0].name, to=graph.onnx.TensorProto.DOUBLE)
 
 
-def _converted(steps: Sequence[Any], columns: Sequence[Column]) -> Any:
+def _converted(steps: Sequence[Any], columns: Sequence[InputColumn]) -> Any:
     """The graph that skl2onnx makes of the steps."""
     skl2onnx = require("skl2onnx", extra="onnx")
     types = require("skl2onnx.common.data_types", extra="onnx")

@@ -21,7 +21,7 @@ from ._bandwidth import plot_criteria, plot_criterion_map, plot_norms
 from ._look import Axes, Display
 
 # Criteria in words: their values, and what a map shows, in the units of y where it can.
-CRITERIA = {
+CRITERION_LABELS = {
     "loo": ("mean squared leave-one-out error", "root mean squared leave-one-out error"),
     "gcv": ("generalised cross-validation", "root of generalised cross-validation"),
     "mml": ("negative log marginal likelihood", "negative log marginal likelihood"),
@@ -170,7 +170,7 @@ class CriterionDisplay(Display):
         """
         estimator, X = last_step(estimator, X)
         check_is_fitted(estimator)
-        check_choice("criterion", criterion, CRITERIA)
+        check_choice("criterion", criterion, CRITERION_LABELS)
         space = _space(estimator)
         X, y = _sample(estimator, X, y, max_samples, random_state)
         lam = _penalty(estimator)
@@ -189,7 +189,7 @@ class CriterionDisplay(Display):
 
     def plot(self, *, ax: Axes | None = None, **style: Any) -> CriterionDisplay:
         """Draw the map, or the curve if there is one penalty only."""
-        plain, rooted = CRITERIA[self.criterion]
+        plain, rooted = CRITERION_LABELS[self.criterion]
         if len(self.alphas) > 1:
             best = np.sqrt(self.values) if self.criterion != "mml" else self.values
             ax = plot_criterion_map(

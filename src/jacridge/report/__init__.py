@@ -21,7 +21,7 @@ from .. import __version__
 from .._compute.files import replaced
 from . import _classes, _numbers, _quality, _words
 from ._case import Case
-from ._code import Source, code_blocks
+from ._code import Origin, code_blocks
 from ._columns import Column, table_of, task_name
 from ._data import page_data, slider_data
 from ._effects import importances
@@ -104,7 +104,7 @@ def report_page(
     if alpha is None:
         alpha = "auto" if isinstance(bandwidth, str) and bandwidth == "auto" else 1e-3
     case = Case(table, labels, target, bandwidth, alpha, standardize, random_state, kind)
-    about = Source(source, tuple(options), left_out, tuple(losses), tuple(remarks))
+    about = Origin(source, tuple(options), left_out, tuple(losses), tuple(remarks))
     return _filled(case, about, start, progress)
 
 
@@ -125,7 +125,7 @@ def write_report(path: str | Path, X: npt.ArrayLike, y: npt.ArrayLike, **options
     return Path(path)
 
 
-def _filled(case: Case, source: Source, start: float, progress: Progress) -> str:
+def _filled(case: Case, source: Origin, start: float, progress: Progress) -> str:
     """The page with every part in its place; parts that take time are made side by side."""
     story = STORIES[case.task.name]
     # Many small systems: two at a time are faster than threads inside of each.
@@ -196,7 +196,7 @@ def _html(figures: Sequence[Figure]) -> str:
     return "".join(figure.html for figure in figures)
 
 
-def _texts(case: Case, source: Source) -> dict[str, str]:
+def _texts(case: Case, source: Origin) -> dict[str, str]:
     """Texts that need no further fit."""
     return {
         "title": escape(f"{case.target} by jacridge"),
@@ -219,7 +219,7 @@ def _texts(case: Case, source: Source) -> dict[str, str]:
     }
 
 
-def _shown(source: Source) -> str:
+def _shown(source: Origin) -> str:
     """The name of the file as the heading has it."""
     return "standard input" if source.name == "-" else Path(source.name).name
 

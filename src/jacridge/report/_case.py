@@ -11,12 +11,12 @@ from scipy.linalg import LinAlgError
 
 from .. import Choice, select_bandwidth
 from .._compute.arrays import Array, Indices
-from .._pipeline import named
+from .._pipeline import metric_word, named, regressor_of
 from ._columns import YEAR, Column, Table, deviations
 from ._tasks import REGRESSION, Task
 
 # What is solved many times (curves, sliders, rules) is solved on at most this many rows.
-SAMPLE = 250
+SOLVED_ROWS = 250
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Case:
     @cached_property
     def rows(self) -> Indices:
         """Positions of the rows that are solved many times."""
-        return self.some_rows(SAMPLE)
+        return self.some_rows(SOLVED_ROWS)
 
     def some_rows(self, most: int) -> Indices:
         """Positions of at most so many rows, at random, in order."""
@@ -196,16 +196,6 @@ class Case:
     def metric(self) -> str:
         """The metric of the model in a word."""
         return "scaled" if self._scales else metric_word(self.estimator)
-
-
-def metric_word(estimator: Any) -> str:
-    """The metric of a fitted model; of one that was chosen, its kind."""
-    return str(regressor_of(estimator)._metric_kind)
-
-
-def regressor_of(estimator: Any) -> Any:
-    """The regressor of a classifier, or the estimator itself."""
-    return getattr(estimator, "regressor_", estimator)
 
 
 def answer(work: Any, *data: Any, **options: Any) -> Any:

@@ -10,12 +10,12 @@ from sklearn.metrics import roc_curve
 from .._compute.arrays import Array
 from ._case import Case
 from ._columns import YEAR
-from ._effects import Curve, Surface
+from ._effects import Curve, EffectSurface
 from ._folds import OURS, Folds
 
 Chart = dict[str, Any]
 MOST_POINTS = 1200
-MOST_CLASSES = 4
+DRAWN_CLASSES = 4
 FEWEST = 12  # rows in a bin of the calibration curve
 # Classes of lines in the page's style, for models and for classes.
 LOOKS = ("c1", "c2 dashed", "c3 dotted", "c4")
@@ -130,7 +130,7 @@ def lines_of(case: Case) -> list[int]:
     if len(case.classes) < 3:
         return [case.main or 0]
     counts = case.task.observed(case.y).sum(axis=0)
-    return [int(k) for k in np.argsort(-counts, kind="stable")[:MOST_CLASSES]]
+    return [int(k) for k in np.argsort(-counts, kind="stable")[:DRAWN_CLASSES]]
 
 
 def _effect_layers(curve: Curve, k: int, i: int, count: int) -> list[Chart]:
@@ -165,7 +165,7 @@ def effects_axis(case: Case, curves: list[Curve]) -> Chart:
     return _axis(label, *ends)
 
 
-def surface_chart(case: Case, surface: Surface) -> Chart:
+def surface_chart(case: Case, surface: EffectSurface) -> Chart:
     """The prediction over two columns as colours, with the rows as dots of the observed colour."""
     low, high = np.quantile(np.r_[surface.values.ravel(), surface.points[:, 2]], [0.01, 0.99])
     x, y, seen = surface.points.T

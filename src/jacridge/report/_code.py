@@ -20,11 +20,11 @@ from ._case import Case
 from ._pieces import marked_up
 
 ENCODER = 'OneHotEncoder(handle_unknown="ignore", sparse_output=False)'
-MISSING = ["NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
+NULL_WORDS = ["NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
 
 
 @dataclass(frozen=True)
-class Source:
+class Origin:
     """Where the rows came from: a file, the options that read it, and what was left out."""
 
     name: str
@@ -43,7 +43,7 @@ class Source:
         return self.left_out > (n + self.left_out) / 5
 
 
-def code_blocks(case: Case, source: Source) -> str:
+def code_blocks(case: Case, source: Origin) -> str:
     """HTML of the blocks, each with a title; Python only where it can read the file as we did."""
     why = _beyond_python(case, source)
     in_python = {} if why else {"Python": python_code, "scikit-learn only": sklearn_code}
@@ -59,7 +59,7 @@ def code_blocks(case: Case, source: Source) -> str:
     )
 
 
-def _beyond_python(case: Case, source: Source) -> str:
+def _beyond_python(case: Case, source: Origin) -> str:
     """What was done to the table that a few lines of Python do not repeat; empty if nothing."""
     dates = [c.name for c in case.columns if not c.levels and case.names[c.places[0]] != c.name]
     done = {
@@ -70,7 +70,7 @@ def _beyond_python(case: Case, source: Source) -> str:
     return " and ".join(what for what, is_so in done.items() if is_so)
 
 
-def python_code(case: Case, source: Source) -> str:
+def python_code(case: Case, source: Origin) -> str:
     """A model that makes its choices again when it is fitted."""
     name = (case.task.automatic if case.is_auto else case.task.plain).__name__
     return (
@@ -86,7 +86,7 @@ def _predicting(case: Case) -> str:
     return ("model.predict_proba(X)\n" if case.classes else "") + "model.predict(X)\n"
 
 
-def sklearn_code(case: Case, source: Source) -> str:
+def sklearn_code(case: Case, source: Origin) -> str:
     """Code for the model without jacridge: metric, kernel and penalty are written out."""
     expression = _kernel(case)
     imports = {
@@ -195,7 +195,7 @@ def _array(name: str, values: Array, what: str) -> str:
     return f"{name} = np.array(  # {what}\n    {text.replace(chr(10), chr(10) + '    ')}\n)\n"
 
 
-def command(case: Case, source: Source) -> str:
+def command(case: Case, source: Origin) -> str:
     """The commands that fit and use the model."""
     bandwidth, alpha = _given(case)
     rule = [] if case.is_auto else ["--rule", str(bandwidth)]
@@ -260,7 +260,7 @@ def _options(case: Case) -> str:
     return ", ".join([*parts, f"alpha={alpha!r}", seed])
 
 
-def _reading(case: Case, source: Source) -> str:
+def _reading(case: Case, source: Origin) -> str:
     """Lines that read the table, and leave out the rows that the report left out."""
     kinds = {".parquet": "parquet", ".feather": "ipc", ".arrow": "ipc", ".ipc": "ipc"}
     kind = kinds.get(Path(source.file).suffix.lower(), "csv")
@@ -283,7 +283,7 @@ def _reading(case: Case, source: Source) -> str:
     )
 
 
-def _reading_imports(source: Source) -> set[str]:
+def _reading_imports(source: Origin) -> set[str]:
     """Imports of the lines that read the table."""
     needed = {"import polars as pl"}
     return needed | (
@@ -315,13 +315,13 @@ def _call(function: str, arguments: list[str]) -> str:
     return f"{function}(\n" + "".join(f"    {argument},\n" for argument in arguments) + ")"
 
 
-def _csv_options(source: Source) -> list[str]:
+def _csv_options(source: Origin) -> list[str]:
     """Options for reading a text file; types are found by looking at all of it."""
     separator = _separator(source.file)
     options = {
         f"separator={separator!r}": separator != ",",
         "has_header=False": "--no-header" in source.options,
-        f"null_values={MISSING!r}": source.left_out > 0,
+        f"null_values={NULL_WORDS!r}": source.left_out > 0,
         "infer_schema_length=None": True,
     }
     return [option for option, wanted in options.items() if wanted]

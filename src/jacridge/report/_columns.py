@@ -16,12 +16,12 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from .._checks import check_choice, check_rows
 from .._compute.arrays import Array
 
-TASKS = ("regression", "classification")
+TASK_NAMES = ("regression", "classification")
 # Words in the names of columns.
 IDS = {"id", "key", "nr", "no", "index", "uuid"}
 YEAR = " (year)"  # ends the name of the part of a date that grows with time
 # Parts of a date that begin again: what is drawn of each, and at which share of its round.
-CYCLES: dict[str, dict[str, float]] = {
+CYCLE_VALUES: dict[str, dict[str, float]] = {
     "month": {str(i + 1): i / 12 for i in range(12)},
     "weekday": {
         day: i / 7 for i, day in enumerate(("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"))
@@ -31,7 +31,7 @@ CYCLES: dict[str, dict[str, float]] = {
 MARK = " (missing)"  # ends the name of a column that marks the gaps of another one
 GAP = "(missing)"  # the category of texts that are missing
 FEWEST_TIMES = 10
-TIMES = {"year", "month", "week", "day", "hour", "minute", "second", "time", "t", "step"}
+TIME_WORDS = {"year", "month", "week", "day", "hour", "minute", "second", "time", "t", "step"}
 
 
 def task_name(asked: str, y: Any) -> str:
@@ -39,7 +39,7 @@ def task_name(asked: str, y: Any) -> str:
 
     Each of the two values must occur more than once.
     """
-    if check_choice("task", asked, ("auto", *TASKS)) != "auto":
+    if check_choice("task", asked, ("auto", *TASK_NAMES)) != "auto":
         return asked
     values = np.asarray(y)
     if values.ndim == 1 and values.dtype.kind in "USOb":
@@ -56,7 +56,7 @@ def looks_like_id(name: str, x: Array) -> bool:
     if len(x) < 10 or (x != np.floor(x)).any() or len(np.unique(x)) < len(x):
         return False
     words = _words_in(name)
-    return bool(words & IDS or ((np.diff(x) == 1).all() and not words & TIMES))
+    return bool(words & IDS or ((np.diff(x) == 1).all() and not words & TIME_WORDS))
 
 
 def follows_time(name: str, x: Array) -> bool:
@@ -67,7 +67,7 @@ def follows_time(name: str, x: Array) -> bool:
     values, steps = len(np.unique(x)), np.diff(x)
     if values < FEWEST_TIMES or not ((steps >= 0).all() or (steps <= 0).all()):
         return False
-    return name.endswith(YEAR) or (2 * values > len(x) and bool(_words_in(name) & TIMES))
+    return name.endswith(YEAR) or (2 * values > len(x) and bool(_words_in(name) & TIME_WORDS))
 
 
 def _words_in(name: str) -> set[str]:

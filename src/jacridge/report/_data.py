@@ -16,7 +16,7 @@ from ._case import Case
 from ._charts import Chart, numbers
 
 # Rows whose predictions move with the sliders.
-SHOWN = 150
+SHOWN_ROWS = 150
 
 
 def page_data(sliders: dict[str, Any], charts: list[Chart]) -> str:
@@ -36,7 +36,7 @@ def slider_data(case: Case) -> dict[str, Any]:
     spacing = theory.even_spacing(len(X), X.shape[1], case.choice.l_max)
     sigmas = sigma_grid(case.choice.l_max, spacing, 18, est.bandwidth_)
     lams = np.unique([*np.geomspace(1e-6, 100, 17), lam])
-    shown = np.linspace(0, len(X) - 1, min(SHOWN, len(X))).astype(int)
+    shown = np.linspace(0, len(X) - 1, min(SHOWN_ROWS, len(X))).astype(int)
     nowhere = np.empty((0, X.shape[1]))
     space = space_of(est.kernel_, "euclidean")
     grid = fit_grid(X, y - mean, sigmas, lams, shown, nowhere, space)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from .._compute.arrays import Array
-from ..effects import Effect, Effects, average_predictions
+from ..effects import average_predictions
 from ._case import Case, answer
-from ._columns import CYCLES, MARK, YEAR, Column, Table
+from ._columns import CYCLE_VALUES, YEAR, Column
+from ._units import labels_of_two
 
-ROWS = 400  # whose predictions are watched
+WATCHED_ROWS = 400  # whose predictions are watched
 BACKGROUND = 40  # rows over which effect curves are averaged
 POINTS = 20
 MOST_LEVELS = 12
@@ -39,7 +39,7 @@ class Curve:
 
 def importances(case: Case) -> list[tuple[Column, float]]:
     """How far predictions move when a column takes the values of other rows, largest first."""
-    rng, some = np.random.default_rng(0), case.some_rows(ROWS)
+    rng, some = np.random.default_rng(0), case.some_rows(WATCHED_ROWS)
     X = case.X[some]
     before = case.outputs(X)
     found = []
@@ -89,16 +89,11 @@ def steps_of(case: Case, column: Column) -> Steps:
     return Steps([place], x[:, None], seen=seen[(low <= seen) & (seen <= high)], log=log)
 
 
-def labels_of_two(name: str, values: Array) -> tuple[str, ...]:
-    """Labels of the two values of a column; one that marks gaps says no and yes."""
-    return ("no", "yes") if name.endswith(MARK) else tuple(f"{value:g}" for value in values)
-
-
 def curves_of(case: Case, column: Column) -> list[Curve]:
     """The partial dependence of the prediction on a column; of a date, on each of its parts."""
     cycles = [
         (Column(f"{column.name} ({name})", places), cycle_of(places, name))
-        for name in CYCLES
+        for name in CYCLE_VALUES
         if len(places := _waves(case, column, name)) == 2
     ]
     along = not cycles or any(case.names[place].endswith(YEAR) for place in column.places)
@@ -114,8 +109,10 @@ def _waves(case: Case, column: Column, cycle: str) -> list[int]:
 
 def cycle_of(places: list[int], cycle: str) -> Steps:
     """Sine and cosine over one round."""
-    angles = 2 * np.pi * np.array(list(CYCLES[cycle].values()))
-    return Steps(places, np.column_stack([np.sin(angles), np.cos(angles)]), tuple(CYCLES[cycle]))
+    angles = 2 * np.pi * np.array(list(CYCLE_VALUES[cycle].values()))
+    return Steps(
+        places, np.column_stack([np.sin(angles), np.cos(angles)]), tuple(CYCLE_VALUES[cycle])
+    )
 
 
 def _curve(case: Case, column: Column, steps: Steps) -> Curve:
@@ -142,7 +139,7 @@ def _error(case: Case, place: int, x: Array, background: Array) -> Array | None:
 
 
 @dataclass(frozen=True)
-class Surface:
+class EffectSurface:
     """Mean prediction over two columns; `values` of shape (len(y), len(x))."""
 
     across: str
@@ -154,7 +151,7 @@ class Surface:
     is_map: bool
 
 
-def surface_of(case: Case, points: int = 32) -> Surface | None:
+def surface_of(case: Case, points: int = 32) -> EffectSurface | None:
     """The prediction over longitude and latitude, or over the only two columns; None for others."""
     pair = _place_columns(case)
     is_map = pair is not None
@@ -171,7 +168,7 @@ def surface_of(case: Case, points: int = 32) -> Surface | None:
     values = case.predict(rows).reshape(len(few), points, points).mean(axis=0)
     some = case.some_rows(400)
     places = np.column_stack([case.X[some][:, [i, j]], case.outcomes[some]])
-    return Surface(pair[0].name, pair[1].name, x, y, values, places, is_map)
+    return EffectSurface(pair[0].name, pair[1].name, x, y, values, places, is_map)
 
 
 def _place_columns(case: Case) -> tuple[Column, Column] | None:
@@ -183,48 +180,3 @@ def _place_columns(case: Case) -> tuple[Column, Column] | None:
             if column.is_number and words & names:
                 found.setdefault(kind, column)
     return (found["x"], found["y"]) if len(found) == 2 else None
-
-
-# Numbers that are per unit of a column, and change with its scale.
-PER_UNIT = ("estimate", "std_error", "conf_low", "conf_high", "q25", "q50", "q75")
-
-
-def effects_in_units(
-    estimator: Any,
-    table: Table,
-    scale: Array,
-    shown: Sequence[str] | None = None,
-    **options: Any,
-) -> Effects:
-    """Effects per unit of the table's columns, with its values and categories as labels.
-
-    The model was fitted to the columns of the table divided by `scale`; constant columns have no
-    effect. `options` are those of `JacobianKernelRidge.effects`.
-    """
-    moving = np.ptp(table.X, axis=0) > 0
-    variables: dict[str, Any] = {
-        name: place for place, name in enumerate(table.numbers) if moving[place]
-    }
-    variables |= {
-        column.name: tuple(column.places)
-        for column in table.columns
-        if column.levels and moving[column.places].any()
-    }
-    asked = {name: variables[name] for name in shown or variables if name in variables}
-    found = estimator.effects(variables=asked, **options)
-    labels = {f"x{j}": name.partition(" = ")[2] for j, name in enumerate(table.names)}
-    rows = (_in_units(row, variables[row.term], table, scale, labels) for row in found)
-    return replace(found, rows=tuple(rows))
-
-
-def _in_units(
-    row: Effect, place: Any, table: Table, scale: Array, labels: dict[str, str]
-) -> Effect:
-    """One effect per unit of its column, or between values and categories as the table has them."""
-    if row.kind == "slope":
-        return replace(row, **{name: getattr(row, name) / scale[place] for name in PER_UNIT})
-    if isinstance(place, tuple):
-        one, _, zero = row.contrast.partition(" - ")
-        return replace(row, contrast=f"{labels[one]} - {labels[zero]}")
-    low, high = labels_of_two(row.term, np.unique(table.X[:, place]))
-    return replace(row, contrast=f"{high} - {low}")

@@ -20,7 +20,7 @@ MANY_ROWS, MOST_TRAINING, MOST_TEST = 2000, 1500, 1000
 COVERAGE = 0.9
 OURS, TREES = "this model", "boosted trees"
 
-Pair = tuple[Indices, Indices]  # training rows and test rows
+TrainTest = tuple[Indices, Indices]  # training rows and test rows
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def folds_of(case: Case, each: Callable[..., Iterable[Any]] = map) -> Folds | No
     )
 
 
-def _at_random(case: Case) -> Iterator[Pair]:
+def _at_random(case: Case) -> Iterator[TrainTest]:
     """Parts of the rows; of many rows one draw of training and test rows, which costs one fit."""
     n, seed = len(case.y), case.random_state
     if n >= MANY_ROWS:
@@ -77,7 +77,7 @@ def _at_random(case: Case) -> Iterator[Pair]:
     return islice(splits.split(case.y, case.y), count)
 
 
-def _later(case: Case) -> list[Pair]:
+def _later(case: Case) -> list[TrainTest]:
     """Earlier rows and those after them, of a table in the order of time; else none.
 
     Rows at the time of the first test row are left out of the training, as what happened then

@@ -17,7 +17,7 @@ from ._quality import Remark, outliers
 from ._tasks import r2, typical_error
 
 # A column whose ranks agree with those of the target like this may know its answer.
-LEAK = 0.99
+LEAKING_CORRELATION = 0.99
 
 
 def verdict(case: Case, folds: Folds | None) -> str:
@@ -90,7 +90,7 @@ def remarks(case: Case) -> Iterator[Remark]:
     for column in case.columns:
         if column.is_number and varied[column.places[0]]:
             r = float(np.corrcoef(rankdata(case.X[:, column.places[0]]), y)[0, 1])
-            if abs(r) > LEAK:
+            if abs(r) > LEAKING_CORRELATION:
                 sentence = (
                     f"`{column.name}` orders the rows almost as `{case.target}` does (rank "
                     f"correlation {r:.3f}). Is it known before `{case.target}` is?"

@@ -9,11 +9,11 @@ import numpy as np
 
 from .._compute.arrays import Array
 from ._case import Case
-from ._code import Source
+from ._code import Origin
 from ._columns import YEAR, looks_like_id
 
 # A value so many robust standard deviations from the median is named.
-FAR = 8.0
+FAR_OUT = 8.0
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Remark:
     warning: bool = False
 
 
-def remarks(case: Case, on_target: Iterable[Remark], source: Source) -> list[Remark]:
+def remarks(case: Case, on_target: Iterable[Remark], source: Origin) -> list[Remark]:
     """Everything that was found, reasons for doubt first."""
     many = source.lost_many(len(case.y))
     found = [
@@ -86,7 +86,7 @@ def outliers(name: str, x: Array) -> Iterator[Remark]:
     """How many values are far from the median, in units of the spread of the middle half."""
     low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
     spread = (high - low) / 1.349
-    far = x[np.abs(x - middle) > FAR * spread] if spread > 0 else x[:0]
+    far = x[np.abs(x - middle) > FAR_OUT * spread] if spread > 0 else x[:0]
     if len(far):
         extreme = far[np.argmax(np.abs(far - middle))]
         values = "value lies" if len(far) == 1 else "values lie"

@@ -6,15 +6,17 @@ from html import escape
 
 import numpy as np
 
-from .. import RULES, JacobianKernelRidge, select_bandwidth, theory
+from .. import JacobianKernelRidge, select_bandwidth, theory
+from .._rules.registry import SELECTORS
 from ._case import Case, answer
 from ._charts import LOOKS, lines_of
 from ._columns import Column
-from ._effects import BACKGROUND, effects_in_units
+from ._effects import BACKGROUND
 from ._folds import COVERAGE, OURS, Folds
 from ._pieces import breakable, marked_up, number, percent, plural, scroll, share, table
 from ._quality import Remark
 from ._tasks import r2
+from ._units import effects_in_units
 
 MOST_COLUMNS = 20
 MOST_EFFECTS = 30
@@ -401,16 +403,17 @@ def rules(case: Case) -> str:
     Z, y = X[case.rows], case.outcomes[case.rows]
     rows: list[tuple[str, ...]] = []
     marked = None
-    for rule in RULES:
-        alpha = "auto" if rule == "auto" else _rules_alpha(case)  # its point is to choose both
-        choice = answer(select_bandwidth, Z, y, rule, alpha=alpha, random_state=0)
+    for name, rule in SELECTORS.items():
+        # The point of the automatic one is to choose both.
+        alpha = "auto" if rule.is_automatic else _rules_alpha(case)
+        choice = answer(select_bandwidth, Z, y, name, alpha=alpha, random_state=0)
         if choice is None:
             continue
-        if rule == case.bandwidth and not case.is_auto:
+        if name == case.bandwidth and not case.is_auto:
             marked = len(rows)
         lam = float(np.ravel(choice.alpha)[0])
         est = answer(JacobianKernelRidge(choice.sigma, lam).fit, Z, y)
         score = r2(y, y - est.loo_residuals_) if est else np.nan
         values = (share(score), number(choice.sigma), number(lam), f"{choice.seconds:.2g}")
-        rows.append((f"<code>{rule}</code>", *values))
+        rows.append((f"<code>{name}</code>", *values))
     return table(("rule", "R²", "σ", "λ", "seconds"), rows, marked)

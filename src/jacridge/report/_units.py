@@ -1,0 +1,64 @@
+"""Effects in the units of a table, with its values and categories as labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._columns import MARK, Table
+
+if TYPE_CHECKING:
+    from .._compute.arrays import Array
+    from ..effects import Effect, Effects
+
+# Numbers that are per unit of a column, and change with its scale.
+PER_UNIT = ("estimate", "std_error", "conf_low", "conf_high", "q25", "q50", "q75")
+
+
+def effects_in_units(
+    estimator: Any,
+    table: Table,
+    scale: Array,
+    shown: Sequence[str] | None = None,
+    **options: Any,
+) -> Effects:
+    """Effects per unit of the table's columns, with its values and categories as labels.
+
+    The model was fitted to the columns of the table divided by `scale`; constant columns have no
+    effect. `options` are those of `JacobianKernelRidge.effects`.
+    """
+    moving = np.ptp(table.X, axis=0) > 0
+    variables: dict[str, Any] = {
+        name: place for place, name in enumerate(table.numbers) if moving[place]
+    }
+    variables |= {
+        column.name: tuple(column.places)
+        for column in table.columns
+        if column.levels and moving[column.places].any()
+    }
+    asked = {name: variables[name] for name in shown or variables if name in variables}
+    found = estimator.effects(variables=asked, **options)
+    labels = {f"x{j}": name.partition(" = ")[2] for j, name in enumerate(table.names)}
+    rows = (_in_units(row, variables[row.term], table, scale, labels) for row in found)
+    return replace(found, rows=tuple(rows))
+
+
+def _in_units(
+    row: Effect, place: Any, table: Table, scale: Array, labels: dict[str, str]
+) -> Effect:
+    """One effect per unit of its column, or between values and categories as the table has them."""
+    if row.kind == "slope":
+        return replace(row, **{name: getattr(row, name) / scale[place] for name in PER_UNIT})
+    if isinstance(place, tuple):
+        one, _, zero = row.contrast.partition(" - ")
+        return replace(row, contrast=f"{labels[one]} - {labels[zero]}")
+    low, high = labels_of_two(row.term, np.unique(table.X[:, place]))
+    return replace(row, contrast=f"{high} - {low}")
+
+
+def labels_of_two(name: str, values: Array) -> tuple[str, ...]:
+    """Labels of the two values of a column; one that marks gaps says no and yes."""
+    return ("no", "yes") if name.endswith(MARK) else tuple(f"{value:g}" for value in values)
