@@ -221,6 +221,11 @@ def check_targets(y: npt.ArrayLike, X: Array) -> Array:
 
 def check_weights(sample_weight: npt.ArrayLike, X: Array) -> Array:
     """Weights >= 0, one a row, not all of them zero."""
+    given = np.asarray(sample_weight)
+    if not given.ndim or given.dtype.kind in "USmM":
+        raise TypeError(
+            f"`sample_weight` must be an array of numbers, one a row, got {sample_weight!r}."
+        )
     w: Array = check_array(
         sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight"
     )
