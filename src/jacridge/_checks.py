@@ -248,6 +248,34 @@ def check_weights(sample_weight: npt.ArrayLike, X: Array) -> Array:
     return w
 
 
+def check_present(labels: Any, first: int = 0, name: str = "y") -> None:
+    """Refuse missing labels; `first` is the number of the first row."""
+    kind = labels.dtype.kind
+    if kind not in "fOmM":
+        return
+    if kind == "O":
+        missing = np.array([_is_missing(label) for label in labels], dtype=bool)
+    else:
+        missing = ~np.isfinite(labels)
+    refuse_missing(missing, first, name)
+
+
+def refuse_missing(missing: Any, first: int = 0, name: str = "y") -> None:
+    """Refuse labels of which some are missing."""
+    if missing.any():
+        raise ValueError(
+            f"`{name}` must have a label in every row, got {missing.sum()} missing or infinite, "
+            f"the first in row {first + int(np.argmax(missing))}. Leave such rows out first."
+        )
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas.NA is neither equal nor unequal
+        return True
+
+
 def check_columns(name: str, X: Array, p: int) -> None:
     """Refuse rows with another number of features."""
     if X.shape[1] != p:

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from .._checks import check_present, refuse_missing
 from .._compute.arrays import Array, Indices
 from .dask import beside, computed, delayed, known
 from .survey import are_whole
@@ -59,33 +60,6 @@ def joined_totals(parts: Sequence[ClassTotals]) -> ClassTotals:
     return ClassTotals(classes, rows.astype(np.float64), weights.astype(np.float64), whole)
 
 
-def check_present(labels: Any, first: int = 0, name: str = "y") -> None:
-    """Refuse missing labels; `first` is the number of the first row."""
-    kind = labels.dtype.kind
-    if kind not in "fOmM":
-        return
-    if kind == "O":
-        missing = np.array([_is_missing(label) for label in labels], dtype=bool)
-    else:
-        missing = ~np.isfinite(labels)
-    _refuse(missing, first, name)
-
-
-def _refuse(missing: Any, first: int = 0, name: str = "y") -> None:
-    if missing.any():
-        raise ValueError(
-            f"`{name}` must have a label in every row, got {missing.sum()} missing or infinite, "
-            f"the first in row {first + int(np.argmax(missing))}. Leave such rows out first."
-        )
-
-
-def _is_missing(label: Any) -> bool:
-    try:
-        return label is None or bool(label != label)
-    except TypeError:  # pandas.NA is neither equal nor unequal
-        return True
-
-
 def checked_labels(y: Any) -> Any:
     """Labels as an array of one dimension, without missing ones."""
     if y is None:
@@ -94,7 +68,7 @@ def checked_labels(y: Any) -> Any:
         )
     if isinstance(y, list | tuple):  # in an array of texts NaN would be the text "nan"
         check_present(column_or_1d(np.asarray(y, dtype=object)))
-    _refuse(np.ravel(np.ma.getmaskarray(y)) if np.ma.isMaskedArray(y) else np.zeros(0))
+    refuse_missing(np.ravel(np.ma.getmaskarray(y)) if np.ma.isMaskedArray(y) else np.zeros(0))
     # As NumPy has them: scikit-learn makes floats of pandas' booleans and integers.
     labels = column_or_1d(np.asarray(y) if hasattr(y, "__array__") else y, warn=True)
     check_present(labels)

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import check_present
 from .._compute.arrays import Array
 from .._geometry.distances import EUCLIDEAN, Distance
-from .labels import ClassTotals, CodedColumn, check_present, class_totals, joined_totals
+from .labels import ClassTotals, CodedColumn, class_totals, joined_totals
 from .parquet import ParquetRows, check_no_others, checked_size, column_names, values_in
 
 

@@ -10,9 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.stats import t as student
 
-from .._checks import check_number
+from .._checks import check_number, check_present
 from .._compute.arrays import Array, Indices
-from .._rows.labels import check_present
 from .._solvers.influence import DegreesOf, NoiseOf, even_noise
 from ._table import Effect, Effects
 from ._terms import Columns, Difference, Slope, Term, terms_of
