@@ -261,10 +261,6 @@ def diagnosis(case: Case) -> str:
     )
 
 
-def _aside(text: str) -> str:
-    return f'<span class="small">({text})</span>'
-
-
 def model_text(case: Case) -> str:
     """Kernel, metric, bandwidth and penalty, and where they came from."""
     est = case.estimator
