@@ -6,8 +6,9 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 VENV := .venv
 BIN := $(VENV)/bin
 # On few cores, one BLAS thread in each of several pytest processes beats the reverse. They share
-# the compiled files, which an environment may have switched off.
-PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 8
+# the compiled files, which an environment may have switched off. All tests of a file go to one
+# process, so that a browser, a cluster or a fit that they share is made once.
+PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist loadfile
 
 .PHONY: help demo test quick lint format docs bench clean
 

@@ -21,7 +21,7 @@ est = JacobianKernelRidge("auto", alpha="auto", random_state=0).fit(X, y)
 print(est.summary())
 
 # %%
-# The same as a picture, with errors that allow for noise of unlike size. Slopes of single rows are
+# The same as a picture, with errors that allow for uneven noise. Slopes of single rows are
 # less certain than their average. The average prediction has a band, too.
 
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(14, 4), layout="constrained")

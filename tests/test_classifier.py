@@ -224,6 +224,29 @@ def test_booleans_are_labels(rng):
     assert est.score(X, y == "low") > 0.9
 
 
+@pytest.mark.parametrize(("kind", "type_"), [("boolean", "bool"), ("Int64", "int64")])
+def test_nullable_labels_of_pandas_stay_what_they_are(kind, type_, rng):
+    pd = pytest.importorskip("pandas")
+    X, y = two_classes(rng)
+    labels = pd.Series(y == "low").astype(kind)
+    est = JacobianKernelClassifier().fit(X, labels)
+    assert est.classes_.dtype == est.predict(X).dtype == type_
+    assert est.score(X, labels) > 0.9
+
+
+def test_no_rows_have_no_class():
+    with pytest.raises(ValueError, match=r"at least two classes .* got no rows"):
+        JacobianKernelClassifier().fit(np.empty((0, 2)), [])
+
+
+@pytest.mark.parametrize("w", [2.0, ["a", "b"] * 60])
+def test_weights_that_are_no_list_of_numbers_are_refused_in_words(w, rng):
+    X, y = two_classes(rng)
+    for est in (JacobianKernelClassifier(), JacobianKernelRidge()):
+        with pytest.raises(TypeError, match="`sample_weight` must be an array of numbers"):
+            est.fit(X, y == "low", sample_weight=w)
+
+
 BAD = {
     "one class": (np.zeros(20), {}, "at least two classes .* got one class, 0.0"),
     "a class with one row": (
@@ -242,7 +265,8 @@ BAD = {
         np.array([0.5, 1.5] * 10), {}, "`y` must hold labels .* AutoKernelRidge .* continuous",
     ),
     "numbers and texts": (
-        np.array([0, "a"] * 10, dtype=object), {}, "`y` must hold labels of one kind",
+        np.array([0, "a"] * 10, dtype=object), {},
+        r"`y` must hold labels of one kind.* \(int, str\). Convert it first",
     ),
     "one class of texts": (["a"] * 20, {}, "at least two classes .* got one class, 'a'"),
     "an infinite label": (
@@ -362,6 +386,10 @@ def test_without_leave_one_out_there_are_classes_and_no_probabilities(rng):
     with pytest.raises(AttributeError, match="has no attribute 'predict_proba'") as refused:
         est.predict_proba(X)
     assert "Use solver='exact' or 'nystrom'" in str(refused.value.__cause__)
+    # What a fitted model has does not depend on the parameters of the next fit.
+    assert not hasattr(est.set_params(solver="exact"), "predict_proba")
+    P = exact.predict_proba(X)
+    np.testing.assert_array_equal(exact.set_params(solver="pcg").predict_proba(X), P)
 
 
 def test_landmarks_at_all_rows_are_the_exact_solver(rng):

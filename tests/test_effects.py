@@ -8,7 +8,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from inside import even_noise
-from jacridge import JacobianKernelRidge
+from jacridge import JacobianKernelClassifier, JacobianKernelRidge
 from jacridge.effects import average_predictions
 
 SOLVERS = {
@@ -359,6 +359,9 @@ def test_variables_take_names_indices_tuples_and_a_dict(mixed):
     named = est.effects(variables={"where": town, "years": "age"}).dict()
     assert named["term"] == ["where", "where", "years"]
     np.testing.assert_allclose(named["estimate"], [*whole[2:], whole[0]])
+    assert (
+        est.effects(variables=mixed[0].columns[:2]).dict() == est.effects(variables=[0, 1]).dict()
+    )
 
 
 def test_columns_that_may_all_be_unset_are_compared_with_none(mixed):
@@ -525,6 +528,13 @@ def test_the_table_prints_renders_and_becomes_data_frames(mixed):
     assert len(effects) == 4
 
 
+def test_an_effect_of_zero_has_no_sign(surface):
+    X, y = surface
+    est = JacobianKernelRidge(0.7, 0.1).fit(X, y)
+    assert " -0 " not in str(est.effects(X - 1e6)) + " "  # slopes far from all rows
+    assert any(np.signbit(row.q25) for row in est.effects(X - 1e6))
+
+
 def test_a_summary_says_what_was_fitted(mixed):
     X, y = mixed
     summary = JacobianKernelRidge(2.0, 0.1).fit(X, y).summary()
@@ -586,6 +596,18 @@ BAD = {
     "a constant column": ({"variables": "fixed"}, "'fixed' must vary to have an effect, got 3"),
     "a group with one row": ({"by": np.arange(100) == 4}, "at least two rows, got 1 for True"),
     "labels of another length": ({"by": [1, 2]}, "one label for each of the 100 rows"),
+    "a label that is missing": (
+        {"by": np.where(np.arange(100) < 9, np.nan, 1.0)},
+        "`by` must have a label in every row, got 9 missing",
+    ),
+    "a text that is missing": (
+        {"by": np.array([*"ab" * 49, "b", None], dtype=object)},
+        "`by` must have a label in every row, got 1 missing or infinite, the first in row 99",
+    ),
+    "a cluster that is missing": (
+        {"cluster": np.where(np.arange(100) < 9, np.nan, np.arange(100) % 4)},
+        "`cluster` must have a label in every row, got 9 missing",
+    ),
     "a cluster only": ({"cluster": np.ones(100)}, "at least two clusters, got 1"),
     "clusters of another length": ({"cluster": [1, 2]}, "each of the 100 training rows"),
     "an unknown kind": ({"kind": "elasticity"}, "`kind` must be one of"),
@@ -605,6 +627,50 @@ def test_bad_input_is_refused_in_words(mixed, case):
         options = {"variables": "age", **options}
     with pytest.raises(ValueError, match=message):
         est.effects(**options)
+
+
+def test_places_that_are_not_on_earth_have_no_effects(rng):
+    X = np.column_stack([rng.uniform(50, 70, 40), rng.uniform(0, 20, 40)])
+    est = JacobianKernelRidge(1e6, 0.1, metric="geodesic").fit(X, X[:, 0])
+    for ask in (
+        lambda: est.effects(at={0: 200.0}),
+        lambda: est.effects([[90.0, 3.0]], kind="contrast"),  # one degree more
+        lambda: average_predictions(est, 0, [80.0, 100.0]),
+    ):
+        with pytest.raises(ValueError, match="latitudes from -90 to 90"):
+            ask()
+
+
+def test_values_whose_squares_overflow_have_no_effects(surface):
+    est = JacobianKernelRidge(0.7, 0.1).fit(*surface)
+    with pytest.raises(ValueError, match="squares of larger ones overflow"):
+        est.effects(at={0: 1e200})
+
+
+def test_features_that_are_all_constant_have_no_effects():
+    est = JacobianKernelRidge(1.0, 0.1).fit(np.ones((9, 2)), np.arange(9.0))
+    with pytest.raises(ValueError, match="need a feature that varies, got none"):
+        est.summary()
+
+
+def test_average_predictions_refuse_what_they_have_no_rows_for(curve):
+    X, y = curve
+    given = JacobianKernelRidge(1.0, 0.1, metric="precomputed").fit(np.abs(X - X.T), y)
+    with pytest.raises(ValueError, match='needs features, got metric="precomputed"'):
+        average_predictions(given, 0)
+    classifier = JacobianKernelClassifier(1.0, 0.1).fit(X, y > np.median(y))
+    with pytest.raises(TypeError, match="`estimator` must be a JacobianKernelRidge"):
+        average_predictions(classifier, 0)
+    with pytest.raises(ValueError, match="`values` must be a list of finite numbers, got 'a'"):
+        average_predictions(JacobianKernelRidge(1.0, 0.1).fit(X, y), 0, "a")
+
+
+@pytest.mark.parametrize("name", ["by", "cluster"])
+def test_labels_of_two_kinds_are_refused_in_words(surface, name):
+    X, y = surface
+    est = JacobianKernelRidge(0.7, 0.1).fit(X, y)
+    with pytest.raises(TypeError, match=f"`{name}` must hold labels of one kind"):
+        est.effects(**{name: np.array(["a", 1] * (len(X) // 2), dtype=object)})
 
 
 def test_precomputed_distances_have_no_effects(curve):

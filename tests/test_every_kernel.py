@@ -124,6 +124,25 @@ def test_at_a_training_row_its_own_kink_counts_as_flat(kernel):
     np.testing.assert_allclose(est.jacobian(X), slopes, rtol=1e-12)
 
 
+@pytest.mark.parametrize("kernel", KINKED)
+@pytest.mark.parametrize("metric", ["euclidean", "scaled", "full"])
+def test_a_row_that_rounding_moved_off_a_kink_counts_as_flat(rows, kernel, metric):
+    """Means of clusters, and rows that come back from a map, differ from rows in their last digits.
+
+    A kink sees no more than its own feature (or distance), so that the mean over both sides is the
+    slope without it.
+    """
+    X, Y, _, _ = rows
+    est = ridge(kernel, "nystrom", metric=metric, landmarks="kmeans", n_landmarks=50)
+    est.fit(X, Y[:, 0])
+    J, step = est.jacobian(X), np.full(3, 1e-7)
+    np.testing.assert_allclose(
+        (est.jacobian(X + step) + est.jacobian(X - step)) / 2, J, atol=1e-5
+    )  # steps of 1e-7 over a curved function
+    found = [row.estimate for row in est.effects()]
+    np.testing.assert_allclose(found, J.mean(axis=0), atol=1e-8)  # rows are kept to 11 digits
+
+
 @pytest.mark.parametrize("solver", ["exact", "nystrom"])
 @every_kernel
 def test_leave_one_out_residuals_are_those_of_refits(rows, kernel, solver):

@@ -72,6 +72,8 @@ def test_targets_and_penalties_whose_quotients_overflow_are_refused(rows):
     X, y = rows
     with pytest.raises(ValueError, match=r"`y` must have entries of at most 1e\+100 in size"):
         JacobianKernelRidge().fit(X, 1e148 * y)
+    with pytest.raises(ValueError, match="`y` must be zero or have entries of at least 1e-150"):
+        JacobianKernelRidge().fit(X, np.column_stack([y, 1e-200 * y]))
     with pytest.raises(ValueError, match="`alpha` must be 0 or at least 1e-100, got 1e-300"):
         JacobianKernelRidge(alpha=1e-300).fit(X, y)
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 LARGEST = 1e150
 # Sums of squares of larger targets, divided by small penalties, leave it, too.
 LARGEST_TARGET = 1e100
+# Size below which squares of the residuals underflow.
+SMALLEST_TARGET = 1e-150
 # Penalties below are zero in all that they are added to, and what is divided by them overflows.
 SMALLEST_PENALTY = 1e-100
 
@@ -89,6 +91,17 @@ def check_range(name: str, values: Array) -> None:
         raise ValueError(
             f"`{name}` must have entries of at most {most:g} in size, as squares of larger ones "
             f"overflow, got {largest:g}. Rescale `{name}` first."
+        )
+
+
+def check_not_tiny(y: Array) -> None:
+    """Refuse a target of shape (n,) or (n, k) so small that its squares are zero."""
+    largest = np.atleast_1d(np.abs(y).max(axis=0))
+    tiny = largest[(largest > 0) & (largest < SMALLEST_TARGET)]
+    if len(tiny):
+        raise ValueError(
+            f"`y` must be zero or have entries of at least {SMALLEST_TARGET:g} in size, as squares "
+            f"of smaller ones are zero, got {tiny[0]:g} at most. Rescale `y` first."
         )
 
 
@@ -208,6 +221,11 @@ def check_targets(y: npt.ArrayLike, X: Array) -> Array:
 
 def check_weights(sample_weight: npt.ArrayLike, X: Array) -> Array:
     """Weights >= 0, one a row, not all of them zero."""
+    given = np.asarray(sample_weight)
+    if not given.ndim or given.dtype.kind in "USmM":
+        raise TypeError(
+            f"`sample_weight` must be an array of numbers, one a row, got {sample_weight!r}."
+        )
     w: Array = check_array(
         sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight"
     )

@@ -65,7 +65,8 @@ def _of_regressor(name: str) -> property:
 
 def _has_probabilities(est: JacobianKernelClassifier) -> bool:
     """True, or an error that says why there are no probabilities."""
-    if est.solver == "pcg":
+    fitted = vars(est).get("regressor_")
+    if (est if fitted is None else fitted).solver == "pcg":
         raise AttributeError(
             "Probabilities are calibrated by leave-one-out, which solver='pcg' does not have. Use "
             "solver='exact' or 'nystrom', or CalibratedClassifierCV."

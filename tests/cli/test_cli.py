@@ -516,6 +516,23 @@ def write_old_mac(boxes, path):
     return "net weight", ["--rule", "jacobian"]
 
 
+def write_old_windows(boxes, path):
+    """Windows-1252 with letters beyond ASCII, in a gzip file."""
+    text = boxes.read_text().replace("red", "rød").replace("height", "höhe in €")
+    path.write_bytes(gzip.compress(text.encode("cp1252")))
+    return "weight", ["--rule", "jacobian"]
+
+
+def write_workbook(boxes, path):
+    pytest.importorskip("fastexcel")
+    book = pytest.importorskip("openpyxl").Workbook()
+    frame = pl.read_csv(boxes)
+    for row in [frame.columns, *frame.rows()]:
+        book.active.append(row)
+    book.save(path)
+    return "weight", ["--rule", "scale"]
+
+
 def write_parquet(boxes, path):
     pl.read_csv(boxes).with_columns(id=pl.col("colour") + "?").write_parquet(path)
     return "weight", ["--drop", "id", "--rule", "loo", "--alpha", "0.01"]
@@ -534,6 +551,8 @@ def write_feather(boxes, path):
         (write_tabs, "boxes.tsv.gz"),
         (write_headless, "boxes.csv"),
         (write_old_mac, "old boxes.csv"),
+        (write_old_windows, "boxes.csv.gz"),
+        (write_workbook, "boxes.xlsx"),
         (write_parquet, "boxes.parquet"),
         (write_feather, "boxes.feather"),
     ],
@@ -559,6 +578,16 @@ def test_the_code_of_a_report_gives_the_model_of_the_report(
         predicted = names["model"].predict(names["X"])
         # The row that lacks only its target is predicted, but not fitted.
         np.testing.assert_allclose(predicted, expected[: len(predicted)], rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_report_has_python_code_unless_gaps_were_filled(run, boxes, tmp_path):
+    path, args = tmp_path / "page.html", ("-t", "weight", "--rule", "2", "--missing", "impute")
+    assert run("report", boxes, *args, "-o", path)[0] == 0
+    assert set(page_code(path)) == {"Python", "scikit-learn only", "On the command line"}
+    boxes.write_text(boxes.read_text() + "1,NA,red,3\n")
+    assert run("report", boxes, *args, "-o", path)[0] == 0
+    assert set(page_code(path)) == {"On the command line"}
 
 
 def test_a_report_tells_how_many_rows_it_left_out(run, boxes, tmp_path):
@@ -856,7 +885,7 @@ def check_answer(code, out, err):
 
 
 @pytest.mark.slow
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=FILES, options=OPTIONS)
 @pytest.mark.filterwarnings("default")
 def test_a_malformed_file_gives_an_answer_or_one_clear_error(run, tmp_path, content, options):
@@ -870,7 +899,7 @@ def test_a_malformed_file_gives_an_answer_or_one_clear_error(run, tmp_path, cont
 
 
 @pytest.mark.slow
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=FILES)
 @pytest.mark.filterwarnings("default")
 def test_malformed_new_rows_give_predictions_or_one_clear_error(run, tmp_path, content):

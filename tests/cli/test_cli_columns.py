@@ -1,5 +1,7 @@
 """Which columns, which rows, which type; each refusal says what to do."""
 
+import re
+
 import polars as pl
 import pytest
 
@@ -207,6 +209,24 @@ def test_points_group_thousands_where_commas_are_decimal(tmp_path):
 def test_a_decimal_point_among_decimal_commas_is_refused(tmp_path):
     path = write(tmp_path, "a;y\n1,5;1\n2,5;2\n3.5;3\n")
     with pytest.raises(TableError, match=r"`a` must hold numbers, got '3\.5' in row 3"):
+        read_rows(path, ["y"], Reading(decimal=","))
+
+
+@pytest.mark.parametrize(
+    "cells", [("0.123", "1.234"), ("0.5", "2.25"), ("1,5", "0.123"), ("1.5", "2", "x")]
+)
+def test_points_that_cannot_separate_thousands_are_refused(tmp_path, cells):
+    """0.123 was read as 123, and a column of decimal points as categories."""
+    path = write(tmp_path, "a;y\n" + "".join(f"{cell};1\n" for cell in cells * 3))
+    wrong = next(cell for cell in cells if cell in ("0.123", "0.5", "1.5"))
+    match = rf"`a` must hold numbers, got .*'{re.escape(wrong)}' in row .* Use --decimal \. to read"
+    with pytest.raises(TableError, match=match):
+        read_rows(path, ["y"], Reading(decimal=","))
+
+
+def test_a_target_whose_points_cannot_separate_thousands_is_refused(tmp_path):
+    path = write(tmp_path, "a;y\n1;0.123\n2;0.456\n")
+    with pytest.raises(TableError, match=r"`y` must hold numbers, got '0\.123' in row 1"):
         read_rows(path, ["y"], Reading(decimal=","))
 
 

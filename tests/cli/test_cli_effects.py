@@ -47,6 +47,16 @@ def test_effects_are_in_the_units_of_the_columns(run, houses):
     assert json.loads(plain)["effects"]["term"] == found["term"]
 
 
+def test_missing_texts_are_never_the_reference_level(run, houses):
+    """The parenthesis of `(missing)` sorts before all letters."""
+    table = pl.read_csv(houses)
+    gaps = pl.when(pl.int_range(pl.len()) % 5 > 0).then("town").alias("town")
+    table.with_columns(gaps).write_csv(houses)
+    args = ("--missing", "impute", "--variables", "town", "--rule", "3.0", "--json")
+    found = json.loads(run("effects", houses, "-t", "price", *args)[1])["effects"]
+    assert found["contrast"] == ["Hull - Bath", "York - Bath", "(missing) - Bath"]
+
+
 def test_slopes_times_differences_are_differences_of_predictions(run, houses, tmp_path):
     """The same model, asked for its predictions at rows that differ in one column."""
     options = ("--rule", "3.0", "--alpha", "0.01")

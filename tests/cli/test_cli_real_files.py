@@ -152,7 +152,7 @@ def test_a_comparison_of_many_rows_has_fewer_splits_and_tells_of_time(run, tmp_p
     args = ("-t", "y", "--rules", "linear", "--json")
     code, out, err = run("compare", tmp_path / "t.csv", *args)
     assert (code, json.loads(out)["splits"]) == (0, splits)
-    assert "Note: The rows are in the order of `day`. Random splits flatter models that are" in err
+    assert "Note: The rows are in order of `day`. Random splits flatter models that have" in err
 
 
 def test_an_id_that_is_asked_for_is_kept(run, table):
@@ -319,3 +319,15 @@ def test_a_model_of_numbers_is_written_as_onnx_and_others_say_no(run, table, tmp
     assert not path.exists()
     assert run("fit", table, *args, "--features", "size", "--rule", "jacobian")[0] == 0
     assert path.stat().st_size > 100
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [("lon,latitude,y", True), ("geo_Lat,geo_Long,y", True), ("lat,plate,y", False)],
+)
+def test_latitude_and_longitude_bring_a_hint_of_distances_on_the_globe(run, tmp_path, names, told):
+    rows = "".join(f"{i / 2},{i * i % 7},{i % 5}\n" for i in range(20))
+    (tmp_path / "t.csv").write_text(f"{names}\n{rows}")
+    _, _, err = run("select", tmp_path / "t.csv", "-t", "y")
+    assert ('use metric="geodesic" of AutoKernelRidge' in err) == told
+    assert err.count("geodesic") == told  # one line

@@ -97,7 +97,7 @@ def test_a_separator_inside_quotes_does_not_count(tmp_path):
         ("a,b,a\n1,2,3\n", "must name each column once, got `a` twice"),
         ("a,b\n1,2,3\n", "got 3 cells in line 2 and 2 in the first"),
         ('a,b\n1,"2\n3,4\n', "a quote that is not closed, or one inside a cell"),
-        ("a,b\ncafé,1\n".encode("latin-1"), "must be UTF-8 text.* got byte 0xe9 at position 7"),
+        (b"a,b\ncaf\x81,1\n", "must be UTF-8 text.* got byte 0x81 at position 7"),
         (b"\xff\xfea", "must be UTF-8 text"),
         (b"a,b\n1,\0\n", "got other binary data"),
         (gzip.compress(CSV.encode(), mtime=0)[:-10], "must be a whole gzip file"),
@@ -107,12 +107,22 @@ def test_a_separator_inside_quotes_does_not_count(tmp_path):
         (b"PK\x03\x04 and then nonsense", "cannot be read as Excel: "),
         (b"\xd0\xcf\x11\xe0 and then nonsense", "cannot be read as Excel: "),
         (",,\n;\n", "must hold a table, got nothing"),
-        (b"\x89PNG\r\n\x1a\n\0\0", "must be UTF-8 text"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "got other binary data"),
     ],
 )
 def test_what_is_no_table_gives_a_clear_error(tmp_path, content, message):
     with pytest.raises(TableError, match=message):
         read_frame(write(tmp_path / "t.csv", content))
+
+
+@pytest.mark.parametrize("code", ["latin-1", "cp1252"])
+def test_texts_of_old_windows_are_read_with_a_message(tmp_path, capsys, code):
+    text = "größe;naïve\n1;Café\n" + ("2;12 €\n" if code == "cp1252" else "")
+    path = write(tmp_path / "t.csv", text.encode(code))
+    frame = read_frame(path)
+    assert "t.csv` is not UTF-8 and is read as Windows-1252" in capsys.readouterr().err
+    assert frame.columns == ["größe", "naïve"]
+    assert frame["naïve"].to_list() == ["Café", "12 €"][: len(frame)]
 
 
 def test_a_header_with_quotes_and_line_ends_keeps_them(tmp_path):

@@ -102,6 +102,24 @@ def test_summaries_of_commands_are_not_cut(capsys, command):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("module", ["scipy", "sklearn", "polars"])
+def test_an_interrupt_of_the_command_while_it_is_imported_is_one_line(tmp_path, module):
+    command = tmp_path / "jacridge"
+    command.write_text(
+        "import sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name == {module!r}: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\nfrom jacridge.cli import main\n"
+    )
+    done = subprocess.run(
+        [sys.executable, command], capture_output=True, text=True, check=False, env=os.environ
+    )
+    assert done.stderr == "Interrupted.\n"
+    assert done.returncode in (130, -2)  # a shell takes the signal for 130
+
+
+@pytest.mark.slow
 def test_an_interrupt_during_imports_is_one_line():
     """The import of polars, which takes a while, is where the interrupt comes."""
     code = (

@@ -76,11 +76,26 @@ def test_rows_of_other_jobs_stay_in_the_file(tmp_path):
 
 
 @pytest.mark.slow
-def test_processes_give_the_rows_of_one_process(tmp_path):
+def test_processes_give_the_rows_of_one_process_and_share_the_processors(tmp_path):
+    log = str(tmp_path / "threads")
+    many = [Job({"seed": seed}, rows_and_threads, (seed, log), 2) for seed in range(4)]
     one = Harness(tmp_path / "one").rows("x", jobs(4))
-    two = Harness(tmp_path / "two", processes=2).rows("x", jobs(4))
+    two = Harness(tmp_path / "two", processes=2).rows("x", many)
     assert one == two
     assert (tmp_path / "one/x.csv").read_bytes() == (tmp_path / "two/x.csv").read_bytes()
+    threads = [int(line) for line in Path(log).read_text().splitlines()]
+    assert len(threads) == 4
+    assert max(threads) <= max(1, os.cpu_count() // 2)
+
+
+def rows_and_threads(seed, log):
+    """The same rows, and one more line in the file of the threads that BLAS may take."""
+    from threadpoolctl import threadpool_info
+
+    threads = max((library["num_threads"] for library in threadpool_info()), default=1)
+    with Path(log).open("a") as file:
+        file.write(f"{threads}\n")
+    return two_rows(seed)
 
 
 def test_an_error_in_a_job_keeps_the_rows_before_it(tmp_path):
@@ -158,20 +173,6 @@ def test_a_killed_worker_is_told_and_rows_are_kept(tmp_path):
         Harness(tmp_path, processes=2).rows("x", mixed)
     whole = plain(Harness(tmp_path).rows("x", jobs(3)))
     assert whole == [{"seed": s, **row} for s in range(3) for row in two_rows(s)]
-
-
-@pytest.mark.slow
-def test_worker_processes_share_the_processors(tmp_path):
-    many = [Job({"seed": seed}, blas_threads, (), 1) for seed in range(2)]
-    rows = Harness(tmp_path, processes=2).rows("x", many)
-    limit = max(1, os.cpu_count() // 2)
-    assert all(row["threads"] <= limit for row in rows)
-
-
-def blas_threads():
-    from threadpoolctl import threadpool_info
-
-    return [{"threads": max((lib["num_threads"] for lib in threadpool_info()), default=1)}]
 
 
 def test_rows_of_a_quick_run_are_left_out_of_the_full_ones():

@@ -40,6 +40,9 @@ FEW_COLUMNS = 10
 # Entries of a kernel that are compared at a time in the slopes of city-block distances.
 COMPARED_ENTRIES = 1 << 16
 
+# Share of a feature below which two of its values may differ by rounding alone.
+ROUNDED = 1e-9
+
 # An expanded square below this share of the norms it comes from has lost too many digits.
 CANCELLED = 1e-5
 
@@ -224,16 +227,18 @@ class CityBlock(Euclidean):
     def slopes(self, W: Array, coef: Array, X: Array, Z: Array) -> Array:
         # |x - z| has no slope at zero; there it is taken as zero. Two comparisons take half the
         # time of a sign, and few rows at a time stay in the cache.
-        J, columns = np.empty((len(X), coef.shape[1], X.shape[1])), np.ascontiguousarray(Z.T)
+        J, same = np.empty((len(X), coef.shape[1], X.shape[1])), _rounding(Z)
+        columns = list(zip((Z - same).T.copy(), (Z + same).T.copy(), strict=True))
         for rows in row_blocks(len(X), max(COMPARED_ENTRIES // max(len(Z), 1), 1)):
             w = W[rows]
-            for f, z in enumerate(columns):
+            for f, (low, high) in enumerate(columns):
                 x = X[rows, f, None]
-                J[rows, :, f] = (w * (x > z) - w * (x < z)) @ coef
+                J[rows, :, f] = (w * (x > high) - w * (x < low)) @ coef
         return J
 
     def slopes_along(self, X: Array, Z: Array, f: int) -> Array:
-        return np.sign(X[:, f, None] - Z[:, f])
+        D, same = X[:, f, None] - Z[:, f], _rounding(Z[:, [f]])[:, 0]
+        return np.sign(D) * (np.abs(D) > same)
 
     def lengths(self, gaps: Array) -> Array:
         return gaps
@@ -362,6 +367,12 @@ class Precomputed:
 
     def some(self, X: Array, rows: Indices) -> Array:
         return X[np.ix_(rows, rows)]
+
+
+def _rounding(Z: Array) -> Array:
+    """Differences to the entries of Z that may come from rounding: of a map, or of a mean."""
+    size = np.abs(Z)
+    return np.asarray(ROUNDED * (size + bulk_centre(size)))
 
 
 def expanded_gaps(X: Array, Z: Array) -> Array:

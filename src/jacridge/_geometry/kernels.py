@@ -32,6 +32,8 @@ from .lattices import LatticeEigenvalue, gaussian_lattice, laplacian_lattice, ma
 CHUNK = 1 << 14
 # exp(-VANISHED) is zero, and so is its product with a polynomial of VANISHED.
 VANISHED = 800.0
+# Distance, in bandwidths, below which two rows may be equal but for rounding.
+AT_KINK = 1e-8
 GOLDEN = (1 + np.sqrt(5)) / 2
 
 
@@ -302,14 +304,15 @@ class Exponential(Matern):
     def slope(self, gaps: Array, sigma: float) -> Array:
         r"""Derivative :math:`-e^{-a} / (2 a \sigma^2)`.
 
-        It is infinite at gap zero, where the kernel has a kink; zero is returned there.
+        It is infinite at gap zero, where the kernel has a kink; zero is returned there, and where
+        a gap may be zero but for rounding.
         """
         with np.errstate(over="ignore", under="ignore"):
             a = _scaled_roots(gaps, 1 / sigma)
             slope = np.exp(-a)
             slope *= -0.5 / sigma**2
-            np.divide(slope, a, out=slope, where=a > 0)
-        slope[a == 0] = 0.0
+            np.divide(slope, a, out=slope, where=a > AT_KINK)
+        slope[a <= AT_KINK] = 0.0
         return slope
 
     def kernlab_kernel(self, sigma: float) -> str:

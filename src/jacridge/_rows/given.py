@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from .._checks import check_columns, check_range, check_rows, check_weights, naming_texts
+from .._checks import (
+    check_columns,
+    check_not_tiny,
+    check_range,
+    check_rows,
+    check_weights,
+    naming_texts,
+)
 from .._compute.arrays import Array
 from .._compute.progress import listening, printer
 from .dask import dask_array, dask_rows, is_dask, lazy_rows
@@ -67,6 +74,7 @@ class GivenArray:
         y = y.astype(np.float64)
         distance.check(X)
         check_range("y", y)
+        check_not_tiny(y)
         w = None if w is None else check_weights(w, X)
         targets = y[:, None] if y.ndim == 1 else y
         if isinstance(self.X, np.memmap):

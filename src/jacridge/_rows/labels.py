@@ -59,7 +59,7 @@ def joined_totals(parts: Sequence[ClassTotals]) -> ClassTotals:
     return ClassTotals(classes, rows.astype(np.float64), weights.astype(np.float64), whole)
 
 
-def check_present(labels: Any, first: int = 0) -> None:
+def check_present(labels: Any, first: int = 0, name: str = "y") -> None:
     """Refuse missing labels; `first` is the number of the first row."""
     kind = labels.dtype.kind
     if kind not in "fOmM":
@@ -68,14 +68,14 @@ def check_present(labels: Any, first: int = 0) -> None:
         missing = np.array([_is_missing(label) for label in labels], dtype=bool)
     else:
         missing = ~np.isfinite(labels)
-    _refuse(missing, first)
+    _refuse(missing, first, name)
 
 
-def _refuse(missing: Any, first: int = 0) -> None:
+def _refuse(missing: Any, first: int = 0, name: str = "y") -> None:
     if missing.any():
         raise ValueError(
-            f"`y` must have a label in every row, got {missing.sum()} missing or infinite, the "
-            f"first in row {first + int(np.argmax(missing))}. Leave such rows out first."
+            f"`{name}` must have a label in every row, got {missing.sum()} missing or infinite, "
+            f"the first in row {first + int(np.argmax(missing))}. Leave such rows out first."
         )
 
 
@@ -95,14 +95,19 @@ def checked_labels(y: Any) -> Any:
     if isinstance(y, list | tuple):  # in an array of texts NaN would be the text "nan"
         check_present(column_or_1d(np.asarray(y, dtype=object)))
     _refuse(np.ravel(np.ma.getmaskarray(y)) if np.ma.isMaskedArray(y) else np.zeros(0))
-    labels = column_or_1d(y, warn=True)
+    # As NumPy has them: scikit-learn makes floats of pandas' booleans and integers.
+    labels = column_or_1d(np.asarray(y) if hasattr(y, "__array__") else y, warn=True)
     check_present(labels)
     try:
         check_classification_targets(labels)
     except ValueError as error:
+        found = ""
+        if labels.dtype.kind == "O":
+            kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
+            found = f", got an array of Python objects ({kinds}). Convert it first"
         raise ValueError(
-            "`y` must hold labels of one kind: whole numbers, texts, booleans or dates. Use "
-            f"AutoKernelRidge to predict numbers. {error}"
+            "`y` must hold labels of one kind: whole numbers, texts, booleans or dates"
+            f"{found}. Use AutoKernelRidge to predict numbers. {error}"
         ) from error
     return labels
 
@@ -116,9 +121,9 @@ def check_classes(found: ClassTotals) -> Any:
             "(continuous). Use AutoKernelRidge for these."
         )
     if len(classes) < 2:
+        got = f"one class, {_listed(classes)}" if len(classes) else "no rows"
         raise ValueError(
-            "`y` must have at least two classes among the rows of positive weight, got one class, "
-            f"{_listed(classes)}."
+            f"`y` must have at least two classes among the rows of positive weight, got {got}."
         )
     if counts.min() < 2:
         rare = classes[counts == 1]

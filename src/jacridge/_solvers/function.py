@@ -13,7 +13,7 @@ from .._compute.arrays import Array, Indices, evenly_spaced, row_blocks, rows_pe
 from .._compute.threads import blas_for, for_blocks, one_blas_thread, processors
 from .._rows.merging import distinct_rows
 from .influence import DegreesOf, Influence, Noise, NoiseOf, even_noise
-from .intervals import Scale, upper_quantile
+from .intervals import Scale, upper_quantile, widened
 from .saved import restored_model
 
 if TYPE_CHECKING:
@@ -97,6 +97,10 @@ class FittedFunction:
         """Degrees of freedom of Student's t, for each target."""
         return [of(part) for part in self.influences for _ in part.s2]
 
+    def check(self, X: Array) -> None:
+        """Refuse rows that have no distance to those of the model."""
+        self.space.distance.check(X, new=True)
+
     def seen(self, X: Array) -> Array:
         """Rows as the kernel sees them."""
         if self.mapping is not None:
@@ -167,15 +171,21 @@ class FittedFunction:
             scale = self.scale
             V = scale.spread(coverage)
             sizes = scale.scores(V)
+            usual = upper_quantile(sizes[None], coverage)[0]
+            usual = np.where(np.isfinite(usual), usual, 0.0)
 
         def work(rows: slice) -> None:
             K = space.block(X[rows], self.Z, self.sigma)
             left_out = (self.intercept + K @ self.dual_coef)[:, None, :] + jackknife.shifts(K)
             wide = np.broadcast_to(sizes, left_out.shape)
             if scale is not None:
-                wide = scale.at(jackknife.columns(X[rows], space.distance), V)[:, None, :] * sizes
-            lower[rows] = -upper_quantile(wide - left_out, coverage)
-            upper[rows] = upper_quantile(left_out + wide, coverage)
+                s, outside = scale.at(jackknife.columns(X[rows], space.distance), V)
+                wide = s[:, None, :] * sizes
+            low = -upper_quantile(wide - left_out, coverage)
+            high = upper_quantile(left_out + wide, coverage)
+            if scale is not None:  # models that differ must not narrow it outside of the data
+                low, high = widened(low, high, outside * usual)
+            lower[rows], upper[rows] = low, high
 
         with one_blas_thread():
             for_blocks(work, len(X), rows_per_block(max(4 * sizes.size, len(self.Z))))

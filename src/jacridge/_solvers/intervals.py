@@ -46,10 +46,6 @@ SMALLEST_RESIDUAL = 1e-3
 # The share of the training rows that are inside of the data by definition.
 INSIDE = 0.99
 
-# Width far outside of the data in units of the spread of y: the models without one row differ
-# there, which may bring the ends a little closer.
-ROOM = 1.05
-
 # Least penalty of the system that says how much of the variance is left open.
 LEAST_PENALTY = 1e-10
 
@@ -228,8 +224,8 @@ class Scale:
         e = np.column_stack([np.maximum(outside.rows, away) for outside in self._outsides])
         return self.noise.rows, self._of_targets(e)[self.jackknife.group]
 
-    def at(self, X_new: Array, V: Array) -> Array:
-        """The scale s at new rows, of shape (n_new, k)."""
+    def at(self, X_new: Array, V: Array) -> tuple[Array, Array]:
+        """The scale s at new rows, and its part (V e)^(1/2) outside; of shape (n_new, k)."""
         gaps = self.space.distance.gaps(X_new, self.X)
         nearest = gaps.min(axis=1)
         if self.straight is not None:
@@ -239,7 +235,8 @@ class Scale:
         K = self.space.kernel.of(gaps.copy(), self.sigma)
         e = np.column_stack([np.maximum(outside.at(K), away) for outside in self._outsides])
         g = self.noise.at(self.space.kernel.of(gaps, NOISE_WIDTH * self.sigma))
-        return np.sqrt(np.square(g) + V * self._of_targets(e))
+        outside = V * self._of_targets(e)
+        return np.sqrt(np.square(g) + outside), np.sqrt(outside)
 
     def _of_targets(self, e: Array) -> Array:
         """Columns for the targets from those for the distinct penalties."""
@@ -252,13 +249,19 @@ class Scale:
         scores = np.where(e > 0, 0.0, self.scores(np.zeros(e.shape[1])))
         lowest = upper_quantile(scores.T[..., None], coverage)[:, 0]
         known = np.isfinite(lowest) & (lowest > 0)
-        half = ROOM * self.jackknife.spread / 2
+        half = self.jackknife.spread / 2
         return np.square(np.where(known, half / np.where(known, lowest, 1.0), 0.0))
 
     def scores(self, V: Array) -> Array:
         """Sizes |r_i| / s_i of the residuals in units of the scale, of shape (s, k)."""
         g, e = self.rows
         return np.asarray(np.abs(self.jackknife.residuals) / np.sqrt(np.square(g) + V * e))
+
+
+def widened(lower: Array, upper: Array, least: Array) -> tuple[Array, Array]:
+    """Ends of intervals, moved apart by the same amount where they are nearer than 2 `least`."""
+    short = np.maximum(least - (upper - lower) / 2, 0.0)
+    return lower - short, upper + short
 
 
 def upper_quantile(values: Array, coverage: float) -> Array:

@@ -26,7 +26,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Kernel ridge regression that chooses its own bandwidth.",
+    help="Kernel ridge regression that chooses kernel, metric, bandwidth and penalty.",
     epilog="First try: jacridge compare",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -61,7 +61,7 @@ def main(args: Sequence[str] | None = None) -> None:
 def version(
     asked: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
-    """Kernel ridge regression that chooses its own bandwidth."""
+    """Kernel ridge regression that chooses kernel, metric, bandwidth and penalty."""
     if asked:
         typer.echo(f"jacridge {__version__}")
         raise typer.Exit

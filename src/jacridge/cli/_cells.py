@@ -13,12 +13,18 @@ MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?", "#N/A", "#DIV/0!"
 MOST_CATEGORIES = 100
 FAULTS_SHOWN = 5
 DECIMAL_HINT = "Add --decimal , to read decimal commas."
+POINT_HINT = (
+    "With --decimal , points only separate thousands, as in 1.234,5. Use --decimal . to read "
+    "decimal points."
+)
 TEXT_HINT = (
     "Correct the texts, or empty their cells: an empty cell, "
     f"{', '.join(dict.fromkeys(m for m in MISSING if m and m not in ('nan', 'NULL')))} "
     "count as missing."
 )
 COMMA = r"^[-+]?(\d+(,\d+)?([eE][-+]?\d+)?|\d{1,3}(\.\d{3})+,\d+)$"
+POINT = r"^[-+]?\d*\.\d+([eE][-+]?\d+)?$"
+GROUPED = r"^[-+]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?$"
 
 
 class TargetError(ColumnError):
@@ -47,7 +53,8 @@ def _together(faults: dict[str, ColumnError]) -> str:
     shown = [error.what for error in faults.values()][:FAULTS_SHOWN]
     more = [f"So it is with {len(faults) - len(shown)} more."] if len(faults) > len(shown) else []
     ways = [error.way_out for error in faults.values()]
-    needed = [hint for hint in (DECIMAL_HINT, TEXT_HINT) if any(hint in way for way in ways)]
+    hints = (DECIMAL_HINT, POINT_HINT, TEXT_HINT)
+    needed = [hint for hint in hints if any(hint in way for way in ways)]
     features = [name for name, error in faults.items() if not isinstance(error, TargetError)]
     leave = f"leave features out with {drop_option(*features)}."
     return " ".join(
@@ -149,7 +156,7 @@ def numbers(column: pl.Series, decimal: str = ".") -> pl.Series:
     found = _parsed_numbers(texts, decimal)
     is_word = texts.is_not_null() & found.is_null()
     if is_word.any():
-        raise _wrong_number(texts, is_word)
+        raise _wrong_number(texts, is_word, decimal)
     return _checked(found)
 
 
@@ -211,10 +218,11 @@ def _typed(column: pl.Series, decimal: str) -> pl.Series:
     is_word = texts.is_not_null() & found.is_null()
     if not is_word.any():
         return _checked(found)
-    words = is_word & ~texts.str.contains(COMMA).fill_null(False)
+    words = is_word & ~texts.str.contains(_other_numbers(decimal)).fill_null(False)
     mostly = texts.count() / 2
-    if is_word.sum() < mostly or (words.any() and words.sum() < mostly):
-        raise _wrong_number(texts, is_word)
+    mixed = words.sum() < mostly and (words.any() or decimal == ",")
+    if is_word.sum() < mostly or mixed:
+        raise _wrong_number(texts, is_word, decimal)
     form = format_of(texts)
     return texts if form is None else parsed(texts, form)
 
@@ -222,7 +230,7 @@ def _typed(column: pl.Series, decimal: str) -> pl.Series:
 def _parsed_numbers(texts: pl.Series, decimal: str) -> pl.Series:
     """Texts as numbers, null for all others; points group thousands where commas are decimal."""
     if decimal == ",":
-        grouped = texts.str.contains(r"^[-+]?\d{1,3}(\.\d{3})+(,\d+)?$")
+        grouped = texts.str.contains(GROUPED)
         bare = texts.str.replace_all(".", "", literal=True)
         texts = texts.zip_with(~grouped.fill_null(False), bare)
         texts = texts.set(texts.str.contains(".", literal=True), None)
@@ -230,15 +238,21 @@ def _parsed_numbers(texts: pl.Series, decimal: str) -> pl.Series:
     return texts.cast(pl.Float64, strict=False).fill_nan(None)
 
 
-def _wrong_number(texts: pl.Series, is_word: pl.Series) -> ColumnError:
-    """The error for a column of numbers with words or decimal commas in it."""
-    with_comma = is_word & texts.str.contains(COMMA).fill_null(False)
-    words = is_word & ~with_comma
-    rows = [int(some.arg_max() or 0) for some in (words, with_comma) if some.any()]
+def _other_numbers(decimal: str) -> str:
+    """The pattern of numbers with the decimal sign that was not asked for."""
+    return POINT if decimal == "," else COMMA
+
+
+def _wrong_number(texts: pl.Series, is_word: pl.Series, decimal: str) -> ColumnError:
+    """The error for a column of numbers with words or another decimal sign in it."""
+    other = is_word & texts.str.contains(_other_numbers(decimal)).fill_null(False)
+    words = is_word & ~other
+    rows = [int(some.arg_max() or 0) for some in (words, other) if some.any()]
     got = " and ".join(f"{short(texts[row])} in row {row + 1}" for row in rows)
     count = f" (texts in {words.sum()} of {len(texts)} rows)" if words.any() else ""
     drop = "A fit may also leave a feature out, with --drop."
-    hints = {DECIMAL_HINT: with_comma, f"{TEXT_HINT} {drop}": words}
+    hint = POINT_HINT if decimal == "," else DECIMAL_HINT
+    hints = {hint: other, f"{TEXT_HINT} {drop}": words}
     return ColumnError(
         f"The column `{texts.name}` must hold numbers, got {got}{count}.",
         " ".join(hint for hint, some in hints.items() if some.any()),

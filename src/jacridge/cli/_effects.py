@@ -19,7 +19,7 @@ from ._options import (
     Decimal,
     Drop,
     Features,
-    KernelName,
+    KernelOrAuto,
     Landmarks,
     Missing,
     NoHeader,
@@ -53,7 +53,7 @@ def effects(
         bool,
         typer.Option(
             "--robust",
-            help="Allow for noise of unlike size in each row (HC3), as classes always do.",
+            help="Allow for noise that differs between rows (HC3), as for classes.",
         ),
     ] = False,
     cluster: Annotated[
@@ -68,7 +68,7 @@ def effects(
     ] = None,
     rule: BandwidthOrRule = "auto",
     alpha: Alpha = None,
-    kernel: KernelName = "auto",
+    kernel: KernelOrAuto = "auto",
     task: TaskName = "auto",
     solver: Solver = "auto",
     n_landmarks: Landmarks = None,
@@ -81,7 +81,7 @@ def effects(
     no_header: NoHeader = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print what moves the prediction of a column, and how sure that is.
+    """Print the average effect of each column on the prediction, with standard errors.
 
     Slopes are per unit of a column; columns of two values and categories are compared with the
     smaller value and the first category. A target of texts or of two values is one of classes,

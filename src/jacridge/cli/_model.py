@@ -24,7 +24,7 @@ from ._options import (
     Drop,
     Engine,
     Features,
-    KernelName,
+    KernelOrAuto,
     Landmarks,
     Missing,
     NoHeader,
@@ -58,7 +58,7 @@ def fit(
     ],
     rule: BandwidthOrRule = "auto",
     alpha: Alpha = None,
-    kernel: KernelName = "auto",
+    kernel: KernelOrAuto = "auto",
     task: TaskName = "auto",
     solver: Solver = "auto",
     n_landmarks: Landmarks = None,
@@ -73,7 +73,7 @@ def fit(
     no_header: NoHeader = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a model to a table and keep it in a file.
+    """Fit a model to a table and save it in a file.
 
     Kernel, metric, bandwidth and penalty are chosen on the rows of the table, unless --rule says
     otherwise. A target of texts or of two values is one of classes, unless --task says otherwise.
@@ -172,7 +172,7 @@ def predict(
     ] = None,
     std: Annotated[
         bool,
-        typer.Option("--std", help="Add the standard deviation by the kernel, noise left out."),
+        typer.Option("--std", help="Add the standard deviation of the prediction, without noise."),
     ] = False,
     interval: Annotated[
         float | None,
@@ -184,7 +184,7 @@ def predict(
     ] = False,
     keep: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMNS", help="Columns to write beside, joined by commas."),
+        typer.Option(metavar="COLUMNS", help="Columns to copy to the output, joined by commas."),
     ] = None,
     missing: Annotated[
         str | None,

@@ -12,7 +12,7 @@ from jacridge import RULES
 from .._geometry.kernels import KERNELS
 from .._rules.fitting import SOLVERS
 from .._rules.registry import ALPHAS, SELECTORS
-from ..report._columns import TASK_NAMES
+from ..report._columns import TASK_NAMES, on_places, place_columns
 from ._cells import drop_option
 from ._columns import Reading, Rows, read_rows
 from ._dates import MONTHS
@@ -92,6 +92,16 @@ KernelName = Annotated[
         metavar="KERNEL",
         help=f"{', '.join(KERNELS)}.",
         autocompletion=lambda: list(KERNELS),
+    ),
+]
+KernelOrAuto = Annotated[
+    str,
+    typer.Option(
+        "--kernel",
+        "-k",
+        metavar="KERNEL",
+        help=f"{', '.join(KERNELS)}; auto: chosen with the rule auto, else gaussian.",
+        autocompletion=lambda: [*KERNELS, "auto"],
     ),
 ]
 Solver = Annotated[
@@ -311,7 +321,11 @@ def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
         )
     for name in rows.texts:
         count = rows.X[name].drop_nulls().n_unique()
-        note(f"`{name}` holds {count} categories and is one-hot encoded.")
+        what = "category" if count == 1 else "categories"
+        note(f"`{name}` holds {count} {what} and is one-hot encoded.")
+    places = place_columns(rows.numbers)
+    if places:
+        note(on_places(*places))
     if reading.task == "auto" and rows.task == "classification":
         note_classes(rows.target or "", np.unique(rows.y))
     if rows.ids:

@@ -85,7 +85,7 @@ def paper(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the paper's figures and tables again, and print the files that come of it.
+    """Rerun the paper's figures and tables, and print the names of the files.
 
     A run that was stopped goes on where it stopped.
     """

@@ -13,7 +13,7 @@ from jacridge import RULES, Choice, select_bandwidth
 
 from .._compute.files import check_place
 from .._rules.registry import SELECTORS
-from ..report._columns import follows_time
+from ..report._columns import GAPS_FILLED, follows_time
 from ..report._tasks import TASKS, Task
 from ._columns import Reading, Rows
 from ._compare import NAMES, check_picture_name, compare_rules, save_picture, score_key
@@ -161,8 +161,8 @@ def compare(
     times = [name for name in rows.numbers if follows_time(name, rows.X[name].to_numpy())]
     if times:
         note(
-            f"The rows are in the order of `{times[0]}`. Random splits flatter models that are to "
-            "look ahead; jacridge report measures by later rows."
+            f"The rows are in order of `{times[0]}`. Random splits flatter models that have to "
+            "predict the future; jacridge report judges models on later rows."
         )
     with progress() as move:
         options: dict[str, Any] = {"alpha": penalty, "kernel": kernel, "splits": splits}
@@ -209,7 +209,7 @@ def report(
     rows = rows_of(file, [target], reading)
     remarks = [("id", f"`{name}` looks like an id and was left out.") for name in rows.ids]
     if POLICIES[missing].fills:
-        remarks += [("gaps filled", text) for text in fillings(rows.X.select(rows.gappy))]
+        remarks += [(GAPS_FILLED, text) for text in fillings(rows.X.select(rows.gappy))]
     rows = rows.filled()
     start = perf_counter()
     from jacridge.report import write_report  # not needed by other commands

@@ -6,7 +6,9 @@ import re
 
 import polars as pl
 
-from .._compute.files import encoding_of, separator_of
+from .._compute.files import separator_of
+from ..report._encoding import OLD_WINDOWS, text_encoding
+from ._terminal import note
 
 
 class TableError(ValueError):
@@ -45,8 +47,9 @@ def text_rows(data: bytes, path: str) -> pl.DataFrame:
 
 def _decoded(data: bytes, path: str) -> str:
     """The text of a file, without a byte order mark."""
+    encoding = text_encoding(data)
     try:
-        text = data.decode(encoding_of(data))
+        text = data.decode(encoding)
     except UnicodeDecodeError as error:
         raise TableError(
             f"`{path}` must be UTF-8 text, Parquet, Feather or Excel, got byte "
@@ -56,6 +59,11 @@ def _decoded(data: bytes, path: str) -> str:
     if "\0" in text:
         raise TableError(
             f"`{path}` must be text, Parquet, Feather or Excel, got other binary data."
+        )
+    if encoding == OLD_WINDOWS:
+        note(
+            f"`{path}` is not UTF-8 and is read as Windows-1252 (Latin-1). If letters come out "
+            "wrong, save it as UTF-8."
         )
     return text
 

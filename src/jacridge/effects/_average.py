@@ -12,6 +12,7 @@ from scipy.stats import t as student
 
 from .._checks import check_number
 from .._compute.arrays import Array, Indices
+from .._rows.labels import check_present
 from .._solvers.influence import DegreesOf, NoiseOf, even_noise
 from ._table import Effect, Effects
 from ._terms import Columns, Difference, Slope, Term, terms_of
@@ -68,10 +69,21 @@ def _cluster_labels(cluster: Any, w_train: Array) -> tuple[Indices, int]:
         )
     some = w_train > 0
     labels = np.zeros(len(cluster), dtype=np.intp)
-    names, labels[some] = np.unique(cluster[some], return_inverse=True)
+    names, labels[some] = _numbered("cluster", cluster[some])
     if len(names) < 2:
         raise ValueError(f"`cluster` must hold at least two clusters, got {len(names)}.")
     return labels, len(names)
+
+
+def _numbered(name: str, labels: Any) -> tuple[Any, Indices]:
+    """Distinct labels in order, and the number of each row's label among them."""
+    check_present(labels, name=name)
+    try:
+        return np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        raise TypeError(
+            f"`{name}` must hold labels of one kind, got a mixture: {error}."
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -105,6 +117,9 @@ class Function(Protocol):
 
     def degrees(self, of: DegreesOf) -> list[float]:
         """Degrees of freedom of Student's t, for each target."""
+
+    def check(self, X: Array) -> None:
+        """Refuse rows that have no distance to those of the model."""
 
     def slopes_and_average(self, X: Array, share: Array) -> tuple[Array, Array]:
         """Slopes at each row, (n, k, p), and the functionals of their averages, (p, ...)."""
@@ -170,12 +185,14 @@ def _groups(rows: Observations, by: Any, features: Columns) -> list[Group]:
             f"`by` must be a feature, or have one label for each of the {len(rows.X)} rows, got "
             f"shape {labels.shape}."
         )
+    weighed = np.flatnonzero(rows.w > 0)
+    names, number = _numbered("by", labels[weighed])
     groups = []
-    for label in np.unique(labels[rows.w > 0]).tolist():
-        some = (labels == label) & (rows.w > 0)
-        if some.sum() < 2:
+    for i, label in enumerate(names.tolist()):
+        some = weighed[number == i]
+        if len(some) < 2:
             raise ValueError(
-                f"Groups of `by` must have at least two rows, got {some.sum()} for {label!r}."
+                f"Groups of `by` must have at least two rows, got {len(some)} for {label!r}."
             )
         groups.append(Group(label, rows.X[some], rows.w[some]))
     return groups
@@ -208,11 +225,14 @@ def placed(group: Group, at: Any, features: Columns) -> Group:
 def _averaged(function: Function, group: Group, terms: list[Term]) -> tuple[list[Array], Array]:
     """Pointwise values of each term, (n, k), and the functionals of their averages."""
     values, functionals = [], []
+    function.check(group.X)  # `at` may have moved them
     if any(isinstance(term, Slope) for term in terms):
         J, slopes = function.slopes_and_average(group.X, group.share)
     for term in terms:
         if isinstance(term, Difference):
-            found, functional = function.differences_and_average(*term.pair(group.X), group.share)
+            X1, X0 = term.pair(group.X)
+            function.check(X1)
+            found, functional = function.differences_and_average(X1, X0, group.share)
             values.append(found / term.per)
             functionals.append(functional / term.per)
         else:

@@ -92,6 +92,10 @@ class ClassFunction:
         """Degrees of freedom of Student's t, for each class."""
         return [of(self.influence)] * len(self.targets)
 
+    def check(self, X: Array) -> None:
+        """Refuse rows that have no distance to those of the model."""
+        self.scores.check(X)
+
     def probabilities(self, X: Array) -> Array:
         """Probabilities of the classes with scores, of shape (n, k)."""
         P = np.empty((len(X), len(self.targets)))

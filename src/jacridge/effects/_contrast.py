@@ -126,6 +126,12 @@ def average_predictions(
     array([-2.1,  2.1])
     """
     level = check_number("level", level, above=0, below=1)
+    if not hasattr(estimator, "_observations"):
+        raise TypeError(
+            "`estimator` must be a JacobianKernelRidge or AutoKernelRidge, got "
+            f"{type(estimator).__name__}. For classes, use `effects` of the classifier."
+        )
+    estimator._check_has_features("An average prediction")
     function, rows = estimator._function(), estimator._observations(X)
     errors = error_kind(robust, cluster, rows.w_train)
     column = Columns(function.names, rows.X_train).position(variable, "variable")
@@ -134,6 +140,7 @@ def average_predictions(
     for value in x:
         moved = rows.X.copy()
         moved[:, column] = value
+        function.check(moved)
         B.append(function.average_kernel(moved, share))
     found, g = np.vstack(B), np.ones(len(x))
     estimate, error = function.estimates(found, g), function.deviations(found, g, errors.of)
@@ -149,7 +156,8 @@ def _values(values: npt.ArrayLike | None, rows: Observations, column: int) -> Ar
     if values is None:
         x = rows.X_train[:, column]
         return np.linspace(x.min(), x.max(), 50)
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != 1 or not len(found) or not np.isfinite(found).all():
+    found = np.asarray(values)
+    numbers = found.dtype.kind in "biuf" and found.ndim == 1 and len(found)
+    if not numbers or not np.isfinite(found).all():
         raise ValueError(f"`values` must be a list of finite numbers, got {values!r}.")
-    return found
+    return found.astype(np.float64)

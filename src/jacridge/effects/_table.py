@@ -118,6 +118,7 @@ def cell(name: str, value: Any) -> str:
     """A value as people read it."""
     if not isinstance(value, float):
         return str(value)
+    value += 0.0  # no minus before a zero
     if name == "p_value":
         return "<0.001" if value < 1e-3 else f"{value:.3f}"
     return f"{value:.2f}" if name == "statistic" else f"{value:.4g}"

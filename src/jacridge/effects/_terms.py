@@ -142,12 +142,16 @@ def terms_of(features: Columns, variables: Any, kind: str) -> list[Term]:
         groups = features.one_hot_groups() if kind != "slope" else []
         inside = {column: group for group in groups for column in group}
         varying = np.flatnonzero(features.low < features.high).tolist()
+        if not varying:
+            raise ValueError("Effects need a feature that varies, got none in the training rows.")
         columns = (inside.get(j, j) for j in varying)
         wanted = [(None, item) for item in dict.fromkeys(columns)]
     elif isinstance(variables, Mapping):
         wanted = list(variables.items())
     else:
-        several = isinstance(variables, list | np.ndarray)
+        if hasattr(variables, "__array__"):  # also the index of a data frame
+            variables = np.atleast_1d(variables).tolist()
+        several = isinstance(variables, list)  # a tuple is one group of columns
         wanted = [(None, item) for item in (variables if several else [variables])]
     if not wanted:
         raise ValueError("`variables` must name at least one feature, got none.")

@@ -129,8 +129,10 @@ def write_report(path: str | Path, X: npt.ArrayLike, y: npt.ArrayLike, **options
 def _filled(case: Case, source: Origin, start: float, progress: Progress) -> str:
     """The page with every part in its place; parts that take time are made side by side."""
     story = STORIES[case.task.name]
-    # Many small systems: two at a time are faster than threads inside of each.
-    with threadpool_limits(1), _warnings_of_this_thread(), ThreadPoolExecutor(3) as pool:
+    # Many small systems: two at a time are faster than threads inside of each. OpenMP, which
+    # boosted trees use, has a limit in each thread; without it their threads wait for each other.
+    workers = ThreadPoolExecutor(3, initializer=threadpool_limits, initargs=(1,))
+    with threadpool_limits(1), _warnings_of_this_thread(), workers as pool:
         progress(0, 4, "fitting the model, and others to compare it with")
         folds = pool.submit(folds_of, case, pool.map)
         # With a penalty of their own they need not wait for the fit.
@@ -158,7 +160,7 @@ def _filled(case: Case, source: Origin, start: float, progress: Progress) -> str
             "performance_text": story.words(case, others),
             "performance_figures": _html(performance),
             "quality": _words.quality(found),
-            "diagnosis": _words.diagnosis(case),
+            "diagnosis": _words.diagnosis(case, others),
             "effects": effects.result(),
             "rules": rules.result(),
             "data": page_data(sliders.result(), charts),

@@ -17,8 +17,20 @@ from .._compute.arrays import Array
 from .._compute.files import encoding_of, separator_of
 from .._geometry.kernels import KERNELS
 from ._case import Case
+from ._columns import GAPS_FILLED
+from ._encoding import OLD_WINDOWS, text_encoding
 from ._pieces import marked_up
 
+GZIP = b"\x1f\x8b"  # the first bytes of a gzip file
+# Suffixes of files that are no text, and the function of polars that reads each.
+POLARS_READERS = {
+    ".parquet": "parquet",
+    ".feather": "ipc",
+    ".arrow": "ipc",
+    ".ipc": "ipc",
+    ".xlsx": "excel",
+    ".xls": "excel",
+}
 ENCODER = 'OneHotEncoder(handle_unknown="ignore", sparse_output=False)'
 NULL_WORDS = ["NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
 
@@ -65,7 +77,8 @@ def _beyond_python(case: Case, source: Origin) -> str:
     done = {
         f"how the dates in {', '.join(f'`{name}`' for name in dates)} became numbers": dates,
         "how decimal commas were read": "--decimal" in source.options,
-        "how gaps were filled": "impute" in source.options,
+        "how gaps were filled": any(name == GAPS_FILLED for name, _ in source.remarks),
+        "how texts that are not UTF-8 were joined": _has_old_parts(source.file),
     }
     return " and ".join(what for what, is_so in done.items() if is_so)
 
@@ -215,7 +228,9 @@ def command(case: Case, source: Origin) -> str:
 
 def _lines(imports: set[str]) -> str:
     """Imports in the order in which tools sort them."""
-    return "".join(f"{line}\n" for line in sorted(imports, key=lambda line: line.split()[1]))
+    return "".join(
+        f"{line}\n" for line in sorted(imports, key=lambda line: (line.split()[1], line))
+    )
 
 
 def _imports(case: Case) -> set[str]:
@@ -262,8 +277,7 @@ def _options(case: Case) -> str:
 
 def _reading(case: Case, source: Origin) -> str:
     """Lines that read the table, and leave out the rows that the report left out."""
-    kinds = {".parquet": "parquet", ".feather": "ipc", ".arrow": "ipc", ".ipc": "ipc"}
-    kind = kinds.get(Path(source.file).suffix.lower(), "csv")
+    kind = POLARS_READERS.get(Path(source.file).suffix.lower(), "csv")
     text, file = _text(source.file) if kind == "csv" else "", repr(source.file)
     arguments = ["io.StringIO(text)" if text else file]
     arguments += _csv_options(source) if kind == "csv" else []
@@ -285,24 +299,36 @@ def _reading(case: Case, source: Origin) -> str:
 
 def _reading_imports(source: Origin) -> set[str]:
     """Imports of the lines that read the table."""
-    needed = {"import polars as pl"}
-    return needed | (
-        {"import csv", "import io", "from pathlib import Path"} if _text(source.file) else set()
-    )
+    needed, text = {"import polars as pl"}, _text(source.file)
+    if text:
+        opens = "import gzip" if "gzip.open" in text else "from pathlib import Path"
+        needed |= {"import csv", "import io", opens}
+    return needed
+
+
+def _has_old_parts(pattern: str) -> bool:
+    """Whether several files are read at once, and not all of them are UTF-8."""
+    one = Path(pattern).exists() or Path(pattern).suffix.lower() in POLARS_READERS
+    several = [] if one else glob.glob(pattern)
+    return any(text_encoding(Path(part).read_bytes()) == OLD_WINDOWS for part in several)
 
 
 def _text(file: str) -> str:
     """Lines that read a text for polars: not UTF-8, with blank lines, or names in quotes."""
     try:
         data = Path(file).read_bytes()
+        packed = data.startswith(GZIP)
+        data = gzip.decompress(data) if packed else data
     except OSError:
         return ""
-    encoding, header = encoding_of(data), data.split(b"\n", 1)[0]
+    encoding, header = text_encoding(data), data.split(b"\n", 1)[0]
     is_plain = encoding.startswith("utf-8") and b"\n" in data and b'"' not in header
-    if file.endswith(".gz") or (is_plain and not re.search(rb"^\s*\n", data, re.M)):
+    if is_plain and not re.search(rb"^\s*\n", data, re.M):
         return ""
+    opened = f"gzip.open({file!r}, 'rt', encoding={encoding!r}).read()"
+    plain = f"Path({file!r}).read_text({encoding!r})"
     return (
-        f"text = Path({file!r}).read_text({encoding!r})\n"
+        f"text = {opened if packed else plain}\n"
         'text = "\\n".join(line for line in text.split("\\n") if line.strip())\n'
     )
 

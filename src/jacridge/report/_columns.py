@@ -30,6 +30,7 @@ CYCLE_VALUES: dict[str, dict[str, float]] = {
 }
 MARK = " (missing)"  # ends the name of a column that marks the gaps of another one
 GAP = "(missing)"  # the category of texts that are missing
+GAPS_FILLED = "gaps filled"  # the name of a remark
 FEWEST_TIMES = 10
 TIME_WORDS = {"year", "month", "week", "day", "hour", "minute", "second", "time", "t", "step"}
 
@@ -76,6 +77,24 @@ def _words_in(name: str) -> set[str]:
     return {word.removesuffix("s") for word in parts}
 
 
+def place_columns(numbers: Sequence[str]) -> tuple[str, str] | None:
+    """The columns of longitude and latitude, by their names; None if one is not there."""
+    found = [
+        next((name for name in numbers if words & set(re.split(r"[^a-z]+", name.lower()))), None)
+        for words in ({"lon", "lng", "long", "longitude"}, {"lat", "latitude"})
+    ]
+    return (found[0], found[1]) if found[0] and found[1] else None
+
+
+def on_places(lon: str, lat: str) -> str:
+    """What to do where distances between places matter."""
+    return (
+        f"`{lat}` and `{lon}` are used as plain numbers. For distances in metres on the globe, use "
+        'metric="geodesic" of AutoKernelRidge in Python, which takes these two columns alone, '
+        "latitude first."
+    )
+
+
 def columns_prepared(
     numbers: Sequence[Any],
     texts: Sequence[Any],
@@ -116,6 +135,11 @@ class Column:
     def is_number(self) -> bool:
         """Whether one encoded column holds its values."""
         return not self.levels and len(self.places) == 1
+
+    @property
+    def order(self) -> list[int]:
+        """Positions of the levels as they are shown: missing texts last, never the reference."""
+        return sorted(range(len(self.levels)), key=lambda i: self.levels[i] == GAP)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ import numpy as np
 from .._compute.arrays import Array
 from ..effects import average_predictions
 from ._case import Case, answer
-from ._columns import CYCLE_VALUES, YEAR, Column
+from ._columns import CYCLE_VALUES, YEAR, Column, place_columns
 from ._units import labels_of_two
 
 WATCHED_ROWS = 400  # whose predictions are watched
@@ -72,7 +71,8 @@ def steps_of(case: Case, column: Column) -> Steps:
     """
     if column.levels:
         counts = case.X[:, column.places].sum(axis=0)
-        often = np.sort(np.argsort(-counts, kind="stable")[:MOST_LEVELS])
+        frequent = set(np.argsort(-counts, kind="stable")[:MOST_LEVELS])
+        often = [i for i in column.order if i in frequent]
         settings = np.eye(len(column.levels))[often]
         return Steps(column.places, settings, tuple(column.levels[i] for i in often))
     years = [place for place in column.places if case.names[place].endswith(YEAR)]
@@ -173,10 +173,6 @@ def surface_of(case: Case, points: int = 32) -> EffectSurface | None:
 
 def _place_columns(case: Case) -> tuple[Column, Column] | None:
     """The columns of longitude and latitude, by their names."""
-    found: dict[str, Column] = {}
-    for column in case.columns:
-        words = set(re.split(r"[^a-z]+", column.name.lower()))
-        for kind, names in (("x", {"lon", "lng", "long", "longitude"}), ("y", {"lat", "latitude"})):
-            if column.is_number and words & names:
-                found.setdefault(kind, column)
-    return (found["x"], found["y"]) if len(found) == 2 else None
+    numbers = {column.name: column for column in case.columns if column.is_number}
+    found = place_columns(list(numbers))
+    return None if found is None else (numbers[found[0]], numbers[found[1]])

@@ -52,7 +52,7 @@ def _between(case: Case, folds: Folds) -> str:
 def words(case: Case, folds: Folds | None) -> str:
     """Text on the charts, and the measured coverage of the intervals."""
     kinder = (
-        "its neighbours in time included: this flatters a model that is to look ahead"
+        "but from its neighbours in time: this flatters a model that has to predict the future"
         if folds is not None and folds.later
         else "with kernel, metric, bandwidth and penalty held fixed: a little more favourable than "
         "the comparison"
@@ -68,7 +68,7 @@ def words(case: Case, folds: Folds | None) -> str:
     return (
         f"{text}<p>Of the {len(folds.observed):,} rows kept aside, "
         f"<b>{percent(folds.coverage)}</b> lie in their {percent(COVERAGE)} interval. The "
-        f"intervals are {number(width)} wide in the median.</p>"
+        f"median width of the intervals is {number(width)}.</p>"
     )
 
 

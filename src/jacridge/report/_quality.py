@@ -10,7 +10,7 @@ import numpy as np
 from .._compute.arrays import Array
 from ._case import Case
 from ._code import Origin
-from ._columns import YEAR, looks_like_id
+from ._columns import YEAR, looks_like_id, on_places, place_columns
 
 # A value so many robust standard deviations from the median is named.
 FAR_OUT = 8.0
@@ -35,6 +35,7 @@ def remarks(case: Case, on_target: Iterable[Remark], source: Origin) -> list[Rem
         *_constants(case),
         *_ids(case),
         *_dates(case),
+        *_places(case),
         *on_target,
         *_outliers(case),
     ]
@@ -74,6 +75,12 @@ def _dates(case: Case) -> Iterator[Remark]:
             "Sort the table by it to see how well later rows are predicted."
         )
         yield Remark("dates", sentence)
+
+
+def _places(case: Case) -> Iterator[Remark]:
+    found = place_columns([column.name for column in case.columns if column.is_number])
+    if found:
+        yield Remark("places", on_places(*found))
 
 
 def _outliers(case: Case) -> Iterator[Remark]:

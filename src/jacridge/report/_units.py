@@ -35,7 +35,7 @@ def effects_in_units(
         name: place for place, name in enumerate(table.numbers) if moving[place]
     }
     variables |= {
-        column.name: tuple(column.places)
+        column.name: tuple(column.places[i] for i in column.order)
         for column in table.columns
         if column.levels and moving[column.places].any()
     }

@@ -24,7 +24,7 @@ CLEARLY = 0.02  # a difference of R2 or accuracy
 MOST_ROWS = 1000  # over which effects are averaged
 # What the second score is.
 SCORES = {
-    "regression": "The typical error is the median one, in the units of the target.",
+    "regression": "The typical error is the median absolute error, in the units of the target.",
     "classification": "The log-loss is small where probable classes come true.",
 }
 
@@ -114,9 +114,9 @@ def comparison(case: Case, folds: Folds | None) -> str:
     parts = f", in {folds.count} parts," if folds.count > 1 else ""
     fitted = f"{plural(len(folds.observed), 'row')} were kept aside{parts} and predicted by models "
     fitted += (
-        f"fitted to earlier ones alone, as the rows are in the order of "
-        f"<b>{escape(case.time_name)}</b>: rows drawn at random would flatter a model that is to "
-        "look ahead."
+        f"fitted to earlier ones alone, because the rows are in order of "
+        f"<b>{escape(case.time_name)}</b>: rows drawn at random would flatter a model that has to "
+        "predict the future."
         if folds.later
         else f"fitted to {folds.n_train:,} others."
     )
@@ -237,17 +237,20 @@ def _findings(rows: list[tuple[str, str, bool]]) -> str:
     return f'<table class="wide"><thead>{head}</thead><tbody>{lines}</tbody></table>'
 
 
-def diagnosis(case: Case) -> str:
-    """The diagnosis of the model in words."""
+def diagnosis(case: Case, folds: Folds | None) -> str:
+    """The diagnosis of the model in words, and what rows kept aside say against it."""
     found = case.diagnosis
     if found is None:
         return "<p>Too few rows differ for a diagnosis.</p>"
-    doubts = len(found.warnings)
-    words = f"{plural(doubts, 'finding')} of {len(found.findings)}" if doubts else "No finding"
     rows = [
-        (f.name, f"{escape(f.sentence)} <span class=small>({number(f.value)})</span>", f.warning)
-        for f in found.findings
+        *_kept_aside(case, folds),
+        *(
+            (f.name, f"{escape(f.sentence)} {_aside(number(f.value))}", f.warning)
+            for f in found.findings
+        ),
     ]
+    doubts = sum(row[2] for row in rows)
+    words = f"{plural(doubts, 'finding')} of {len(rows)}" if doubts else "No finding"
     note = (
         '<p class="small"><code>bandwidth</code> in Python is <code>--rule</code> in the '
         "command.</p>"
@@ -259,6 +262,30 @@ def diagnosis(case: Case) -> str:
         f"<p>{words} speak{'s' if doubts < 2 else ''} against the model.</p>{shown}"
         f"{note if 'bandwidth=' in shown else ''}{rest}</details>"
     )
+
+
+def _kept_aside(case: Case, folds: Folds | None) -> list[tuple[str, str, bool]]:
+    """What speaks against the model on rows that it has not seen."""
+    better, found = _better(case, folds), []
+    if better:
+        beyond = (
+            " A kernel model returns to the mean beyond the times that it has seen; columns with "
+            f"earlier values of <b>{escape(case.target)}</b> may help."
+        )
+        sentence = f"These rows are predicted better by {better}."
+        later = folds is not None and folds.later
+        found.append(("rows kept aside", sentence + (beyond if later else ""), True))
+    if folds is not None and _narrow(folds):
+        sentence = (
+            f"{percent(COVERAGE)} intervals hold only {percent(folds.coverage)} of the rows kept "
+            "aside."
+        )
+        found.append(("intervals", sentence, True))
+    return found
+
+
+def _aside(text: str) -> str:
+    return f'<span class="small">({text})</span>'
 
 
 def model_text(case: Case) -> str:

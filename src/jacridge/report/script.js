@@ -85,11 +85,12 @@
     return ticks;
   }
 
-  const letters = (text) => 6.6 * text.length;
+  const LETTER = 7.2; // mean width of a letter of 13 px
+  const letters = (text) => LETTER * text.length;
 
   /** A label that fits into so many pixels. */
   function fitted(text, room) {
-    const most = Math.max(3, Math.floor(room / 6.6));
+    const most = Math.max(3, Math.floor(room / LETTER));
     return text.length > most ? `${text.slice(0, most - 1)}…` : text;
   }
 
@@ -99,7 +100,7 @@
     if (axis.years) return yearTicks(axis.low, axis.high, count);
     const ticks = axis.log ? logTicks : linearTicks;
     const few = ticks(axis.low, axis.high, count);
-    const values = few.length > 1 ? few : ticks(axis.low, axis.high, 2 * count);
+    const values = few.length > 2 ? few : ticks(axis.low, axis.high, 2 * count);
     return values.map((v) => [v, shown(v)]);
   }
 
