@@ -537,7 +537,7 @@ FIGURE_5 = {
 @pytest.mark.slow
 def test_figure_5_has_the_bandwidths_of_the_authors(paper_data, monkeypatch):
     """Both grids of LOO are searched whole for every 15th row, else where the authors end."""
-    monkeypatch.setattr(temperature, "RULES_RUN", list(FIGURE_5)[:4])
+    monkeypatch.setattr(temperature, "PAPER_RULES", list(FIGURE_5)[:4])
     choose, rows = rules.choose, []
 
     def nearby(*args, grid=None, **options):
@@ -591,7 +591,7 @@ SWEEPS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("where", SWEEPS, ids=json.dumps)
 def test_points_of_the_sweeps_are_those_of_the_authors(paper_data, where, monkeypatch):
-    monkeypatch.setattr(sweeps, "RULES_RUN", list(SWEEPS[where]))
+    monkeypatch.setattr(sweeps, "PAPER_RULES", list(SWEEPS[where]))
     rows = [row for seed in range(50) for row in sweeps.point(*where, seed)]
     for rule, r2 in SWEEPS[where].items():
         ours = np.median([row["r2"] for row in rows if row["rule"] == rule])

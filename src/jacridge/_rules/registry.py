@@ -194,10 +194,6 @@ def _without_y(name: str, criterion: Callable[[TrainingData], Line]) -> Rule:
     )
 
 
-def _auto(data: TrainingData) -> Found:
-    return Found(*auto(data, _criterion_of(data)))
-
-
 SELECTORS: dict[str, Rule] = {
     rule.name: rule
     for rule in (
@@ -225,7 +221,13 @@ SELECTORS: dict[str, Rule] = {
         _search("mml", "mml", _all_scales, points=15),
         _search("jacobian_loo", "loo", _around_jacobian, points=7, needs_minimum=True),
         _search("jacobian_mml", "mml", _around_jacobian, points=7, needs_minimum=True),
-        Rule("auto", _auto, looks_at_y=True, minimises_loo=True, is_automatic=True),
+        Rule(
+            "auto",
+            lambda data: Found(*auto(data, _criterion_of(data))),
+            looks_at_y=True,
+            minimises_loo=True,
+            is_automatic=True,
+        ),
     )
 }
 RULES = tuple(SELECTORS)

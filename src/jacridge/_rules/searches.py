@@ -29,12 +29,11 @@ def minimise(objective: Objective, low: float, high: float, points: int) -> floa
     """
     grid = np.geomspace(low, high, points)
     i, value = _lowest(objective, grid)
-    within = _within(objective, low, high)
+
+    def within(sigma: float) -> float:
+        return objective(sigma) if low <= sigma <= high else np.inf
+
     return downhill(within, float(grid[i]), np.log(grid[1] / grid[0]), value, 0, halvings=HALVINGS)
-
-
-def _within(objective: Objective, low: float, high: float) -> Objective:
-    return lambda sigma: objective(sigma) if low <= sigma <= high else np.inf
 
 
 def best_of(objective: Objective, grid: Array) -> float:

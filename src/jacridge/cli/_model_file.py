@@ -15,6 +15,7 @@ import jacridge
 
 from .._checks import require
 from .._compute.files import replaced
+from .._pipeline import regressor_of
 from ..report._columns import GAP
 from ._columns import typed_columns
 from ._dates import PARTS, Dates, part_name, with_parts
@@ -110,8 +111,7 @@ class SavedModel:
 
     def outside(self, X: pl.DataFrame) -> Any:
         """How far rows lie from the training rows, from 0 to 1; see `is_outside`."""
-        model = self.pipeline[-1]
-        regressor = getattr(model, "regressor_", model)
+        regressor = regressor_of(self.pipeline[-1])
         return regressor.is_outside(self.pipeline[:-1].transform(X))
 
     def unknown(self, X: pl.DataFrame) -> dict[str, int]:

@@ -26,6 +26,19 @@ from ._table import Row
 
 Criterion = Callable[[float], float]
 
+# The rules of the paper's sweeps and temperatures, and those that are drawn.
+PAPER_RULES = (
+    "jacobian",
+    "jacobian_median",
+    "silverman",
+    "loo",
+    "gcv",
+    "mml_published",
+    "mml_unit",
+    "mml",
+)
+DRAWN = ("jacobian", "loo", "mml_published", "mml", "silverman")
+
 # How each rule is called in tables and figures.
 LABELS = {
     "jacobian": "Jacobian",

@@ -10,20 +10,9 @@ from jacridge import datasets
 from jacridge.datasets import Split
 
 from ._draw import column, figure, legend_below, line_style, values, where
-from ._rules import LABELS, measured
+from ._rules import DRAWN, LABELS, PAPER_RULES, measured
 from ._table import Harness, Job, Row, Tables
 
-RULES_RUN = (
-    "jacobian",
-    "jacobian_median",
-    "silverman",
-    "loo",
-    "gcv",
-    "mml_published",
-    "mml_unit",
-    "mml",
-)
-DRAWN = ("jacobian", "loo", "mml_published", "mml", "silverman")
 METRIC_OF = {"french_2d": "geodesic", "french_1d": "euclidean", "cauchy": "euclidean"}
 # The sample sizes that the authors' code ran, and the one at which it varied the penalty.
 SIZES = {
@@ -59,7 +48,7 @@ def _jobs(harness: Harness, sweep: str, points: dict[str, list[tuple[int, float]
             {"dataset": name, "seed": seed},
             _sweep,
             (name, sweep, todo, seed),
-            len(todo) * len(RULES_RUN),
+            len(todo) * len(PAPER_RULES),
         )
         for seed in range(harness.n_splits(full=50, quick=2))
         for name, todo in points.items()
@@ -85,7 +74,7 @@ def point(name: str, sweep: str, n: int, lam: float, seed: int) -> list[Row]:
     seed : int
     """
     data, overlap = split(name, sweep, n, seed)
-    rows = measured(RULES_RUN, data, lam, metric=METRIC_OF[name], points=100)
+    rows = measured(PAPER_RULES, data, lam, metric=METRIC_OF[name], points=100)
     return [{"n": n, "alpha": lam, "overlap": overlap, **row} for row in rows]
 
 

@@ -15,22 +15,11 @@ from jacridge._geometry.geodesics import geodesic_distances
 from jacridge.datasets import Split
 
 from ._draw import column, figure, line_style, where
-from ._rules import LABELS, bandwidths, choose, measured, r2_on_test
+from ._rules import DRAWN, LABELS, PAPER_RULES, bandwidths, choose, measured, r2_on_test
 from ._table import Harness, Job, Row, Tables
 
 ALPHA = 1e-3
-RULES_RUN = (
-    "jacobian",
-    "jacobian_median",
-    "silverman",
-    "loo",
-    "gcv",
-    "mml_published",
-    "mml_unit",
-    "mml",
-)
 SEEDED = ("jacobian_loo", "jacobian_mml_published")
-DRAWN = ("jacobian", "loo", "mml_published", "mml", "silverman")
 SOUTH, NORTH, WEST, EAST = 42.3, 51.1, -5.0, 8.3  # the map, in degrees
 N_MAP = 60
 N_CURVE = 1001
@@ -45,7 +34,7 @@ def jackknife_std(values: Array, axis: int | None = None) -> Any:
 def run_fig4(harness: Harness) -> Tables:
     """Bandwidths with each station left out, then mean and deviation over the map."""
     left_out = range(0, 40, 8 if harness.quick else 1)
-    jobs = [Job({"left_out": i}, _without_station, (i,), len(RULES_RUN)) for i in left_out]
+    jobs = [Job({"left_out": i}, _without_station, (i,), len(PAPER_RULES)) for i in left_out]
     found = harness.rows("fig4", jobs)
     maps = [_summary(found, rule, _map, N_MAP**2) for rule in DRAWN]
     return {"fig4": found, "fig4_map": harness.rows("fig4_map", maps)}
@@ -54,7 +43,7 @@ def run_fig4(harness: Harness) -> Tables:
 def _without_station(i: int) -> list[Row]:
     data = datasets.load("french_2d")
     X, y = np.delete(data.X, i, axis=0), np.delete(data.y, i)
-    return bandwidths(RULES_RUN, X, y, ALPHA, metric="geodesic", points=100)
+    return bandwidths(PAPER_RULES, X, y, ALPHA, metric="geodesic", points=100)
 
 
 def _summary(rows: list[Row], rule: str, work: Any, n_rows: int) -> Job:
@@ -170,7 +159,7 @@ def _on_map(path: Array) -> list[tuple[Array, Array]]:
 
 def run_fig5(harness: Harness) -> Tables:
     """Bandwidths with each training row left out, then mean and deviation over January."""
-    n_rows = len(RULES_RUN) + len(SEEDED)
+    n_rows = len(PAPER_RULES) + len(SEEDED)
     left_out = range(0, 124, 31 if harness.quick else 1)
     found = harness.rows(
         "fig5", [Job({"left_out": i}, _without_hour, (i,), n_rows) for i in left_out]
@@ -191,7 +180,7 @@ def _without_hour(i: int) -> list[Row]:
     half = toulouse_halves()
     X, y = np.delete(half.X, i, axis=0), np.delete(half.y, i)
     split = Split(X, y, half.X_test, half.y_test)
-    return measured(RULES_RUN, split, ALPHA, metric="euclidean", points=100) + _seeded(split)
+    return measured(PAPER_RULES, split, ALPHA, metric="euclidean", points=100) + _seeded(split)
 
 
 def _seeded(split: Split) -> list[Row]:

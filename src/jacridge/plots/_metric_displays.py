@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import last_step
 from .._compute.arrays import Array
+from .._pipeline import regressor_of
 from ._look import BLUE, GREY, ORANGE, Axes, Display, axes, legend
 
 
@@ -114,7 +115,7 @@ class MetricDisplay(Display):
                 "`estimator` must have a linear metric to be drawn, got "
                 f"metric={estimator.metric!r}."
             )
-        estimator = getattr(estimator, "regressor_", estimator)
+        estimator = regressor_of(estimator)
         T, std = np.asarray(estimator.metric_), estimator._feature_std
         T = T if std is None else T * std[:, None]
         M = T @ T.T

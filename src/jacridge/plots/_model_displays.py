@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import last_step
 from .._checks import check_choice, check_number, check_rows
 from .._compute.arrays import Array
+from .._pipeline import regressor_of
 from .._rules.grids import slope_importances
 from ._look import Axes, Display
 from ._model import plot_curve, plot_importances, plot_slopes, plot_surface
@@ -253,7 +254,7 @@ def _check_one_target(estimator: Any) -> None:
 def _table(estimator: Any, X: Any) -> tuple[Array, list[str]]:
     """Rows as an array, and the names of the columns."""
     check_is_fitted(estimator)
-    return check_rows(X), getattr(estimator, "regressor_", estimator)._function().names
+    return check_rows(X), regressor_of(estimator)._function().names
 
 
 def _position(names: list[str], feature: int | str) -> int:

@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from .. import __version__
 from .._compute.files import replaced
+from .._rules.registry import as_rule
 from . import _classes, _numbers, _quality, _words
 from ._case import Case
 from ._code import Origin, code_blocks
@@ -102,7 +103,7 @@ def report_page(
     if len(labels) < 3:
         raise ValueError(f"A report needs at least 3 rows, got {len(labels)}.")
     if alpha is None:
-        alpha = "auto" if isinstance(bandwidth, str) and bandwidth == "auto" else 1e-3
+        alpha = "auto" if as_rule(bandwidth).is_automatic else 1e-3
     case = Case(table, labels, target, bandwidth, alpha, standardize, random_state, kind)
     about = Origin(source, tuple(options), left_out, tuple(losses), tuple(remarks))
     return _filled(case, about, start, progress)

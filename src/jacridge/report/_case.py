@@ -12,6 +12,7 @@ from scipy.linalg import LinAlgError
 from .. import Choice, select_bandwidth
 from .._compute.arrays import Array, Indices
 from .._pipeline import metric_word, named, regressor_of
+from .._rules.registry import as_rule
 from ._columns import YEAR, Column, Table, deviations
 from ._tasks import REGRESSION, Task
 
@@ -50,7 +51,7 @@ class Case:
     @property
     def is_auto(self) -> bool:
         """Whether kernel, metric, bandwidth and penalty are chosen."""
-        return isinstance(self.bandwidth, str) and self.bandwidth == "auto"
+        return as_rule(self.bandwidth).is_automatic
 
     @cached_property
     def time(self) -> int | None:
