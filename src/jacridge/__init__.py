@@ -1,24 +1,18 @@
 """Kernel ridge regression that chooses its own bandwidth."""
 
-import os as _os
-import sys as _sys
-
-if _os.path.basename("".join(_sys.argv[:1])) in ("jacridge", "jacridge.exe"):
-    # The command, for which the imports below take seconds: an interrupt is one line.
-    _sys.excepthook = lambda kind, *error: (
-        _sys.stderr.write("Interrupted.\n")
-        if kind is KeyboardInterrupt
-        else _sys.__excepthook__(kind, *error)
-    )
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from . import theory
-from ._classifier import AutoKernelClassifier, JacobianKernelClassifier
 from ._estimator import AutoKernelRidge, JacobianKernelRidge
-from ._pipeline import last_step
 from ._rules.registry import RULES
 from ._rules.training import TrainingData
 from ._select import Choice, select_bandwidth
-from ._transformer import JacobianNystroem
+
+if TYPE_CHECKING:
+    from ._classifier import AutoKernelClassifier, JacobianKernelClassifier
+    from ._pipeline import last_step
+    from ._transformer import JacobianNystroem
 
 __version__ = "0.2.0"
 
@@ -36,3 +30,22 @@ __all__ = [
     "select_bandwidth",
     "theory",
 ]
+
+# Names whose modules are imported when they are first asked for, so that the import stays quick.
+_LATER = {
+    "AutoKernelClassifier": "_classifier",
+    "JacobianKernelClassifier": "_classifier",
+    "JacobianNystroem": "_transformer",
+    "last_step": "_pipeline",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = getattr(import_module(f".{_LATER[name]}", __name__), name)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,16 +27,10 @@ from ._rules.training import TrainingData
 from ._solvers.function import FittedFunction
 from ._solvers.model import Model
 from ._solvers.saved import state_from_file, state_to_save
-from .diagnostics import Diagnosis, diagnosis_of, loo_r2
-from .effects import (
-    Contrast,
-    Effects,
-    Observations,
-    Summary,
-    average_effects,
-    contrast_of,
-    error_kind,
-)
+
+if TYPE_CHECKING:  # imported where they are used, so that `import jacridge` stays quick
+    from .diagnostics import Diagnosis
+    from .effects import Contrast, Effects, Observations, Summary
 
 # From the fitted function and rows to results for these rows, each of shape (n, k, ...).
 FunctionWork = Callable[[FittedFunction, Array], tuple[Array, ...]]
@@ -476,6 +470,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         >>> [round(row.estimate, 1) for row in est.effects()]
         [1.0, 2.0]
         """
+        from .effects import average_effects, error_kind
+
         self._check_has_features("An effect")
         function, rows = self._function(), self._observations(X)
         errors = error_kind(robust, cluster, rows.w_train)
@@ -503,6 +499,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         -------
         Contrast
         """
+        from .effects import Contrast, contrast_of, error_kind
+
         self._check_has_features("A contrast")
         function = self._function()
         errors = error_kind(robust, cluster, function.training_rows()[1])
@@ -518,6 +516,9 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Summary
             Prints like the summaries of statsmodels and renders as HTML.
         """
+        from .diagnostics import loo_r2
+        from .effects import Summary
+
         effects, function = self.effects(), self._function()
         influences = function.influences
         left = [part.residual_degrees for part in influences for _ in part.s2]
@@ -537,6 +538,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _observations(self, X: Any) -> Observations:
         """Rows to average over, and the training rows."""
+        from .effects import Observations
+
         X_train, w_train = self._function().training_rows()
         if X is None:
             return Observations(X_train, w_train, X_train[w_train > 0], w_train)
@@ -613,6 +616,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         >>> est.diagnose().warnings
         ()
         """
+        from .diagnostics import diagnosis_of
+
         return diagnosis_of(self._function(), self._fitted, getattr(self, "choices_", ()))
 
     @property

@@ -154,8 +154,8 @@ def test_a_map_has_a_scale_of_colours_and_the_stations(look):
 
 
 @pytest.mark.parametrize("name", ["curve.html", "surface.html", "table.html", "classes.html"])
-def test_labels_of_charts_can_be_read_on_a_telephone(visit, name):
-    page = visit(name, width=390)
+def test_labels_of_charts_can_be_read_on_a_telephone(look, name):
+    page = look(name, width=390)
     sizes = page.evaluate(
         """() => [...document.querySelectorAll(".chart svg text")].map(
             (t) => parseFloat(getComputedStyle(t).fontSize) * t.ownerSVGElement.getScreenCTM().a)"""
