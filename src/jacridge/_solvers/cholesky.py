@@ -27,8 +27,8 @@ from .._compute.threads import (
 )
 
 # Columns of a panel, and the most rows of it that one thread takes at a time.
-PANEL = 256
-ROWS = 1024
+PANEL = 384
+ROWS = 512
 
 # Triangles up to this order are solved by BLAS, whose dtrsm has a fifth of the speed of a product
 # and holds Python's lock; larger ones are cut into these and products.
