@@ -1,4 +1,4 @@
-"""What goes wrong at the two doors, and the message that tells what to do."""
+"""Bad input to the estimators and to the command, and the messages it gets."""
 
 import re
 
@@ -88,7 +88,7 @@ def test_rows_whose_squared_distances_underflow_count_as_equal(door, rule):
 @both_doors
 def test_a_rule_that_ends_at_zero_says_why(door):
     mostly_equal = np.r_[np.zeros((11, 2)), np.ones((1, 2))]
-    with pytest.raises(ValueError, match=r"got so many equal ones that the bandwidth would be 0\."):
+    with pytest.raises(ValueError, match=r"got so many duplicates that the bandwidth would be 0\."):
         door(mostly_equal, y, bandwidth="median")
 
 

@@ -42,7 +42,7 @@ def test_a_rule_that_is_far_from_the_best_is_told_what_a_search_would_gain(rng):
     finding = est.diagnose().dict()["gain of a search"]
     assert finding["warning"]
     assert finding["value"] > 0.1
-    assert f"would gain {finding['value']:.2f}: use bandwidth='auto'" in finding["sentence"]
+    assert f"would rise by {finding['value']:.2f}: use bandwidth='auto'" in finding["sentence"]
 
 
 def test_the_gain_is_that_of_actual_refits(rng):
@@ -222,7 +222,7 @@ def test_a_search_that_was_made_is_not_recommended_again(rng):
     found = narrow.diagnose().dict()["gain of a search"]
     assert found["warning"]
     assert "use " not in found["sentence"]
-    assert "at a bandwidth of" in found["sentence"]
+    assert "the best bandwidth is" in found["sentence"]
 
 
 @pytest.mark.parametrize("n", [60, 700])

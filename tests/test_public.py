@@ -2,6 +2,8 @@
 
 import inspect
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -160,3 +162,12 @@ def test_every_public_fitted_attribute_is_documented(name, table):
 
 def test_the_version_has_three_numbers():
     assert re.fullmatch(r"\d+\.\d+\.\d+", jacridge.__version__)
+
+
+@pytest.mark.slow
+def test_public_modules_are_there_after_one_import():
+    """Each in a process of its own, where nothing else has imported them."""
+    modules = ["datasets", "diagnostics", "effects", "onnx", "parquet", "plots", "report"]
+    code = f"import jacridge; print([getattr(jacridge, name).__name__ for name in {modules}])"
+    shown = subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert shown.strip() == str([f"jacridge.{name}" for name in modules])

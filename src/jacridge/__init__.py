@@ -31,7 +31,7 @@ __all__ = [
     "theory",
 ]
 
-# Names whose modules are imported when they are first asked for, so that the import stays quick.
+# Names and modules that are imported when they are first asked for: the import stays quick.
 _LATER = {
     "AutoKernelClassifier": "_classifier",
     "JacobianKernelClassifier": "_classifier",
@@ -40,7 +40,12 @@ _LATER = {
 }
 
 
+_MODULES = ("datasets", "diagnostics", "effects", "onnx", "parquet", "plots", "report")
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = getattr(import_module(f".{_LATER[name]}", __name__), name)
@@ -48,4 +53,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

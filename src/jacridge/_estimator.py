@@ -49,30 +49,33 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         :class:`TrainingData` that returns a number. The rule ``jacobian`` is the paper's closed
         form, which never looks at y; ``auto`` searches for the best leave-one-out error, cheaply.
     alpha : float, {"loo", "gcv", "mml", "auto"} or list of float
-        The ridge penalty :math:`\lambda \ge 0`, where 0 interpolates; or the criterion that
-        chooses it, together with the bandwidth, for each target; or the penalties among and
-        between which it is chosen, as by "auto": with the criterion of the bandwidth's rule, else
-        by leave-one-out.
+        The ridge penalty :math:`\lambda \ge 0`; 0 interpolates. A word is the criterion that
+        chooses it together with the bandwidth, one penalty for each target; "auto" is the criterion
+        of the bandwidth's rule, or leave-one-out if the rule has none. A list is the range to
+        search, by the criterion of "auto".
     kernel : {"gaussian", "matern52", "matern32", "exponential", "laplacian", "auto"}
         "laplacian" is scikit-learn's, of the city-block distance, with gamma = 1 / sigma. The
         rule ``jacobian`` has no minimum for "exponential" and "laplacian"; take another one.
-        "auto" chooses by the error on held-out rows.
+        "auto" chooses by the error on held-out rows; for the metrics "geodesic" and "precomputed",
+        by leave-one-out, without `choices_`.
     metric : {"euclidean", "scaled", "diagonal", "full", "auto", "geodesic", "precomputed"}
         The first five are the distance after a linear map of the features: the identity;
         division by standard deviations; a diagonal or full map learned from the Jacobian of the
         fitted function, in a number of rounds that is chosen on held-out rows; and the best of
-        these. Learned metrics compress features with heavy tails first, where held-out rows gain
-        by it (`warp_`). "geodesic": rows are latitude and longitude in degrees, distances are in
+        these. Learned metrics first compress features with heavy tails if that lowers the held-out
+        error (`warp_`). "geodesic": rows are latitude and longitude in degrees, distances are in
         metres. "precomputed": X holds distances (not a kernel), to the training rows.
     solver : {"auto", "exact", "nystrom", "pcg"}
         "exact" factors the n x n kernel matrix. "nystrom" keeps to the span of the kernels at
         `n_landmarks` points: rows stream in blocks, and only m x m sums are kept. "pcg" solves the
         exact system by conjugate gradients, preconditioned by `n_landmarks` landmarks, without
-        the n x n matrix in memory. "auto" is exact up to 10,000 rows, with a learned metric
-        20,000, then "nystrom"; `solver_` says what was taken.
+        the n x n matrix in memory. "auto" is exact up to 10,000 distinct rows in memory (20,000
+        with a learned metric) if the matrix takes less than half of the free memory, else
+        "nystrom"; `solver_` says which one was used.
     n_landmarks : int, optional
-        Landmarks m of the Nystrom solver, at most n_samples; 3000, or all rows, if not given. With
-        all rows as landmarks the model is the exact one, and solved as such.
+        Number m of landmarks, at most n_samples. The default is 3000 for "nystrom", and a twentieth
+        of the rows but at most 1000 for "pcg". If all rows are landmarks, "nystrom" solves the
+        exact system.
     landmarks : {"kmeans", "uniform", "rpcholesky"} or array of shape (m, n_features)
         How landmarks are chosen: as centres of clusters, at random, or as pivots of a randomly
         pivoted Cholesky factorisation of the kernel, among 10 m rows; or the landmarks.
@@ -324,8 +327,9 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         g(x) is the level of the noise: the exponential of a second kernel ridge on
         :math:`\log |r_i|`. e(x), from 0 to 1, says how far x lies outside the data: how much of the
         variance the rows leave open at x, or how far the nearest row is, beyond what is usual among
-        the rows. V makes the interval at least as wide as the range of y where e(x) = 1, which
-        holds for every row at least the data's diameter away from its nearest training row.
+        the rows. V makes the interval at least as wide as the range of y where e(x) = 1. That holds
+        for every row whose distance to its nearest training row is at least the largest distance
+        between two rows plus the 99 % quantile of the nearest-neighbour distances.
 
         All leave-one-out models come from one factorisation; bandwidth and penalty are held fixed,
         also where the same rows chose them. A row is left out together with the rows equal to it,
@@ -361,9 +365,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         The value for x is the share of training rows that are closer to their nearest neighbour
         than x is to its nearest training row: 0 for a row like one of the training rows, 1 for a
-        row that is farther from all of them than each of them is from its neighbour. About one of a
-        hundred new rows from where the training rows come from is above 0.99; predictions for many
-        more than that are extrapolations.
+        row that is farther from all of them than each of them is from its neighbour. About 1 % of
+        new rows from the same distribution exceed 0.99; if many more do, the model extrapolates.
 
         Distances are those of the metric, among distinct rows. Above 1000 training rows the own
         distances are those of 1000 of them, evenly spaced; the Nystrom solver looks for neighbours
@@ -443,17 +446,18 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             Values of the features: of each row, of one row at their means (the more frequent of
             two values), or of each row but for those in the dict.
         kind : {"auto", "slope", "contrast"}
-            Slopes, first differences for features of two values ("auto"); slopes only; or
-            differences only, of one unit for other features. The kernels "exponential" and
+            "auto": slopes, and first differences for features with two values. "slope": slopes
+            only. "contrast": differences only, of one unit for features with more values. The
+            kernels "exponential" and
             "laplacian" have no slope at their own row: if more than half of the rows share their
             value of a feature with another row, its slope is the average between the 5 % and the
             95 % quantile of the feature, a difference of predictions divided by that of the values.
         by : feature or array of shape (n_samples,), optional
-            Averages within the groups of these labels.
+            Average within the groups that these labels define.
         cluster : array of shape (n_samples,), optional
             Label of each training row; noise may be correlated within a cluster.
         robust : bool
-            Noise may have another variance in each row: HC3, from leave-one-out residuals.
+            Allow the variance of the noise to differ between rows (HC3).
         level : float between 0 and 1
             Coverage of the intervals.
 
@@ -573,9 +577,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def loo_residuals_(self) -> Array:
         """Residual of each training row for the model fitted to the rows that differ from it.
 
-        In closed form, with bandwidth and penalty held fixed; computed when first asked for, by
-        the Nystrom solver from the training rows, read again as they are then. Rows of weight zero
-        have their plain residuals.
+        Computed in closed form on first access, with bandwidth and penalty held fixed. The Nystrom
+        solver reads the training rows again. Rows of weight zero have ordinary residuals.
         """
         residuals = self._fitted_model().loo_residuals.copy()
         if self._weightless is not None:

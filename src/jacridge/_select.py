@@ -34,7 +34,7 @@ class Choice:
     rule : str
     kernel : str
     alpha : float, or ndarray of shape (n_targets,) if it was chosen for several targets
-    n, p : number of samples (their weights summed up) and of features
+    n, p : number of samples and of features
     l_max : float
         Largest distance between two rows.
     spacing : float

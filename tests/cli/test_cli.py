@@ -341,7 +341,7 @@ def test_fit_notes_what_speaks_against_it(run, boxes, tmp_path):
     code, out, err = run("fit", boxes, *args)
     assert code == 0
     assert "diagnosis" not in out
-    assert "of the rows, leave-one-out R2 would gain" in err
+    assert "rows, leave-one-out R2 would rise by" in err
     assert ": use --rule auto.\n" in err
 
 

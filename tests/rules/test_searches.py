@@ -48,7 +48,7 @@ def test_points_that_cannot_be_solved_are_passed_over():
 
 
 def test_a_search_where_nothing_can_be_solved_says_so():
-    with pytest.raises(LinAlgError, match=r"any bandwidth from 0.1 to 10. Give a larger `alpha`"):
+    with pytest.raises(LinAlgError, match=r"every bandwidth from 0.1 to 10. Give a larger `alpha`"):
         minimise(lambda s: np.inf, 0.1, 10, 5)
 
 
@@ -73,7 +73,7 @@ def test_a_search_from_where_nothing_can_be_solved_goes_to_smaller_bandwidths():
         return np.log(sigma / 0.2) ** 2 if sigma < 1 else np.inf
 
     assert minimise_near(solvable_below_one, 30.0) == pytest.approx(0.2, rel=1e-9)
-    with pytest.raises(LinAlgError, match=r"any bandwidth from .* to 30\. Give a larger"):
+    with pytest.raises(LinAlgError, match=r"every bandwidth from .* to 30\. Give a larger"):
         minimise_near(lambda s: np.inf, 30.0)
 
 
@@ -137,7 +137,7 @@ def test_a_surface_is_lowest_at_one_bandwidth_and_the_penalties_there():
 def test_the_best_of_a_grid_is_its_lowest_point_and_the_first_of_equals():
     assert best_of(lambda s: (s - 2.1) ** 2, np.array([1.0, 2.0, 3.0])) == 2.0
     assert best_of(lambda s: 0.0, np.array([3.0, 1.0, 2.0])) == 3.0
-    with pytest.raises(LinAlgError, match=r"any bandwidth from 1 to 3. Give a larger `alpha`"):
+    with pytest.raises(LinAlgError, match=r"every bandwidth from 1 to 3. Give a larger `alpha`"):
         best_of(lambda s: np.inf, np.array([1.0, 3.0]))
 
 
@@ -153,7 +153,7 @@ def test_a_search_asks_for_no_point_twice():
 
 
 def test_a_surface_without_a_point_that_was_solved_says_so():
-    with pytest.raises(LinAlgError, match=r"any bandwidth from 0.1 to 2\. Give a larger `alpha`"):
+    with pytest.raises(LinAlgError, match=r"every bandwidth from 0.1 to 2\. Give a larger `alpha`"):
         Surface(np.array([0.1, 2.0]), np.ones(1), np.full((2, 1, 1), np.inf)).best()
 
 

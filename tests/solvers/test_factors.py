@@ -10,6 +10,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import naive
+from jacridge._compute import lapack
 from jacridge._geometry.space import space_of
 from jacridge._solvers import cholesky, pcg
 from jacridge._solvers import spectrum as spectrum_module
@@ -32,6 +33,23 @@ def test_eigenvectors_of_any_matrix_have_the_threads_of_its_order(monkeypatch):
 
 
 # Cholesky factors, made in place.
+
+
+@pytest.mark.parametrize("without_lock", [True, False])
+def test_a_triangle_is_factored_in_place_and_the_other_one_stays(rng, monkeypatch, without_lock):
+    """Also for a part of a larger array, and where SciPy offers no function without the lock."""
+    if not without_lock:
+        monkeypatch.setattr(lapack, "_dpotrf", lambda: None)
+    X = rng.standard_normal((20, 25))
+    whole = np.zeros((20, 30)) if without_lock else np.zeros((20, 20))
+    A = whole[:, :20]
+    A[:] = X @ X.T
+    before, L = A.copy(), np.linalg.cholesky(A)
+    assert lapack.factor_in_place(A) == 0
+    np.testing.assert_allclose(np.tril(A), L)
+    assert (np.triu(A, 1) == np.triu(before, 1)).all()
+    assert not whole[:, 20:].any()
+    assert lapack.factor_in_place(np.diag([1.0, 2.0, -1.0])) == 3
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ class Distance(Protocol):
 
     @property
     def is_curved(self) -> bool:
-        """Whether rows are places on a curved surface: their mean is none."""
+        """Whether rows are points on a curved surface, where the mean of points is not a point."""
 
     @property
     def is_given(self) -> bool:

@@ -11,7 +11,7 @@ exponential   :math:`e^{-r}`
 laplacian     :math:`e^{-r}`, r from the city-block distance
 ============  =======================================================
 
-Nothing else in the package asks for a kernel's name.
+Solvers and rules ask a kernel for its properties, not for its name.
 """
 
 from __future__ import annotations

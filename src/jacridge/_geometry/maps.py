@@ -1,6 +1,6 @@
-r"""Maps of the features that a learned metric is the distance after.
+r"""Feature maps: a learned metric is the distance between mapped rows.
 
-A map takes rows x to z T, of shape (p, q). Features with heavy tails are compressed first,
+A map takes a row x to z T, with T of shape (p, q). Features with heavy tails are compressed first,
 
 .. math:: z_j = c_j + s_j \operatorname{asinh}\frac{x_j - c_j}{s_j},
 

@@ -1,4 +1,4 @@
-"""Distances to the nearest row, and what share of the rows is nearer to the others than that."""
+"""Nearest-neighbour distances, and the share of rows whose own is smaller."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Survey:
 
     @property
     def n_samples(self) -> float:
-        """N of the closed-form rules: the sum of whole weights, else the number of rows."""
+        """Sample size n of the closed-form rules: the sum of whole weights, else the rows."""
         return self.weight if self.whole else float(self.n)
 
 
@@ -89,7 +89,7 @@ def are_whole(w: Array) -> bool:
 
 
 def counted(w: Array) -> float:
-    """N of the closed-form rules: the sum of whole weights, else the number of rows."""
+    """Sample size n of the closed-form rules: the sum of whole weights, else the number of rows."""
     return float(w.sum()) if are_whole(w) else float(len(w))
 
 

@@ -13,7 +13,7 @@ from .._compute.warnings import warn
 if TYPE_CHECKING:
     from .training import TrainingData
 
-# Gaps below are those of equal rows.
+# Smaller gaps are between equal rows.
 SMALLEST_GAP = 1e-300
 
 
@@ -23,7 +23,7 @@ def jacobian(data: TrainingData) -> float:
 
 
 def jacobian_median(data: TrainingData) -> float:
-    """That rule at the median distance of neighbours; zero if they are all equal."""
+    """The Jacobian rule at the median nearest-neighbour distance; zero if that is zero."""
     if data.share_equal > 0.5:
         warn(
             f"{data.share_equal:.0%} of the rows are equal to another one; the median neighbour "

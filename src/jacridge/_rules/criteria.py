@@ -35,9 +35,9 @@ def loo(
 ) -> Array:
     """Weighted mean of the squared leave-one-out residuals, for each column of y.
 
-    `centred` says that y is centred at its mean, which then moves as rows are left out; `counts`
-    are the weights of the mean, if they are not those of the fit. With `last`, it is the mean over
-    so many rows at the end, which costs little more than the factor.
+    If `centred`, y is centred at its mean, which changes as rows are left out; `counts`
+    are the weights of the mean, if they are not those of the fit. With `last`, only that many rows
+    at the end are averaged, which costs little more than the factorisation.
     """
     m = len(y) if last is None else min(last, len(y))
     both = A.solve(np.column_stack([y, np.ones(len(y))]))[-m:]

@@ -1,8 +1,8 @@
-"""The joint search over sigma and lambda made cheap: few rows first, more for the last steps.
+"""Joint search over sigma and lambda: a grid on few rows, then descent on more rows.
 
-A grid on few rows shows the valleys of the criterion. From the best of them a walk goes downhill
-on more rows, over any bandwidth and penalty, so that a minimum at an end of the grid is left
-behind. Every point of the walk costs one Cholesky factorisation.
+The grid shows the local minima of the criterion. The descent starts from the best of them and may
+leave the grid, so a minimum at its edge is followed further. Each point of the descent costs one
+Cholesky factorisation.
 """
 
 from __future__ import annotations
@@ -69,11 +69,10 @@ def _for_landmarks(
 ) -> float:
     """The bandwidth for a solver with landmarks, from that for all rows.
 
-    Landmarks are a penalty of their own: where the one on the coefficients is so small that all
-    rows need wide kernels not to follow the noise, landmarks can do with narrower ones, and where
-    few landmarks must reach far, with wider ones. At a penalty given, generalised cross-validation
-    is the guide: a small one makes the leave-one-out errors of a few rows so large that they hide
-    those of all others.
+    Landmarks regularise, as a penalty does. If the penalty is so small that an exact fit needs a
+    wide kernel to avoid following the noise, landmarks allow a narrower one; few landmarks far
+    apart need a wider one. For a given penalty, generalised cross-validation is compared: with a
+    small penalty, the leave-one-out errors of a few rows hide those of all others.
     """
     if not data.penalty.criterion:
         criterion = "gcv"

@@ -61,7 +61,7 @@ class Rule:
     ----------
     name : its name in `RULES`; that of the function if it is one
     choose : bandwidth and penalty for training data
-    sees_all_rows : whether it looks at all rows, however many they are, and at no sample of them
+    sees_all_rows : whether it uses all rows, never a sample
     looks_at_y : whether it solves, and so looks at y
     chooses_without_y : whether it chooses the penalty, too, from X alone, if that is not given
     needs_minimum : whether it needs a minimum of the Jacobian norm, which kernels with a kink lack
@@ -117,7 +117,7 @@ def _of_distinct_rows(sigma: float, data: TrainingData) -> float:
     """The bandwidth, or an error that tells why it is zero."""
     if sigma < 1 / LARGEST and data.l_max:  # which itself refuses rows that are all equal
         raise ValueError(
-            "`X` must have rows most of which differ for this rule, got so many equal ones that "
+            "`X` must have mostly distinct rows for this rule, got so many duplicates that "
             f"the bandwidth would be {sigma:g}. Use another rule."
         )
     return sigma

@@ -120,7 +120,7 @@ def check_solved(sigmas: Array, curve: Array) -> None:
 
 def _unsolved(sigmas: Array) -> LinAlgError:
     return LinAlgError(
-        f"K + lambda I could not be solved with for any bandwidth from {sigmas.min():.3g} to "
+        f"K + lambda I is singular to rounding for every bandwidth from {sigmas.min():.3g} to "
         f"{sigmas.max():.3g}. Give a larger `alpha`."
     )
 

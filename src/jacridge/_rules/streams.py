@@ -152,6 +152,6 @@ def trial_spectra(
     few = min(m, TRIAL)
     block = sample_of(ArrayRows(*rows), CANDIDATES * few, rng)
     small = full.of_rows(block, among(block[0], few))
-    # The bandwidth of landmarks goes with their spacing, of all rows with its square root.
+    # With landmarks the bandwidth scales with their spacing; with all rows, with its square root.
     shrink = carried(few, m, block[0].shape[1]) ** 2
     return lambda sigma: small.spectrum(sigma / shrink)

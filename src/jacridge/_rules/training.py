@@ -89,8 +89,9 @@ class Tuning:
 class TrainingData:
     """Training data as a rule sees them.
 
-    A function given as `bandwidth` gets one, and returns the bandwidth. Above 10,000 rows X and y
-    are a sample of 10,000, while n, p and the geometry are those of all rows.
+    A function given as `bandwidth` gets one, and returns the bandwidth. If a fit uses landmarks and
+    has more than 10,000 rows, X and y are a sample of 10,000; n, p and the geometry are those of
+    all rows. Exact fits pass all rows.
 
     Attributes
     ----------
@@ -166,7 +167,7 @@ class TrainingData:
 
     @property
     def search_spacing(self) -> float:
-        """Where searches start from: the spacing, or l_max / 1000 where most places are equal."""
+        """Neighbour spacing from which searches start; l_max / 1000 if it is zero."""
         return self.neighbour_spacing or self.l_max / 1000
 
     @property

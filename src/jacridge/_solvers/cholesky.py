@@ -18,6 +18,7 @@ from scipy.linalg import LinAlgError, lapack
 from scipy.linalg.blas import dtrsm
 
 from .._compute.arrays import EPS, Array, Indices, row_blocks
+from .._compute.lapack import factor_in_place
 from .._compute.threads import (
     BLAS_ORDER,
     SMALL_ORDER,
@@ -202,7 +203,7 @@ def factor(K: Array, lam: Array | float) -> Factor:
     diagonal = np.diagonal(K).copy()
     if len(K) <= BLAS_ORDER or processors() == 1:
         with one_blas_thread():
-            _, info = lapack.dpotrf(K.T, lower=0, overwrite_a=1, clean=0)
+            info = factor_in_place(K)
         if info:
             raise LinAlgError(f"K + lambda I is not positive definite (leading minor {info}).")
     else:
@@ -237,10 +238,11 @@ def _finish(A: Array, panel: slice, corner: Array, rows: slice) -> Array | None:
 
 
 def _factored_corner(A: Array, rows: slice) -> Array:
-    """Factor of the block on the diagonal, put there, and returned with zeros above it."""
+    """Factor of the block on the diagonal, put there, and returned in a lower triangle."""
     P = A[rows, : rows.start]
-    L, info = lapack.dpotrf(A[rows, rows] - P @ P.T, lower=1, clean=1)
+    L = A[rows, rows] - P @ P.T
+    info = factor_in_place(L)
     if info:
         raise LinAlgError(f"K + lambda I is not positive definite (minor {rows.start + info}).")
     np.copyto(A[rows, rows], L, where=np.tri(len(L), dtype=bool))
-    return np.ascontiguousarray(L)
+    return np.asarray(L)

@@ -145,7 +145,7 @@ class ExactModel:
 
     @cached_property
     def degrees_of_freedom(self) -> Array:
-        """Trace of the matrix that takes y to the fitted values, a mean aside, for each target."""
+        """Trace of the hat matrix for each target, not counting a mean as intercept."""
         trace = (1.0 - self._held).sum()
         if self._is_free:
             trace += self._left(np.ones(len(self.y)), self._u) @ self._pull

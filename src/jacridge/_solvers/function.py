@@ -108,7 +108,7 @@ class FittedFunction:
         return X if self.columns is None else X[:, self.columns]
 
     def unmapped(self, Z: Array) -> Array:
-        """Rows before the map; those that the model is made of, as they were."""
+        """Rows before the map; the model's own rows are returned as they were given."""
         if Z is self.Z and self.Z_given is not None:
             return self.Z_given
         return Z if self.mapping is None else self.mapping.inverse(Z)

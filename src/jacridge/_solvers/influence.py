@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 NONE_LEFT = 1e-8
 
 
-# Blocks of I - H, H the matrix that takes y to the fitted values, for some sets of distinct rows.
+# Blocks of I - H, H the hat matrix, for some sets of distinct rows.
 HeldBlocks = Callable[[Sequence[Indices]], Iterator[Array]]
 
 
@@ -115,7 +115,7 @@ class Influence(Protocol):
 
     @property
     def residual_degrees(self) -> float:
-        """N - tr H, H the matrix that takes y to the fitted values, intercept included."""
+        """Residual degrees of freedom, n - tr H, H the hat matrix, intercept included."""
 
     @property
     def s2(self) -> Array:
@@ -260,7 +260,7 @@ class ExactInfluence:
 
     @property
     def residual_degrees(self) -> float:
-        """N - tr H."""
+        """Residual degrees of freedom, n - tr H."""
         return float(len(self._scores.given.weighed().group) - self.h.sum())
 
     @cached_property

@@ -90,8 +90,8 @@ def noise_level(K: Array, residuals: Array, group: Indices) -> NoiseLevel:
     lams = NOISE_PENALTIES[found.loo(NOISE_PENALTIES)[:, :k].argmin(axis=0)]
     solved = found.dual_coef(lams)
     coef, of_ones = solved[:, range(k), range(k)], solved[:, :, k]
-    # Rows leave together with their copies, which have a share of the leverage of their place.
-    # The mean of all rows falls, too.
+    # Copies of a row are left out with it, each with its share of the leverage. The mean of all
+    # rows changes as well.
     copies = np.column_stack([_copies(group, column) for column in logs.T])
     unfitted = lams / w[:, None]
     residuals = logs - (means - unfitted * coef)[group]
@@ -219,7 +219,7 @@ class Scale:
 
     @cached_property
     def rows(self) -> tuple[Array, Array]:
-        """G and e of the rows as given, each from the others; of shape (s, k)."""
+        """Noise level g and distance outside e of the rows as given, from the others; (s, k)."""
         away = self._away(self._nearest[0])
         e = np.column_stack([np.maximum(outside.rows, away) for outside in self._outsides])
         return self.noise.rows, self._of_targets(e)[self.jackknife.group]

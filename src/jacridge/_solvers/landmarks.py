@@ -25,7 +25,7 @@ CANDIDATES = 10
 # Landmarks if their number is not given.
 DEFAULT = 3000
 
-# What is left of a diagonal entry of 1 is rounding below this.
+# A residual diagonal entry below this is rounding error (the diagonal of K is 1).
 SMALLEST_PIVOT = 1e-13
 
 # Landmarks within this of the span of the others are dropped: a pivot of 1e-14 would be off by a
@@ -86,7 +86,7 @@ LANDMARKS: dict[str, Callable[[Array, int, float, Space, np.random.Generator], A
 
 
 def chooser(kind: str, X: Array, m: int, space: Space, seed: int) -> Callable[[float], Array]:
-    """Function of the bandwidth that returns landmarks, made once where they do not follow it."""
+    """Function from a bandwidth to landmarks, cached if these do not depend on it."""
     X = np.unique(X, axis=0)  # duplicates and the order of the rows make no difference
 
     def choose(sigma: float) -> Array:

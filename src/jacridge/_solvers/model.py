@@ -83,7 +83,10 @@ class KnownRows:
 
 
 class Model(Protocol):
-    """A solved system: b + k(x, Z) c, and its errors. An AttributeError says what is missing."""
+    """A solved system: b + k(x, Z) c, and its errors.
+
+    Attributes that a solver cannot provide raise AttributeError.
+    """
 
     @property
     def dual_coef(self) -> Array:
@@ -113,7 +116,7 @@ class Model(Protocol):
 
     @property
     def degrees_of_freedom(self) -> Array:
-        """Trace of the matrix that takes y to the fitted values, for each target."""
+        """Trace of the hat matrix, for each target."""
 
     @property
     def influences(self) -> Sequence[Influence]:
@@ -178,7 +181,7 @@ class StackedModel:
 
     @property
     def degrees_of_freedom(self) -> Array:
-        """Trace of the matrix that takes y to the fitted values, for each target."""
+        """Trace of the hat matrix, for each target."""
         return np.concatenate([model.degrees_of_freedom for model in self.models])
 
     @property

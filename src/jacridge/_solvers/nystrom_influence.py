@@ -87,7 +87,7 @@ class NystromInfluence:
     residuals: Residuals
     sums: Sums
     counted: Counted
-    trace: float  # of the matrix that takes y to the fitted values, intercept included
+    trace: float  # of the hat matrix, intercept included
     targets: slice  # those of this influence among all targets
     rows: Rows | None
     given: GivenRows | None
@@ -95,7 +95,7 @@ class NystromInfluence:
 
     @property
     def residual_degrees(self) -> float:
-        """N - tr H."""
+        """Residual degrees of freedom, n - tr H."""
         return self.counted.n - self.trace
 
     @cached_property

@@ -30,7 +30,7 @@ SAMPLE_ROWS = 5000
 
 @dataclass(frozen=True)
 class Sample:
-    """Distinct rows with targets y and weights, and the part of y as given beside their mean."""
+    """Rows with mean targets y and weights; `within` is the given target minus that mean."""
 
     X: Array
     y: Array
@@ -132,7 +132,7 @@ class NystromModel:
 
     @cached_property
     def degrees_of_freedom(self) -> Array:
-        """Trace of the matrix that takes y to the fitted values, a mean aside, for each target."""
+        """Trace of the hat matrix for each target, not counting a mean as intercept."""
         trace, ones = self.A.rank - self.lam * self.A.inverse_diagonal().sum(), self._beta[:, -1]
         if self._is_free:
             trace += 1.0 - self.lam * (ones @ ones) / self._spare

@@ -271,6 +271,6 @@ def symmetric_product(kernel: KernelRows, V: Array) -> Array:
 
     if len(blocks) == 1:  # starting threads would take longer than the work
         return part(blocks)
-    # Every processor takes each so many-th block, as the first ones are the longest.
+    # Blocks are dealt out in turn, because the first ones are the longest.
     count = processors()
     return np.asarray(sum(in_threads(part, [blocks[i::count] for i in range(count)])))

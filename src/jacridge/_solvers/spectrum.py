@@ -84,11 +84,11 @@ class Spectrum:
             return np.asarray(n * np.log(R @ self.c**2 / n) + log_det)
 
     def degrees_of_freedom(self, lams: Array) -> Array:
-        """Trace of the matrix that takes y to the fitted values, for each lambda."""
+        """Trace of the hat matrix, for each lambda."""
         return np.asarray(self._resolvents(lams) @ self.s)
 
     def leverages(self, lams: Array) -> Array:
-        """Diagonal of the matrix that takes y to the fitted values, of shape (n, lambdas)."""
+        """Diagonal of the hat matrix, of shape (n, lambdas)."""
         return np.asarray(self.V**2 @ (self.s * self._resolvents(lams)).T)
 
     def dual_coef(self, lams: Array) -> Array:
@@ -115,7 +115,7 @@ def spectrum(
 ) -> Spectrum:
     """Decompose the kernel in the lower triangle of K; y of shape (n, k).
 
-    `centred` says that y is centred at its mean, which then moves as rows are left out; `counts`
+    If `centred`, y is centred at its mean, which changes as rows are left out; `counts`
     are the weights in a mean of squared errors, if they are not those of the fit.
     """
     root = np.sqrt(w)

@@ -29,12 +29,12 @@ class WrongUse(ValueError):
 
 
 def note(text: str) -> None:
-    """Print to stderr what is worth knowing and no result."""
+    """Print a note to stderr."""
     typer.echo(f"Note: {visible(text)}", err=True)
 
 
 def warn(text: str) -> None:
-    """Print to stderr what speaks against the result."""
+    """Print a warning to stderr."""
     typer.echo(f"Warning: {visible(text)}", err=True)
 
 

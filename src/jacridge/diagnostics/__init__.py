@@ -107,9 +107,9 @@ def diagnose(data: TrainingData, fit: Fitted) -> Diagnosis:
 def _r2_finding(r2: float) -> Finding:
     useless = r2 <= 0
     sentence = (
-        "The mean of y predicts rows that the model has not seen as well as the model does."
+        "The mean of y predicts unseen rows at least as well as the model does."
         if useless
-        else "R2 on rows that the model has not seen; equal rows are left out together."
+        else "R2 on unseen rows; duplicate rows are left out together."
     )
     return Finding("leave-one-out R2", r2, useless, sentence)
 
@@ -158,9 +158,9 @@ def _search_finding(data: TrainingData, fit: Fitted, gain: Gain) -> Finding:
     ]
     advice = f"use {', '.join(undone)}"
     if not undone:
-        advice = f"it is at a bandwidth of {gain.sigma:.3g} and a penalty of {gain.lam:.2g}"
+        advice = f"the best bandwidth is {gain.sigma:.3g}, with a penalty of {gain.lam:.2g}"
     sentence = (
-        f"Fitted to {len(sampled(data).w)} of the rows, leave-one-out R2 would gain "
+        f"On a sample of {len(sampled(data).w)} rows, leave-one-out R2 would rise by "
         f"{gain.value:.2f}: {advice}."
     )
     return Finding("gain of a search", gain.value, True, sentence)
@@ -245,9 +245,9 @@ def _rule_findings(data: TrainingData, fit: Fitted, gain: Gain) -> Iterator[Find
     stretch = data.l_max / max(trimmed_diameter(data.X, 0.01), TINY)
     far = stretch > 3
     sentence = (
-        "The farthest 1 % of the rows make l_max, and so the bandwidth."
+        "The farthest 1 % of the rows determine the largest distance, and with it the bandwidth."
         if far
-        else "Outliers do not make l_max."
+        else "The largest distance does not come from outliers."
     )
     yield Finding("l_max / trimmed l_max", stretch, far and gain.is_clear, sentence)
 

@@ -32,7 +32,7 @@ def row_findings(data: TrainingData, fit: Fitted) -> Iterator[Finding]:
     w = data.w / data.w.max()
     count = float(w.sum() ** 2 / (w @ w))
     few = count < FEW_ROWS
-    sentence = "Distinct rows, as many as would count alike if their weights were equal."
+    sentence = "Number of equally weighted rows that would carry as much information."
     if few and len(w) < FEW_ROWS:
         sentence = f"Only {len(w)} rows differ: no number here is certain."
     elif few:
@@ -57,7 +57,7 @@ def duplicate_findings(data: TrainingData, fit: Fitted, gain: Gain) -> Iterator[
     share = data.share_equal
     many = share > 0.5
     sentence = (
-        "More than half of the rows are equal to another one: n overstates how dense they lie."
+        "More than half of the rows are duplicates, which inflate n."
         if many
         else "Share of rows that are equal to another one."
     )

@@ -1,4 +1,4 @@
-"""What a diagnosis takes and returns: a fitted model as it sees it, and its findings."""
+"""Input and result of a diagnosis: `Fitted`, `Finding` and `Diagnosis`."""
 
 from __future__ import annotations
 

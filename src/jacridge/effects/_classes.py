@@ -5,7 +5,7 @@ With scores :math:`s_h(x)` and log-odds :math:`z_h = a s_h + b_h` the probabilit
 
 .. math:: \nabla p_j = a \, p_j u_j, \qquad u_j = \nabla s_j - \sum_l p_l \nabla s_l .
 
-An average of them moves with the scores and with their slopes, by the factors
+An average of them moves with the slopes of the scores and with the scores, by the factors
 
 .. math:: a \, p_j (\delta_{jh} - p_h) \quad \text{and} \quad
           a^2 (p_j \delta_{jh} u_j - p_j p_h (u_j + u_h)) ,

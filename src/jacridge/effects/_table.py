@@ -58,7 +58,7 @@ class Effects:
     level : float
         Coverage of the intervals.
     noise : {"even", "robust", "clustered"}
-        What the standard errors take the noise of y for.
+        Assumption about the noise of y behind the standard errors.
     held_fixed : str
         Sentences below the table.
     """

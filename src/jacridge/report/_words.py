@@ -25,7 +25,7 @@ MOST_ROWS = 1000  # over which effects are averaged
 # What the second score is.
 SCORES = {
     "regression": "The typical error is the median absolute error, in the units of the target.",
-    "classification": "The log-loss is small where probable classes come true.",
+    "classification": "The log-loss is small if the true classes have high probabilities.",
 }
 
 
