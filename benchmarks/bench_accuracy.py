@@ -6,7 +6,9 @@ are RandomState(0).permutation(n)[:2000], the first 65 % train. One line for eac
 
 import argparse
 import os
+import sys
 import warnings
+from contextlib import redirect_stdout
 from pathlib import Path
 from time import perf_counter
 
@@ -68,7 +70,8 @@ def xrfm(X, y, X_new):
     y = torch.tensor((y - centre) / scale, dtype=torch.float32)[:, None]
     cut = len(X) * 4 // 5
     model = xRFM(device="cpu", tuning_metric="mse")
-    model.fit(X[:cut], y[:cut], X[cut:], y[cut:])
+    with redirect_stdout(sys.stderr):  # standard output is for the CSV alone
+        model.fit(X[:cut], y[:cut], X[cut:], y[cut:])
     return np.ravel(model.predict(X_new)) * scale + centre
 
 

@@ -414,3 +414,9 @@ def test_r2_counts_rows_by_their_weights_also_where_rows_repeat(rng, solver, tar
         found = model.diagnose().dict()["leave-one-out R2"]["value"]
         assert found == pytest.approx(expected, abs=1e-8)
     assert est.summary().fit["leave-one-out R2"] == pytest.approx(expected, abs=1e-8)
+
+
+def test_an_automatic_search_among_given_penalties_tells_that_it_ended_at_the_smallest(rng):
+    X = rng.uniform(0, 6, (80, 1))
+    found = JacobianKernelRidge("auto", [100.0, 1000.0], random_state=0).fit(X, np.sin(X[:, 0]))
+    assert any("smallest that was tried" in warning for warning in found.diagnose().warnings)

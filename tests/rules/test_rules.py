@@ -156,7 +156,7 @@ def test_the_first_of_equal_points_of_a_grid_is_taken(curve):
 def test_a_grid_on_which_nothing_can_be_solved_is_refused(curve):
     X, y = (np.repeat(part, 2, axis=0) for part in curve)
     X[1::2] += 1e-9  # nearly equal rows; those that are equal are merged
-    with pytest.raises(LinAlgError, match=r"any bandwidth from 0.1 to 1\. Give a larger `alpha`"):
+    with pytest.raises(LinAlgError, match=r"every bandwidth from 0.1 to 1\. Give a larger `alpha`"):
         select_bandwidth(X, y, "loo", alpha=0, grid=[0.1, 1.0])
 
 

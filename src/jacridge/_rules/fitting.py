@@ -272,6 +272,8 @@ def notes_on(data: TrainingData, source: Source, asked: Request) -> dict[str, An
     if source.weightless is not None and source.merged is not None:
         dropped = len(source.weightless[0]) / len(source.merged.group)
     ends = [float(penalty.lams[0]), float(penalty.lams[-1])]
+    if as_rule(asked.bandwidth).is_automatic and data.solver is None and len(data.scale) == 1:
+        ends = list(penalty.ends)  # of a walk, which may leave the grid
     return {
         "metric": asked.metric,
         "intercept": asked.intercept,

@@ -66,7 +66,7 @@ class Rule:
     chooses_without_y : whether it chooses the penalty, too, from X alone, if that is not given
     needs_minimum : whether it needs a minimum of the Jacobian norm, which kernels with a kink lack
     minimises_loo : whether it looks for the least leave-one-out error over all bandwidths
-    is_automatic : whether it is meant to choose the penalty, too; its search then has no ends
+    is_automatic : whether it chooses the penalty, too, unless that is given
     ends : smallest and largest bandwidth at which it looks; None if there are none
     spacing : distance of neighbours in its formula, that of evenly spread points for most
     """

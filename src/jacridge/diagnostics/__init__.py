@@ -179,7 +179,7 @@ def _range_findings(data: TrainingData, fit: Fitted) -> Iterator[Finding]:
         yield _end_finding(
             "bandwidth", fit.sigma, side, part, (sigma, fit.lam), sigmas, GRID_LAMBDAS
         )
-    if fit.lams is not None and not rule.is_automatic:  # whose walk has no ends
+    if fit.lams is not None:
         lam = float(np.exp(np.log(np.maximum(fit.lam, TINY)).mean()))
         side = _side(lam, *fit.lams)
         lams, sigmas = lam * 10.0 ** (side * steps), [sigma] if side else []
