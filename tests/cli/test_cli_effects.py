@@ -187,3 +187,13 @@ def test_clustered_effects_on_classes_are_those_of_the_classifier(run, patients)
     assert found["errors"] == "clustered"
     wanted = [row.std_error for row in known]
     np.testing.assert_allclose(found["effects"]["std_error"], wanted, rtol=1e-6)
+
+
+def test_what_a_command_cannot_make_is_refused_before_the_work(run, houses):
+    """Effects without standard errors, and a report that is no page."""
+    code, _, err = run("effects", houses, "-t", "price", "--solver", "pcg")
+    assert code == 2
+    assert 'must be "exact" or "nystrom"' in err
+    code, _, err = run("report", houses, "-t", "price", "-o", "report.pdf")
+    assert code == 2
+    assert "A report is an HTML page" in err

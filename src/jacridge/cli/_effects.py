@@ -90,6 +90,11 @@ def effects(
     """
     if not 0 < level < 1:
         raise typer.BadParameter(f"must lie between 0 and 1, got {level:g}.", param_hint="--level")
+    if solver == "pcg":
+        raise typer.BadParameter(
+            'must be "exact" or "nystrom", got "pcg", which has no standard errors.',
+            param_hint="--solver",
+        )
     if output is not None:
         check_place(output, file)
         check_table_name(output)

@@ -1,6 +1,7 @@
 """The commands on rules: select, compare, report."""
 
 from dataclasses import replace
+from pathlib import PurePath
 from time import perf_counter
 from typing import Annotated, Any
 
@@ -47,7 +48,7 @@ from ._options import (
     rules_of,
     target_of,
 )
-from ._terminal import as_options, busy, grid, note, progress, show
+from ._terminal import WrongUse, as_options, busy, grid, note, progress, show
 
 
 def select(
@@ -204,6 +205,11 @@ def report(
     values is one of classes, unless --task says otherwise.
     """
     check_place(output, file)
+    if PurePath(output).suffix.lower() not in ("", ".html", ".htm"):
+        raise WrongUse(
+            f"A report is an HTML page, such as report.html, got `{output}`. For a PDF, print the "
+            "page from a browser."
+        )
     bandwidth, penalty = number_or(rule, RULES, "--rule"), penalty_of(alpha, rule)
     reading = reading_of(features, drop, missing, decimal, no_header, task=task)
     rows = rows_of(file, [target], reading)
