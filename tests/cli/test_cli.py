@@ -598,6 +598,13 @@ def test_a_report_tells_how_many_rows_it_left_out(run, boxes, tmp_path):
     assert "2 of 42 rows in the file are left out" in path.read_text("utf-8")
 
 
+def test_a_report_is_a_page_and_no_other_file(run, boxes, tmp_path):
+    code, _, err = run("report", boxes, "-t", "price", "-o", tmp_path / "report.pdf")
+    assert code == 2
+    assert "A report is an HTML page" in err
+    assert not (tmp_path / "report.pdf").exists()
+
+
 def test_a_report_that_fails_leaves_no_page(run, boxes, tmp_path):
     path = tmp_path / "report.html"
     assert run("report", boxes, "-t", "wait", "-o", path)[0] == 2
