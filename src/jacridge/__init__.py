@@ -1,16 +1,27 @@
 """Kernel ridge regression that chooses its own bandwidth."""
 
+import os
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+if os.path.basename("".join(sys.argv[:1])) in ("jacridge", "jacridge.exe"):
+    # The command, for which the imports below take seconds: an interrupt is one line.
+    sys.excepthook = lambda kind, *error: (
+        sys.stderr.write("Interrupted.\n")
+        if kind is KeyboardInterrupt
+        else sys.__excepthook__(kind, *error)
+    )
+
+from . import theory
+from ._estimator import AutoKernelRidge, JacobianKernelRidge
+from ._rules.registry import RULES
+from ._rules.training import TrainingData
+from ._select import Choice, select_bandwidth
+
 if TYPE_CHECKING:
-    from . import theory
     from ._classifier import AutoKernelClassifier, JacobianKernelClassifier
-    from ._estimator import AutoKernelRidge, JacobianKernelRidge
     from ._pipeline import last_step
-    from ._rules.registry import RULES
-    from ._rules.training import TrainingData
-    from ._select import Choice, select_bandwidth
     from ._transformer import JacobianNystroem
 
 __version__ = "0.2.0"
@@ -30,29 +41,24 @@ __all__ = [
     "theory",
 ]
 
-# Names and modules are imported when they are first asked for: the import itself stays quick, and
-# an interrupt of the command finds it ready to answer.
-_HOMES = {
+# Names and modules that are imported when they are first asked for: the import stays quick.
+_LATER = {
     "AutoKernelClassifier": "_classifier",
-    "AutoKernelRidge": "_estimator",
-    "Choice": "_select",
     "JacobianKernelClassifier": "_classifier",
-    "JacobianKernelRidge": "_estimator",
     "JacobianNystroem": "_transformer",
-    "RULES": "_rules.registry",
-    "TrainingData": "_rules.training",
     "last_step": "_pipeline",
-    "select_bandwidth": "_select",
 }
-_MODULES = ("datasets", "diagnostics", "effects", "onnx", "parquet", "plots", "report", "theory")
+
+
+_MODULES = ("datasets", "diagnostics", "effects", "onnx", "parquet", "plots", "report")
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f".{name}", __name__)
-    if name not in _HOMES:
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    globals()[name] = getattr(import_module(f".{_LATER[name]}", __name__), name)
     return globals()[name]
 
 
