@@ -72,7 +72,7 @@ def code_blocks(case: Case, source: Origin) -> str:
 
 
 def _beyond_python(case: Case, source: Origin) -> str:
-    """What was done to the table that a few lines of Python do not repeat; empty if nothing."""
+    """Steps taken on the table that a few lines of Python do not repeat; empty if none."""
     dates = [c.name for c in case.columns if not c.levels and case.names[c.places[0]] != c.name]
     done = {
         f"how the dates in {', '.join(f'`{name}`' for name in dates)} became numbers": dates,

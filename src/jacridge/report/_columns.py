@@ -87,7 +87,7 @@ def place_columns(numbers: Sequence[str]) -> tuple[str, str] | None:
 
 
 def on_places(lon: str, lat: str) -> str:
-    """What to do where distances between places matter."""
+    """Advice for tables in which distances between places matter."""
     return (
         f"`{lat}` and `{lon}` are used as plain numbers. For distances in metres on the globe, use "
         'metric="geodesic" of AutoKernelRidge in Python, which takes these two columns alone, '

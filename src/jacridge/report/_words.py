@@ -265,7 +265,7 @@ def diagnosis(case: Case, folds: Folds | None) -> str:
 
 
 def _kept_aside(case: Case, folds: Folds | None) -> list[tuple[str, str, bool]]:
-    """What speaks against the model on rows that it has not seen."""
+    """Reasons against the model from rows that it has not seen."""
     better, found = _better(case, folds), []
     if better:
         beyond = (
