@@ -892,7 +892,7 @@ def check_answer(code, out, err):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=FILES, options=OPTIONS)
 @pytest.mark.filterwarnings("default")
 def test_a_malformed_file_gives_an_answer_or_one_clear_error(run, tmp_path, content, options):
@@ -906,7 +906,7 @@ def test_a_malformed_file_gives_an_answer_or_one_clear_error(run, tmp_path, cont
 
 
 @pytest.mark.slow
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=FILES)
 @pytest.mark.filterwarnings("default")
 def test_malformed_new_rows_give_predictions_or_one_clear_error(run, tmp_path, content):

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from sklearn.compose import ColumnTransformer
 
-from ..report._columns import columns_prepared, task_name
+from ..report._columns import columns_prepared, place_columns, task_name
 from . import _cells
 from ._cells import each_column, is_id
 from ._dates import Dates, format_of, is_date, part_name, varying_parts, with_parts
@@ -37,6 +37,7 @@ class Reading:
     weights: str | None = None
     task: str = "regression"
     cluster: str | None = None
+    on_globe: bool = False  # latitude and longitude are the only features
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,9 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
     roles = dict.fromkeys(weights, "the weights") | dict.fromkeys(names, "the target")
     roles = dict.fromkeys(clusters, "the cluster") | roles
     chosen = feature_columns(raw.columns, roles, how.features, how.drop)
+    chosen = latitude_and_longitude(chosen, named=bool(how.features)) if how.on_globe else chosen
     one = len(names) == 1 and how.task != "regression"
-    asked_for = len(chosen) == 1 or bool(how.features)
+    asked_for = len(chosen) == 1 or bool(how.features) or how.on_globe
     kinds: dict[str, Any] = dict.fromkeys(chosen, partial(_cells.feature, asked_for=asked_for))
     kinds |= dict.fromkeys(clusters, _cells.groups) | dict.fromkeys(weights, _cells.target)
     kinds |= dict.fromkeys(names, _cells.outcome if one else _cells.target)
@@ -238,3 +240,16 @@ def feature_columns(
     if not chosen:
         raise UnknownColumn("At least one feature must be left, got none.")
     return chosen
+
+
+def latitude_and_longitude(names: list[str], *, named: bool) -> list[str]:
+    """The columns of latitude and longitude, by their names; else the two that were named."""
+    found = place_columns(names)
+    if found:
+        return [found[1], found[0]]
+    if named and len(names) == 2:
+        return names
+    raise UnknownColumn(
+        f"--metric geodesic takes a column of latitude and one of longitude, got {listed(names)}. "
+        "Name them in this order: --features LATITUDE,LONGITUDE."
+    )

@@ -1,7 +1,7 @@
 """Rules and other models side by side: bandwidth, seconds and test R2 over random splits."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -24,12 +24,15 @@ from ._terminal import WrongUse
 
 TEST_SHARE = 0.35  # as in the paper
 PARALLEL_ROWS = 600  # from which a process for each core pays
+GAUSSIAN = {"kernel": "gaussian", "metric": "euclidean"}
 
-# What makes models that stand beside the rules, given the task; `auto` is ours.
-MODELS: dict[str, Callable[[Task], Any]] = {
-    "auto": lambda task: task.automatic(random_state=0),
-    "trees": lambda task: task.trees(),
-    "linear": lambda task: task.linear(),
+# What makes models that stand beside the rules, given task and metric; `auto` is ours.
+MODELS: dict[str, Callable[[Task, str], Any]] = {
+    "auto": lambda task, metric: task.automatic(
+        metric="geodesic" if metric == "geodesic" else "auto", random_state=0
+    ),
+    "trees": lambda task, metric: task.trees(),
+    "linear": lambda task, metric: task.linear(),
 }
 # `auto` chooses kernel, metric, bandwidth and penalty; the other rules choose a bandwidth.
 NAMES = (*(rule for rule in RULES if rule not in MODELS), *MODELS)
@@ -41,7 +44,7 @@ def compare_rules(
     rules: Sequence[str],
     *,
     alpha: float | str = 1e-3,
-    kernel: str = "gaussian",
+    space: Mapping[str, str] = GAUSSIAN,
     splits: int = 5,
     task: Task = REGRESSION,
     prepare: TransformerMixin | None = None,
@@ -54,7 +57,7 @@ def compare_rules(
     outcomes: dict[str, list[dict[str, Any]]] = {rule: [] for rule in rules}
     folds = task.draws(splits, test_size=TEST_SHARE, random_state=random_state)
     jobs = [
-        delayed(_outcome)(rule, alpha, kernel, task.name, *data)
+        delayed(_outcome)(rule, alpha, dict(space), task.name, *data)
         for data in (_split(X, y, prepare, *pair) for pair in folds.split(y, y))
         for rule in rules
     ]
@@ -86,7 +89,14 @@ def _split(
 
 
 def _outcome(
-    rule: str, alpha: float | str, kernel: str, name: str, X: Any, y: Any, X_test: Any, y_test: Any
+    rule: str,
+    alpha: float | str,
+    space: dict[str, str],
+    name: str,
+    X: Any,
+    y: Any,
+    X_test: Any,
+    y_test: Any,
 ) -> dict[str, Any]:
     """Result of one rule or model on one split, or the reason why there is none."""
     task = TASKS[name]
@@ -94,10 +104,10 @@ def _outcome(
         warnings.simplefilter("always")
         try:
             if task is REGRESSION and rule not in MODELS:
-                model, found = _fitted_rule(rule, alpha, kernel, X, y)
+                model, found = _fitted_rule(rule, alpha, space, X, y)
             else:
-                plain: Any = partial(task.plain, rule, alpha, kernel=kernel)
-                made = MODELS[rule](task) if rule in MODELS else plain()
+                plain: Any = partial(task.plain, rule, alpha, **space)
+                made = MODELS[rule](task, space["metric"]) if rule in MODELS else plain()
                 model, found = _fitted_model(made, X, y)
             score = task.score(y_test, model, X_test)
         except (ValueError, ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:
@@ -106,12 +116,12 @@ def _outcome(
 
 
 def _fitted_rule(
-    rule: str, alpha: float | str, kernel: str, X: Any, y: Any
+    rule: str, alpha: float | str, space: dict[str, Any], X: Any, y: Any
 ) -> tuple[Any, dict[str, float]]:
     """The model of a rule; its seconds are those from X to sigma."""
-    choice = select_bandwidth(X, y, rule, alpha=alpha, kernel=kernel, random_state=0)
+    choice = select_bandwidth(X, y, rule, alpha=alpha, **space, random_state=0)
     chosen = float(np.squeeze(choice.alpha))
-    model = JacobianKernelRidge(choice.sigma, chosen, kernel=kernel, random_state=0).fit(X, y)
+    model = JacobianKernelRidge(choice.sigma, chosen, **space, random_state=0).fit(X, y)
     return model, {"sigma": choice.sigma, "alpha": chosen, "seconds": choice.seconds}
 
 

@@ -21,6 +21,7 @@ from ._options import (
     Features,
     KernelOrAuto,
     Landmarks,
+    MetricName,
     Missing,
     NoHeader,
     Solver,
@@ -69,6 +70,7 @@ def effects(
     rule: BandwidthOrRule = "auto",
     alpha: Alpha = None,
     kernel: KernelOrAuto = "auto",
+    metric: MetricName = "auto",
     task: TaskName = "auto",
     solver: Solver = "auto",
     n_landmarks: Landmarks = None,
@@ -98,11 +100,11 @@ def effects(
     if output is not None:
         check_place(output, file)
         check_table_name(output)
-    reading = reading_of(features, drop, missing, decimal, no_header, weights, task, cluster)
+    chosen = features, drop, missing, decimal, no_header
+    reading = reading_of(*chosen, weights, task, cluster, metric)
     fitted = {"solver": solver_of(solver), "n_landmarks": n_landmarks}
-    make = estimator_of(
-        rule, alpha, kernel_of(kernel, automatic=True), standardize=standardize, **fitted
-    )
+    known = kernel_of(kernel, automatic=True)
+    make = estimator_of(rule, alpha, known, metric, standardize=standardize, **fitted)
     rows = rows_of(file, [target], reading).filled()
     estimator = make(TASKS[rows.task])
     shown = columns_named(rows.X.columns, variables) if variables else rows.X.columns
@@ -114,7 +116,9 @@ def effects(
     for column in encoded.columns:
         if column.name in shown and not np.ptp(encoded.X[:, column.places], axis=0).any():
             note(f"`{column.name}` is constant and has no effect.")
-    scale = deviations(encoded) if scales(rule, standardize) else np.ones(len(encoded.names))
+    scale = (
+        deviations(encoded) if scales(rule, metric, standardize) else np.ones(len(encoded.names))
+    )
     with progress("fitting"):
         estimator.fit(encoded.X / scale, rows.y, rows.weights)
         table = effects_in_units(estimator, encoded, scale, shown, by=groups, level=level, **noise)

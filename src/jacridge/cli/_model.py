@@ -26,6 +26,7 @@ from ._options import (
     Features,
     KernelOrAuto,
     Landmarks,
+    MetricName,
     Missing,
     NoHeader,
     Scheduler,
@@ -59,6 +60,7 @@ def fit(
     rule: BandwidthOrRule = "auto",
     alpha: Alpha = None,
     kernel: KernelOrAuto = "auto",
+    metric: MetricName = "auto",
     task: TaskName = "auto",
     solver: Solver = "auto",
     n_landmarks: Landmarks = None,
@@ -83,11 +85,11 @@ def fit(
     """
     check_place(output, file)
     check_model_name(output)
-    reading = reading_of(features, drop, missing, decimal, no_header, weights, task)
+    reading = reading_of(features, drop, missing, decimal, no_header, weights, task, metric=metric)
     options = {"solver": solver_of(solver), "n_landmarks": n_landmarks}
     check_rule(rule, kernel_of(kernel, automatic=True))
-    make = estimator_of(rule, alpha, kernel, standardize=standardize, **options)
-    scaled = scales(rule, standardize)
+    make = estimator_of(rule, alpha, kernel, metric, standardize=standardize, **options)
+    scaled = scales(rule, metric, standardize)
     start = perf_counter()
     if engine_of(engine, scheduler) == "dask":
         _check_dask(solver, reading)
@@ -140,6 +142,7 @@ def _check_dask(solver: str, reading: Reading) -> None:
         ("--missing", not POLICIES[reading.missing].fills, "drop or error", reading.missing),
         ("--decimal", reading.decimal == ".", ".", reading.decimal),
         ("--weights", reading.weights is None, "left out", reading.weights),
+        ("--metric", not reading.on_globe, "a metric of numbers", "geodesic"),
         ("--no-header", reading.header, "left out", "it"),
     ]
     for option, fits, wanted, got in limits:

@@ -10,6 +10,7 @@ import typer
 from jacridge import RULES
 
 from .._geometry.kernels import KERNELS
+from .._geometry.space import METRICS
 from .._rules.fitting import SOLVERS
 from .._rules.registry import ALPHAS, SELECTORS
 from ..report._columns import TASK_NAMES, on_places, place_columns
@@ -21,6 +22,8 @@ from ._tables import listed
 from ._terminal import note, warn
 
 ENGINES = ("memory", "dask")
+MODEL_METRICS = tuple(name for name in METRICS if name != "precomputed")
+RULE_METRICS = ("auto", "euclidean", "geodesic")
 
 FILE = (
     "CSV, TSV, Parquet, Feather or Excel file, gzip too; a quoted pattern for several; - for stdin"
@@ -104,6 +107,28 @@ KernelOrAuto = Annotated[
         autocompletion=lambda: [*KERNELS, "auto"],
     ),
 ]
+MetricName = Annotated[
+    str,
+    typer.Option(
+        "--metric",
+        "-m",
+        metavar="METRIC",
+        help=f"{', '.join(MODEL_METRICS)}; auto: learned with the rule auto, else euclidean after "
+        "--standardize; geodesic: metres between latitude and longitude.",
+        autocompletion=lambda: list(MODEL_METRICS),
+    ),
+]
+RuleMetric = Annotated[
+    str,
+    typer.Option(
+        "--metric",
+        "-m",
+        metavar="METRIC",
+        help=f"{', '.join(RULE_METRICS)}; auto: euclidean after --standardize; geodesic: metres "
+        "between latitude and longitude.",
+        autocompletion=lambda: list(RULE_METRICS),
+    ),
+]
 Solver = Annotated[
     str,
     typer.Option(
@@ -141,7 +166,10 @@ Weights = Annotated[
     typer.Option(metavar="COLUMN", help="Column of weights: a row of weight 2 counts twice."),
 ]
 Standardize = Annotated[
-    bool, typer.Option("--standardize/--no-standardize", help="Scale features to variance 1.")
+    bool,
+    typer.Option(
+        "--standardize/--no-standardize", help="Scale features to variance 1, if --metric is auto."
+    ),
 ]
 Missing = Annotated[
     str,
@@ -205,21 +233,22 @@ def penalty_of(text: str | None, rule: str = "") -> float | str:
 
 
 def estimator_of(
-    rule: str, alpha: str | None, kernel: str, *, standardize: bool, **options: Any
+    rule: str, alpha: str | None, kernel: str, metric: str, *, standardize: bool, **options: Any
 ) -> Callable[[Any], Any]:
     """Class and options of the model; the rule `auto` chooses everything for itself."""
     options |= {"alpha": penalty_of(alpha, rule), "random_state": 0}
+    learns = is_automatic(rule) and standardize
+    options |= {"metric": "euclidean" if metric == "auto" and not learns else metric}
     if not is_automatic(rule):
         options |= {"kernel": "gaussian" if kernel == "auto" else kernel}
         bandwidth = number_or(rule, RULES, "--rule")
         return lambda task: task.plain(bandwidth, **options)
-    options |= {"kernel": kernel, "metric": "auto" if standardize else "euclidean"}
-    return lambda task: task.automatic(**options)
+    return lambda task: task.automatic(kernel=kernel, **options)
 
 
-def scales(rule: str, standardize: bool) -> bool:
-    """Whether numbers are standardised before the model: the rule `auto` does that itself."""
-    return standardize and not is_automatic(rule)
+def scales(rule: str, metric: str, standardize: bool) -> bool:
+    """Whether numbers are standardised before the model: metrics, and the rule `auto`, do it."""
+    return standardize and metric == "auto" and not is_automatic(rule)
 
 
 def rule_of(text: str, kernel: str) -> str:
@@ -294,13 +323,16 @@ def reading_of(
     weights: str | None = None,
     task: str = "regression",
     cluster: str | None = None,
+    metric: str = "auto",
 ) -> Reading:
     """How a table is to be read, if there is such a way."""
     one_of(missing, tuple(POLICIES), "--missing")
     one_of(decimal, (".", ","), "--decimal")
     one_of(task, ("auto", *TASK_NAMES), "--task")
+    one_of(metric, MODEL_METRICS, "--metric")
     chosen = features or (), drop or ()
-    return Reading(*chosen, missing, decimal, not no_header, weights, task, cluster)
+    on_globe = metric == "geodesic"
+    return Reading(*chosen, missing, decimal, not no_header, weights, task, cluster, on_globe)
 
 
 def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
@@ -324,7 +356,10 @@ def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
         what = "category" if count == 1 else "categories"
         note(f"`{name}` holds {count} {what} and is one-hot encoded.")
     places = place_columns(rows.numbers)
-    if places:
+    if reading.on_globe:
+        lat, lon = rows.numbers
+        note(f"`{lat}` is latitude and `{lon}` longitude, in degrees. Other columns are not used.")
+    elif places:
         note(on_places(*places))
     if reading.task == "auto" and rows.task == "classification":
         note_classes(rows.target or "", np.unique(rows.y))

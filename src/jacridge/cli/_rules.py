@@ -22,6 +22,7 @@ from ._dates import part_name
 from ._missing import POLICIES, fillings
 from ._options import (
     FILE,
+    RULE_METRICS,
     Alpha,
     AsJson,
     BandwidthOrRule,
@@ -30,8 +31,10 @@ from ._options import (
     Drop,
     Features,
     KernelName,
+    MetricName,
     Missing,
     NoHeader,
+    RuleMetric,
     RuleName,
     Standardize,
     Target,
@@ -57,6 +60,7 @@ def select(
     rule: RuleName = "jacobian",
     alpha: Alpha = None,
     kernel: KernelName = "gaussian",
+    metric: RuleMetric = "auto",
     features: Features = None,
     drop: Drop = None,
     standardize: Standardize = True,
@@ -70,12 +74,13 @@ def select(
     Without --target all columns are features. Rules that look at the target need one.
     """
     name, penalty = rule_of(rule, kernel_of(kernel)), penalty_of(alpha, rule)
-    wanted = target_of(target, name, penalty)
-    reading = reading_of(features, drop, missing, decimal, no_header)
+    wanted, scaled = target_of(target, name, penalty), standardize and metric == "auto"
+    options: Any = {"alpha": penalty, "kernel": kernel, "metric": space_metric(metric)}
+    reading = reading_of(features, drop, missing, decimal, no_header, metric=metric)
     rows = rows_of(file, wanted, reading)
-    X = rows.prepared(reading, standardize=standardize).fit_transform(rows.X)
+    X = rows.prepared(reading, standardize=scaled).fit_transform(rows.X)
     with busy(f"looking for the bandwidth by {name}"):
-        choice = select_bandwidth(X, rows.y, name, alpha=penalty, kernel=kernel, random_state=0)
+        choice = select_bandwidth(X, rows.y, name, **options, random_state=0)
     result = {
         "rule": choice.rule,
         "kernel": choice.kernel,
@@ -87,7 +92,7 @@ def select(
         "l_max": choice.l_max,
         "spacing": choice.spacing,
         "seconds": choice.seconds,
-        "standardized": standardize,
+        "standardized": scaled,
         "target": rows.target,
         "rows_left_out": rows.n_dropped,
     }
@@ -110,6 +115,7 @@ def compare(
     ] = ",".join(NAMES),
     alpha: Alpha = None,
     kernel: KernelName = "gaussian",
+    metric: RuleMetric = "auto",
     task: TaskName = "auto",
     splits: Annotated[
         int | None,
@@ -155,9 +161,10 @@ def compare(
     if plot is not None:
         check_place(plot, file)
         check_picture_name(plot)
-    reading = reading_of(features, drop, missing, decimal, no_header, task=task)
+    space = {"kernel": kernel, "metric": space_metric(metric)}
+    reading = reading_of(features, drop, missing, decimal, no_header, task=task, metric=metric)
     rows = _sampled(_rows_or_diabetes(file, target, reading), max_rows)
-    prepare = rows.prepared(reading, standardize=standardize)
+    prepare = rows.prepared(reading, standardize=standardize and metric == "auto")
     splits = splits or (5 if len(rows.y) < 1000 else 3)  # the more test rows, the less they differ
     times = [name for name in rows.numbers if follows_time(name, rows.X[name].to_numpy())]
     if times:
@@ -166,7 +173,7 @@ def compare(
             "predict the future; jacridge report judges models on later rows."
         )
     with progress() as move:
-        options: dict[str, Any] = {"alpha": penalty, "kernel": kernel, "splits": splits}
+        options: dict[str, Any] = {"alpha": penalty, "space": space, "splits": splits}
         options["task"] = task_of = TASKS[rows.task]
         table = compare_rules(rows.X, rows.y, names, prepare=prepare, progress=move, **options)
     if all("error" in row for row in table):
@@ -190,6 +197,7 @@ def report(
     ] = "report.html",
     rule: BandwidthOrRule = "auto",
     alpha: Alpha = None,
+    metric: MetricName = "auto",
     task: TaskName = "auto",
     features: Features = None,
     drop: Drop = None,
@@ -211,7 +219,7 @@ def report(
             "page from a browser."
         )
     bandwidth, penalty = number_or(rule, RULES, "--rule"), penalty_of(alpha, rule)
-    reading = reading_of(features, drop, missing, decimal, no_header, task=task)
+    reading = reading_of(features, drop, missing, decimal, no_header, task=task, metric=metric)
     rows = rows_of(file, [target], reading)
     remarks = [("id", f"`{name}` looks like an id and was left out.") for name in rows.ids]
     if POLICIES[missing].fills:
@@ -229,6 +237,7 @@ def report(
             task=rows.task,
             bandwidth=bandwidth,
             alpha=penalty,
+            metric=metric,
             standardize=standardize,
             source=file,
             options=_reading_options(reading),
@@ -247,6 +256,11 @@ def report(
         "seconds": perf_counter() - start,
     }
     show(result, as_json=as_json, text=f"The report is in {output}.")
+
+
+def space_metric(text: str) -> str:
+    """The metric in which a rule measures distances."""
+    return "geodesic" if one_of(text, RULE_METRICS, "--metric") == "geodesic" else "euclidean"
 
 
 def _gamma(choice: Choice) -> dict[str, float]:

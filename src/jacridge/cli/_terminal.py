@@ -59,6 +59,7 @@ def as_options(text: str) -> str:
         "alpha": "alpha",
         "solver": "solver",
         "kernel": "kernel",
+        "metric": "metric",
         "sample_weight": "weights",
     }
     text = text.replace("bandwidth='auto', alpha='auto'", "bandwidth='auto'")  # implied there

@@ -18,7 +18,9 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from .. import __version__
+from .._checks import check_choice
 from .._compute.files import replaced
+from .._geometry.space import METRICS
 from .._rules.registry import as_rule
 from . import _classes, _numbers, _quality, _words
 from ._case import Case
@@ -46,6 +48,7 @@ def report_page(
     task: str = "auto",
     bandwidth: Any = "auto",
     alpha: Any = None,
+    metric: str = "auto",
     standardize: bool = True,
     source: str = "data.csv",
     options: Sequence[str] = (),
@@ -72,8 +75,11 @@ def report_page(
         The automatic model chooses kernel, metric, bandwidth and penalty.
     alpha : as for JacobianKernelRidge, optional
         Chosen by "auto", else 1e-3, if not given.
+    metric : as for JacobianKernelRidge, but for "precomputed"
+        By "auto" it is learned where everything is chosen; else features are standardised.
+        "geodesic" takes two columns: latitude, then longitude.
     standardize : whether columns of numbers are divided by their standard deviations
-        "auto" may then also learn a metric.
+        For the metric "auto", which may then also be learned.
     source : file that the code on the page reads
     options : further options of the command that the page shows, such as ("--drop", "id")
     left_out : number of rows of the file that lack a value and are not in X
@@ -104,7 +110,8 @@ def report_page(
         raise ValueError(f"A report needs at least 3 rows, got {len(labels)}.")
     if alpha is None:
         alpha = "auto" if as_rule(bandwidth).is_automatic else 1e-3
-    case = Case(table, labels, target, bandwidth, alpha, standardize, random_state, kind)
+    check_choice("metric", metric, [name for name in METRICS if name != "precomputed"])
+    case = Case(table, labels, target, bandwidth, alpha, standardize, random_state, kind, metric)
     about = Origin(source, tuple(options), left_out, tuple(losses), tuple(remarks))
     return _filled(case, about, start, progress)
 

@@ -32,6 +32,7 @@ class Case:
     standardize: bool
     random_state: int | None
     task: Task = REGRESSION
+    asked_metric: str = "auto"
 
     @property
     def X(self) -> Array:
@@ -71,7 +72,7 @@ class Case:
     @cached_property
     def centre(self) -> Array:
         """Means that the columns are centred at; zero for those that are left as they are."""
-        return self._mean if self._scales else np.zeros(self.X.shape[1])
+        return self._mean if self.scales else np.zeros(self.X.shape[1])
 
     @property
     def _mean(self) -> Array:
@@ -87,12 +88,12 @@ class Case:
     @cached_property
     def scale(self) -> Array:
         """Divisors of the columns before the model sees them."""
-        return self.deviation if self._scales else np.ones(self.X.shape[1])
+        return self.deviation if self.scales else np.ones(self.X.shape[1])
 
     @property
-    def _scales(self) -> bool:
-        """Whether columns are standardised before the model: the automatic one does it itself."""
-        return self.standardize and not self.is_auto
+    def scales(self) -> bool:
+        """Whether columns are standardised before the model: metrics, and "auto", do it."""
+        return self.standardize and self.asked_metric == "auto" and not self.is_auto
 
     def seen(self, X: Array) -> Array:
         """Rows in their own units as the model takes them."""
@@ -119,11 +120,21 @@ class Case:
 
     def unfitted(self) -> Any:
         """The model that was asked for, before its fit."""
-        seed = {"random_state": self.random_state}
+        options = {"metric": self.model_metric, "random_state": self.random_state}
         if self.is_auto:
-            metric = "auto" if self.standardize else "euclidean"
-            return self.task.automatic(alpha=self.alpha, metric=metric, **seed)
-        return self.task.plain(self.bandwidth, self.alpha, **seed)
+            return self.task.automatic(alpha=self.alpha, **options)
+        return self.task.plain(self.bandwidth, self.alpha, **options)
+
+    @property
+    def model_metric(self) -> str:
+        """The metric that the model is given; by default it is learned by "auto"."""
+        learns = self.is_auto and self.standardize
+        return "euclidean" if self.asked_metric == "auto" and not learns else self.asked_metric
+
+    @property
+    def distance(self) -> str:
+        """The distance between rows in the space of the metric."""
+        return "geodesic" if self.asked_metric == "geodesic" else "euclidean"
 
     @cached_property
     def estimator(self) -> Any:
@@ -181,7 +192,7 @@ class Case:
     @cached_property
     def choice(self) -> Choice:
         """Geometry and the Jacobian bandwidth of all rows in the model's metric."""
-        return select_bandwidth(self.mapped(self.Z), alpha=self.lam)
+        return select_bandwidth(self.mapped(self.Z), alpha=self.lam, metric=self.distance)
 
     @cached_property
     def lam(self) -> float:
@@ -196,7 +207,7 @@ class Case:
     @cached_property
     def metric(self) -> str:
         """The metric of the model in a word."""
-        return "scaled" if self._scales else metric_word(self.estimator)
+        return "scaled" if self.scales else metric_word(self.estimator)
 
 
 def answer(work: Any, *data: Any, **options: Any) -> Any:

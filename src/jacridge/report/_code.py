@@ -59,6 +59,8 @@ def code_blocks(case: Case, source: Origin) -> str:
     """HTML of the blocks, each with a title; Python only where it can read the file as we did."""
     why = _beyond_python(case, source)
     in_python = {} if why else {"Python": python_code, "scikit-learn only": sklearn_code}
+    if case.distance == "geodesic":  # which scikit-learn's kernels do not take
+        in_python.pop("scikit-learn only", None)
     blocks = {**in_python, "On the command line": command}
     note = (
         f"<p>There is no Python code to copy, as it would have to repeat {marked_up(why)}. "
@@ -215,8 +217,9 @@ def command(case: Case, source: Origin) -> str:
     default = "auto" if case.is_auto else 1e-3
     chosen = case.lam if isinstance(alpha, list) else alpha  # the command takes no list
     penalty = [] if chosen == default else ["--alpha", str(chosen)]
+    metric = [] if case.asked_metric == "auto" else ["--metric", case.asked_metric]
     scale = [] if case.standardize else ["--no-standardize"]
-    options = [*source.options, *rule, *penalty, *scale]
+    options = [*source.options, *rule, *penalty, *metric, *scale]
     fit = shlex.join(["jacridge", "fit", source.file, "--target", case.target, *options])
     header = " --no-header" if "--no-header" in source.options else ""
     interval = "" if case.classes else " --interval 0.9"
@@ -241,17 +244,16 @@ def _imports(case: Case) -> set[str]:
             "from sklearn.compose import make_column_transformer",
             "from sklearn.preprocessing import OneHotEncoder",
         }
-    if case.standardize and not case.is_auto:
+    if case.scales:
         needed.add("from sklearn.preprocessing import StandardScaler")
     return needed
 
 
 def _preparing(case: Case) -> str:
     """Lines of the pipeline before the model."""
-    scales = case.standardize and not case.is_auto
     if not case.table.texts:
-        return "    StandardScaler(),\n" if scales else ""
-    scaler = "StandardScaler()" if scales else '"passthrough"'
+        return "    StandardScaler(),\n" if case.scales else ""
+    scaler = "StandardScaler()" if case.scales else '"passthrough"'
     return (
         f"    make_column_transformer(\n        ({scaler}, {case.table.numbers!r}),\n"
         f"        ({ENCODER}, {case.table.texts!r}),\n    ),\n"
@@ -267,12 +269,10 @@ def _given(case: Case) -> tuple[Any, Any]:
 def _options(case: Case) -> str:
     """Arguments of the estimator; defaults of the automatic one are left out."""
     bandwidth, alpha = _given(case)
-    seed = f"random_state={case.random_state!r}"
-    if case.is_auto:
-        parts = [] if alpha == "auto" else [f"alpha={alpha!r}"]
-        return ", ".join([*parts, *([] if case.standardize else ["metric='euclidean'"]), seed])
-    parts = [] if bandwidth == "jacobian" else [f"bandwidth={bandwidth!r}"]
-    return ", ".join([*parts, f"alpha={alpha!r}", seed])
+    default = {"alpha": "auto", "metric": "auto"} if case.is_auto else {"metric": "euclidean"}
+    given = {} if case.is_auto or bandwidth == "jacobian" else {"bandwidth": bandwidth}
+    given |= {"alpha": alpha, "metric": case.model_metric, "random_state": case.random_state}
+    return ", ".join(f"{k}={v!r}" for k, v in given.items() if default.get(k, ...) != v)
 
 
 def _reading(case: Case, source: Origin) -> str:

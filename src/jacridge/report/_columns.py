@@ -89,9 +89,9 @@ def place_columns(numbers: Sequence[str]) -> tuple[str, str] | None:
 def on_places(lon: str, lat: str) -> str:
     """Advice for tables in which distances between places matter."""
     return (
-        f"`{lat}` and `{lon}` are used as plain numbers. For distances in metres on the globe, use "
-        'metric="geodesic" of AutoKernelRidge in Python, which takes these two columns alone, '
-        "latitude first."
+        f"`{lat}` and `{lon}` are used as plain numbers. With --metric geodesic distances are in "
+        "metres on the globe, and these two columns the only features; in Python, with "
+        'metric="geodesic", latitude first.'
     )
 
 

@@ -17,6 +17,7 @@ from ._charts import Chart, numbers
 
 # Rows whose predictions move with the sliders.
 SHOWN_ROWS = 150
+EARTH_RADIUS = 6_371_009.0  # metres, the mean radius of the ellipsoid WGS84
 
 
 def page_data(sliders: dict[str, Any], charts: list[Chart]) -> str:
@@ -30,10 +31,11 @@ def page_data(sliders: dict[str, Any], charts: list[Chart]) -> str:
 def slider_data(case: Case) -> dict[str, Any]:
     """Fits of the sample over a grid, in the model's metric and with its kernel."""
     X, y = case.mapped(case.Z[case.rows]), case.outcomes[case.rows]
+    X = in_space(X) if case.distance == "geodesic" else X
     mean, est = y.mean(), case.estimator
     # A penalty of zero has no place on a log scale.
     lam = max(case.lam, 1e-10)
-    spacing = theory.even_spacing(len(X), X.shape[1], case.choice.l_max)
+    spacing = theory.even_spacing(len(X), case.choice.p, case.choice.l_max)
     sigmas = sigma_grid(case.choice.l_max, spacing, 18, est.bandwidth_)
     lams = np.unique([*np.geomspace(1e-6, 100, 17), lam])
     shown = np.linspace(0, len(X) - 1, min(SHOWN_ROWS, len(X))).astype(int)
@@ -54,6 +56,16 @@ def slider_data(case: Case) -> dict[str, Any]:
         "observed": numbers(y[shown]),
         "predictions": _packed(grid.loo_predictions + mean, y),
     }
+
+
+def in_space(places: Array) -> Array:
+    """Latitudes and longitudes in degrees as points in space, in metres, on a sphere.
+
+    Straight lines between them are as long as geodesics to 1 % up to 3000 km.
+    """
+    lat, lon = np.radians(places).T
+    directions = [np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)]
+    return EARTH_RADIUS * np.column_stack(directions)
 
 
 def _packed(values: Array, y: Array) -> dict[str, Any]:

@@ -296,6 +296,7 @@ def model_text(case: Case) -> str:
         "scaled": "features divided by their standard deviations",
         "diagonal": "each feature with a learned weight",
         "full": "a learned linear map of the features",
+        "geodesic": "metres on the globe",
     }
     origin = (
         "Kernel and metric were chosen by the error on held-out rows, bandwidth and penalty by "
@@ -342,7 +343,8 @@ def candidates(case: Case) -> str:
 def geometry(case: Case) -> str:
     """The four numbers that the paper's rule looks at, and what they mean."""
     choice, n = case.choice, len(case.X)
-    nearest = answer(select_bandwidth, case.mapped(case.Z), rule="jacobian_median", alpha=case.lam)
+    options = {"rule": "jacobian_median", "alpha": case.lam, "metric": case.distance}
+    nearest = answer(select_bandwidth, case.mapped(case.Z), **options)
     regime = {
         "global minimum": "the approximate norm has one minimum (λ = 0)",
         "local minimum": "the approximate norm has a local minimum",
@@ -378,7 +380,10 @@ def sample(case: Case) -> str:
     """Which rows the sliders are for."""
     rows = of_rows(case, len(case.rows))
     what = "" if case.main is None else f"the indicator of <b>{escape(case.shown)}</b> in "
-    return f"The sliders fit {what}{rows} with the kernel and the metric of the model."
+    metric = "the metric of the model"
+    if case.distance == "geodesic":
+        metric = "straight distances through the globe, as slopes along geodesics take long"
+    return f"The sliders fit {what}{rows} with the kernel of the model and {metric}."
 
 
 def norm_caption(case: Case) -> str:
@@ -422,20 +427,21 @@ def _rules_alpha(case: Case) -> float:
 
 def rules(case: Case) -> str:
     """A row for each rule that has an answer, the chosen one marked."""
-    X = case.standardized if case.standardize else case.X
+    own_units = not case.standardize or case.distance == "geodesic"
+    X, metric = case.X if own_units else case.standardized, case.distance
     Z, y = X[case.rows], case.outcomes[case.rows]
     rows: list[tuple[str, ...]] = []
     marked = None
     for name, rule in SELECTORS.items():
         # The point of the automatic one is to choose both.
         alpha = "auto" if rule.is_automatic else _rules_alpha(case)
-        choice = answer(select_bandwidth, Z, y, name, alpha=alpha, random_state=0)
+        choice = answer(select_bandwidth, Z, y, name, alpha=alpha, metric=metric, random_state=0)
         if choice is None:
             continue
         if name == case.bandwidth and not case.is_auto:
             marked = len(rows)
         lam = float(np.ravel(choice.alpha)[0])
-        est = answer(JacobianKernelRidge(choice.sigma, lam).fit, Z, y)
+        est = answer(JacobianKernelRidge(choice.sigma, lam, metric=metric).fit, Z, y)
         score = r2(y, y - est.loo_residuals_) if est else np.nan
         values = (share(score), number(choice.sigma), number(lam), f"{choice.seconds:.2g}")
         rows.append((f"<code>{name}</code>", *values))
