@@ -80,8 +80,9 @@ def test_penalties_are_chosen_as_for_numpy(alpha, bandwidth, data):
     X, Y, w = data
     known = nystrom(bandwidth, alpha).fit(X, Y, w)
     ours = nystrom(bandwidth, alpha).fit(da.from_array(X, chunks=(600, 3)), Y, w)
+    # The criterion is flat at its minimum: rounding moves the penalty there by more than itself.
+    np.testing.assert_allclose(ours.alpha_, known.alpha_, rtol=1e-4)
     # Predictions agree to 1e-6, as promised.
-    np.testing.assert_allclose(ours.alpha_, known.alpha_, rtol=1e-6)
     np.testing.assert_allclose(ours.predict(X[:9]), known.predict(X[:9]), rtol=1e-6)
 
 
