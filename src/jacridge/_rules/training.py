@@ -234,6 +234,11 @@ class TrainingData:
         """The n x n array of a search or an exact fit, made once."""
         return self.space.pairs(self.X)
 
+    @cached_property
+    def rough_pairs(self) -> Pairs:
+        """The same array in single precision, for searches that only compare candidates."""
+        return self.space.pairs(self.X, single=True)
+
     def spectrum(self, sigma: float) -> Any:
         """Criteria of all penalties at one bandwidth: `loo`, `gcv` and `mml`."""
         if self.solver is not None:
@@ -283,8 +288,9 @@ class TrainingData:
 
 
 def median_distance(space: Space, gaps: Array) -> float:
-    """Median of the distances between the first rows, from gaps of shape (n, n)."""
-    some = gaps[:UNIT_ROWS, :UNIT_ROWS]
+    """Median of the distances between the first rows and the next, from gaps of shape (n, n)."""
+    half = min(len(gaps), UNIT_ROWS) // 2
+    some = gaps[:half, half : 2 * half]
     some = some[some > 0]
     return float(np.median(space.distance.lengths(some))) if some.size else 1.0
 
