@@ -187,7 +187,7 @@ def test_single_precision_does_not_move_the_ends(rng, monkeypatch):
     """Many rows take it; a few do here."""
     X, y = rng.uniform(size=(300, 3)), rng.standard_normal(300)
     known = np.array(JacobianKernelRidge(1.0, 0.01).fit(X, y).predict_interval(X[:50]))
-    monkeypatch.setattr(exact, "SINGLE_ROWS", 100)
+    monkeypatch.setattr(exact, "ROUGH_ROWS", 100)
     found = np.array(JacobianKernelRidge(1.0, 0.01).fit(X, y).predict_interval(X[:50]))
     assert (found != known).any()
     # Entries of A^-1 are at most 100, and seven digits of them are kept.

@@ -135,6 +135,17 @@ def test_a_kernel_wider_than_its_tiles_is_filled_everywhere(rng, kernel):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
+def test_a_kernel_in_another_array_leaves_the_first_as_it_was(rng, kernel):
+    """Threads that look at several bandwidths share the gaps."""
+    X = rng.standard_normal((200, 2))
+    pairs = Pairs(X, space_of(kernel, "euclidean"))
+    before = pairs.kernel(0.7).copy()
+    K = pairs.kernel(0.3, out=np.empty((200, 200)))
+    assert (before == pairs.M).all()
+    assert (np.tril(K) == np.tril(pairs.kernel(0.3))).all()
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_what_a_factorisation_leaves_below_the_diagonal_does_no_harm(kernel):
     pairs = Pairs(np.linspace(0, 1, 10)[:, None], space_of(kernel, "euclidean"))
     pairs.kernel(0.1)[np.tril_indices(10)] = -1e300

@@ -121,21 +121,23 @@ class Pairs:
 
         for_blocks(work, n, rows_per_block(n))
 
-    def kernel(self, sigma: float) -> Array:
-        """The kernel in the lower triangle, diagonal included; gaps stay above it."""
-        k, sigma = self.kernel_function, self._in_units(sigma)
+    def kernel(self, sigma: float, out: Array | None = None) -> Array:
+        """The kernel in the lower triangle, diagonal included; gaps stay above it.
+
+        It may go to another array, of which only the lower triangle is to be used.
+        """
+        k, sigma, K = self.kernel_function, self._in_units(sigma), self.M if out is None else out
 
         def work(rows: slice) -> None:
-            i, j = rows.start, rows.stop
-            for columns in row_blocks(i, TILE):  # transposed within the cache
-                self.M[rows, columns] = k.of(self.M[columns, rows].T.copy(), sigma)
+            for columns in row_blocks(rows.start, TILE):  # transposed within the cache
+                K[rows, columns] = k.of(self.M[columns, rows].T.copy(), sigma)
             # What is below the diagonal is an old factor: its exponential could overflow.
             gaps = np.triu(self.M[rows, rows], 1)
-            self.M[rows, i:j] = gaps + np.tril(k.of(gaps.T.copy(), sigma), -1)
-            np.fill_diagonal(self.M[rows, rows], 1.0)
+            K[rows, rows] = gaps + np.tril(k.of(gaps.T.copy(), sigma), -1)
+            np.fill_diagonal(K[rows, rows], 1.0)
 
-        for_blocks(work, len(self.M), TILE)
-        return self.M
+        for_blocks(work, len(K), TILE)
+        return K
 
     def clusters(self, sigma: float) -> list[Indices] | None:
         """Groups of rows between which the kernel is below 1e-18, if all are small; else None."""

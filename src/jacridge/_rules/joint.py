@@ -95,9 +95,8 @@ def _on_a_grid(part: TrainingData, criterion: str) -> Surface:
     else:
         high = max(part.even_spacing, part.l_max)
         sigmas = np.geomspace(part.search_spacing / 2, high, FIRST_SIGMAS)
-    spectra = in_threads(lambda sigma: _twin(part).spectrum(sigma), [*sigmas])
-    at = dict(zip(sigmas, spectra, strict=True))
-    return surface(at.__getitem__, part.scale, sigmas, part.penalty.tried(), criterion)
+    lams = part.penalty.tried()
+    return surface(part.spectrum, part.scale, sigmas, lams, criterion, each=part.each)
 
 
 def _twin(part: TrainingData) -> TrainingData:

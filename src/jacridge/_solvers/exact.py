@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Rows, and penalty of a row, from which models without one row are predicted in single precision.
 # Entries of A^-1 are at most 100 there: rounding moves an interval by less than 1e-4 of its width.
-SINGLE_ROWS, SINGLE_PENALTY = 2000, 1e-2
+ROUGH_ROWS, ROUGH_PENALTY = 2000, 1e-2
 
 # Columns of the identity that are solved for at a time.
 UNIT_COLUMNS = 256
@@ -236,7 +236,7 @@ class ExactModel:
         places, group = np.unique(group[some], return_inverse=True)
         columns = self.A.inverse_columns(places)
         moved = self.residuals_at(places, columns[places, np.arange(len(places))])
-        if n > SINGLE_ROWS and (self.lam / self.w).min() >= SINGLE_PENALTY:
+        if n > ROUGH_ROWS and (self.lam / self.w).min() >= ROUGH_PENALTY:
             columns = columns.astype(np.float32)
         within = np.zeros((len(some), moved.shape[1])) if given is None else given.within[some]
         return ExactJackknife(self, places, group.ravel(), columns, moved, within)
