@@ -191,7 +191,7 @@ def _point(part: TrainingData, sigma: float, lam: float, i: float, j: float) -> 
 
 def _value(part: TrainingData, criterion: str, sigma: float, lam: float) -> float:
     options: Any = {"centred": part.has_intercept, "counts": part.counts, "scale": part.scale}
-    options["last"] = LEFT_OUT
+    options |= {"last": LEFT_OUT, "replicates": part.compared}
     place: Any = (sigma, lam, part.targets, part.w)
     if (lam / part.w).min() >= SINGLE_LAM or not part.space.kernel.is_smooth:
         rough = criterion_at(criterion, part.rough_pairs, *place, **options)
