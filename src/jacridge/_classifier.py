@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -38,7 +38,7 @@ from ._rules.calibration import (
     shares_of,
     uncalibrated,
 )
-from ._rules.training import TrainingData
+from ._rules.parameters import AutoParameters, Parameters, parameters_of
 from .diagnostics import Diagnosis, Finding
 from .effects import (
     HELD_FIXED_FOR_CLASSES,
@@ -74,7 +74,8 @@ def _has_probabilities(est: JacobianKernelClassifier) -> bool:
     return True
 
 
-class JacobianKernelClassifier(ClassifierMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class JacobianKernelClassifier(ClassifierMixin, BaseEstimator, Parameters):
     """Kernel ridge classification that chooses its own bandwidth, with calibrated probabilities.
 
     Each class is a target of :class:`JacobianKernelRidge`: one for its rows and zero for others,
@@ -145,6 +146,8 @@ verbose
 
     __module__ = "jacridge"  # saved models name public paths
 
+    class_weight: Mapping[Any, float] | str | None = field(default=None, kw_only=True)
+
     alpha_ = _of_regressor("alpha_")
     bandwidth_ = _of_regressor("bandwidth_")
     choices_ = _of_regressor("choices_")
@@ -156,33 +159,6 @@ verbose
     n_features_in_ = _of_regressor("n_features_in_")
     solver_ = _of_regressor("solver_")
     X_fit_ = _of_regressor("X_fit_")
-
-    def __init__(
-        self,
-        bandwidth: float | str | Callable[[TrainingData], float] = "jacobian",
-        alpha: float | str | npt.ArrayLike = 1e-3,
-        *,
-        kernel: str = "gaussian",
-        metric: str = "euclidean",
-        solver: str = "auto",
-        n_landmarks: int | None = None,
-        landmarks: str | npt.ArrayLike = "kmeans",
-        fit_intercept: bool | str = True,
-        class_weight: Mapping[Any, float] | str | None = None,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.bandwidth = bandwidth
-        self.alpha = alpha
-        self.kernel = kernel
-        self.metric = metric
-        self.solver = solver
-        self.n_landmarks = n_landmarks
-        self.landmarks = landmarks
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> JacobianKernelClassifier:
         """Fit the scores of all classes, then calibrate them by leave-one-out.
@@ -215,8 +191,7 @@ verbose
 
     def _fit_coded(self, X: Any, Y: Any, w: Any, n: float) -> None:
         """Fit the regressor to coded classes, and calibrate its scores; n rows were given."""
-        names = JacobianKernelRidge().get_params()
-        regressor = JacobianKernelRidge(**{name: getattr(self, name) for name in names})
+        regressor = JacobianKernelRidge(**parameters_of(self))
         loss = partial(calibrated_log_losses, prior=self.class_prior_)
         self.regressor_ = regressor._fit(X, Y, w, loss=loss, shared=True)
         found = uncalibrated(self.class_prior_)
@@ -495,7 +470,8 @@ verbose
         return tags
 
 
-class AutoKernelClassifier(JacobianKernelClassifier):
+@dataclass(eq=False, repr=False)
+class AutoKernelClassifier(AutoParameters, JacobianKernelClassifier):
     """Kernel classification that chooses kernel, metric, bandwidth and penalty by itself.
 
     It is :class:`JacobianKernelClassifier` with other defaults, as :class:`AutoKernelRidge` is to
@@ -515,35 +491,6 @@ class AutoKernelClassifier(JacobianKernelClassifier):
     """
 
     __module__ = "jacridge"
-
-    def __init__(
-        self,
-        bandwidth: float | str | Callable[[TrainingData], float] = "auto",
-        alpha: float | str | npt.ArrayLike = "auto",
-        *,
-        kernel: str = "auto",
-        metric: str = "auto",
-        solver: str = "auto",
-        n_landmarks: int | None = None,
-        landmarks: str | npt.ArrayLike = "kmeans",
-        fit_intercept: bool | str = True,
-        class_weight: Mapping[Any, float] | str | None = None,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            bandwidth,
-            alpha,
-            kernel=kernel,
-            metric=metric,
-            solver=solver,
-            n_landmarks=n_landmarks,
-            landmarks=landmarks,
-            fit_intercept=fit_intercept,
-            class_weight=class_weight,
-            random_state=random_state,
-            verbose=verbose,
-        )
 
 
 def labels_beside(X: Any, y: Any, w: Any) -> ArrayLabels | DaskLabels | ParquetLabels:

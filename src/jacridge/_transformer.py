@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ._select import selection_data
 from ._solvers.landmarks import CANDIDATES, LANDMARKS, Features, chooser, features
 
 
+@dataclass(eq=False, repr=False)
 class JacobianNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Nystrom features of a kernel, with a bandwidth that is chosen.
 
@@ -71,22 +73,12 @@ class JacobianNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     __module__ = "jacridge"  # saved models name public paths
 
-    def __init__(
-        self,
-        bandwidth: float | str | Callable[[TrainingData], float] = "maxvar",
-        n_components: int = 100,
-        *,
-        alpha: float = 1e-3,
-        kernel: str = "gaussian",
-        landmarks: str = "kmeans",
-        random_state: int | None = None,
-    ) -> None:
-        self.bandwidth = bandwidth
-        self.n_components = n_components
-        self.alpha = alpha
-        self.kernel = kernel
-        self.landmarks = landmarks
-        self.random_state = random_state
+    bandwidth: float | str | Callable[[TrainingData], float] = "maxvar"
+    n_components: int = 100
+    alpha: float = field(default=1e-3, kw_only=True)
+    kernel: str = field(default="gaussian", kw_only=True)
+    landmarks: str = field(default="kmeans", kw_only=True)
+    random_state: int | None = field(default=None, kw_only=True)
 
     def fit(self, X: Any, y: Any = None) -> JacobianNystroem:
         """Choose the bandwidth and the landmarks.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,25 +12,22 @@ from .._checks import check_choice, check_columns, check_rows, check_whole, gene
 from .._compute.arrays import Array
 from .._compute.memory import available_memory
 from .._compute.threads import blas_for
-from .._geometry.kernels import KERNELS, Kernel
-from .._geometry.space import LEARNED, LINEAR, METRICS, Space, kernels_with, space_of
+from .._geometry.space import LEARNED, LINEAR, Space, kernels_with
 from .._rows.rows import ArrayRows
 from .._rows.source import Source, in_memory, mapped
 from .._solvers.exact import centred_rows, solve_exact
 from .._solvers.landmarks import LANDMARKS
-from .._solvers.model import INTERCEPTS, Model
+from .._solvers.model import Model
 from .._solvers.pcg import solve_pcg
-from .choice import KERNELS_TRIED, Loss, squared_errors
 from .metric import Metric, metric_of
-from .registry import Found, as_rule, check_alpha, find, loo_error
+from .parameters import Request
+from .registry import Found, as_rule, find, loo_error
 from .streams import LandmarkChoice, training_data
 
 if TYPE_CHECKING:
     from .._geometry.maps import FeatureMap
     from .rounds import RuleInRounds
-    from .training import Penalty, TrainingData
-
-SOLVERS = ("auto", "exact", "nystrom", "pcg")
+    from .training import TrainingData
 
 # Up to here solver="auto" is exact: the n x n matrix takes 0.8 GB and its factor seconds.
 EXACT_ROWS = 10_000
@@ -43,64 +38,6 @@ EXACT_ROWS_LEARNED = 20_000
 NO_SIGNAL = 1e3
 
 logger = logging.getLogger("jacridge")
-
-
-@dataclass(frozen=True)
-class Request:
-    """Parameters of an estimator, as they were given.
-
-    `loss` chooses kernel and metric; `shared` asks for one penalty for all targets.
-    """
-
-    bandwidth: Any
-    alpha: Any
-    kernel: str
-    metric: str
-    solver: str
-    n_landmarks: int | None
-    landmarks: Any
-    fit_intercept: bool | str
-    random_state: Any
-    loss: Loss = squared_errors
-    shared: bool = False
-
-    @cached_property
-    def space(self) -> Space:
-        """Kernel and distance; a kernel that is to be chosen is Gaussian here."""
-        check_choice("metric", self.metric, METRICS)
-        check_choice("kernel", self.kernel, (*KERNELS, "auto"))
-        check_choice("solver", self.solver, SOLVERS)
-        return space_of("gaussian" if self.kernel == "auto" else self.kernel, self.metric)
-
-    @property
-    def kernels(self) -> Sequence[str]:
-        """The kernels to choose among by cross-fitting; one if it was given."""
-        if self.kernel != "auto":
-            return (self.kernel,)
-        return [name for name in KERNELS_TRIED if self.suits(KERNELS[name])]
-
-    def suits(self, kernel: Kernel) -> bool:
-        """Whether the bandwidth's rule can be used with a kernel."""
-        return as_rule(self.bandwidth).suits(kernel)
-
-    @cached_property
-    def penalty(self) -> Penalty:
-        """The penalty, or how to choose it."""
-        return replace(check_alpha(self.alpha), shared=self.shared)
-
-    @cached_property
-    def intercept(self) -> str:
-        """The kind of intercept, one of INTERCEPTS."""
-        given = [False, True, "free"]
-        if self.fit_intercept not in given:
-            raise ValueError(
-                f'`fit_intercept` must be True, False or "free", got {self.fit_intercept!r}.'
-            )
-        return INTERCEPTS[given.index(self.fit_intercept)]
-
-
-# The parameters of an estimator that a fit depends on.
-PARAMETERS = tuple(each.name for each in fields(Request) if each.name not in ("loss", "shared"))
 
 
 @dataclass(frozen=True)
