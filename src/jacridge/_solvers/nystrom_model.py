@@ -13,14 +13,13 @@ from scipy.linalg.blas import dtrsm
 from .._compute.arrays import EPS, Array, Indices, evenly_spaced, row_blocks, rows_per_block
 from .._rows.merging import GivenRows, row_labels
 from .landmarks import Features
-from .model import JACKKNIFE_ROWS, HeldOut, KnownRows, StackedModel
+from .model import JACKKNIFE_ROWS, HeldOut, Jackknife, KnownRows, Shifts, StackedModel
 from .nystrom_influence import Counted, NystromInfluence, Residuals, counted_rows
 from .spectrum import eigh
 from .sums import Sums
 from .systems import Eigen, System, stable_system
 
 if TYPE_CHECKING:
-    from .._geometry.distances import Distance
     from .._geometry.space import Space
     from .._rows.rows import Block, Rows
 
@@ -45,6 +44,13 @@ class Sample:
         """At most so many of the rows, evenly spaced."""
         rows = evenly_spaced(len(self.X), most)
         return Sample(*(part[rows] for part in (self.X, self.y, self.w, self.within)))
+
+    def distinct(self) -> tuple[Indices, Indices]:
+        """Where each distinct row comes first, and which of these each row is."""
+        label = row_labels(self.X)
+        label = np.arange(len(self.X)) if label is None else label
+        _, first, group = np.unique(label, return_index=True, return_inverse=True)
+        return first, group
 
 
 def jackknife_sample(sample: Block, rows: Rows, given: GivenRows | None) -> Sample:
@@ -187,18 +193,24 @@ class NystromModel:
         return np.asarray(share[:, None] * (y - self.sums.mean))
 
     @cached_property
-    def jackknife(self) -> NystromJackknife:
+    def jackknife(self) -> Jackknife:
         """Leave-one-out models of a sample of the rows."""
         sample = self.sample.some(JACKKNIFE_ROWS)
         y, w = sample.y, sample.w
         phi, ones = self.phi(sample.X), self._beta[:, -1]
         moved = self.left_out(phi, y, w)
         pull = w * (1.0 - phi @ ones) / self._spare  # of y on a free intercept
-        shift = self._mean_shift(y, w) if self.kind == "mean" else pull[:, None] * moved
-        influence = self.A.solve(phi.T) * w
-        spread = np.ptp(self.sample.y + self.sample.within, axis=0)
-        parts: dict[str, Any] = {"sample": sample, "spread": spread, "lams": np.array([self.lam])}
-        return NystromJackknife(self.phi, influence, ones, moved, shift, **parts)
+        fall = self._mean_shift(y, w) if self.kind == "mean" else pull[:, None] * moved
+        first, group = sample.distinct()
+        return Jackknife(
+            group=group,
+            weights=w[first],
+            lams=np.array([self.lam]),
+            spread=np.ptp(self.sample.y + self.sample.within, axis=0),
+            residuals=moved + sample.within,
+            shifts=Shifts(self.A.solve(phi.T) * w, ones, moved, fall, L=self.phi.L),
+            X=sample.X[first],
+        )
 
     @property
     def held_out(self) -> HeldOut:
@@ -208,17 +220,16 @@ class NystromModel:
         share the weight of the row that they were merged into.
         """
         X, y, w = self.sample.X, self.sample.y, self.sample.w
-        share = np.ones(len(X))
+        counts = w
         if self.given is not None and self.rows is not None:
             X, y, weights = self.rows.take(evenly_spaced(self.rows.n, SAMPLE_ROWS))
             y = y if self.target is None else y[:, [self.target]]
-            w = np.ones(len(X)) if weights is None else weights
-            share = np.ones(len(X))
-        elif self.sample.within.any() and (label := row_labels(X)) is not None:
-            _, group, count = np.unique(label, return_inverse=True, return_counts=True)
-            share = 1.0 / count[group.ravel()]
+            counts = w = np.ones(len(X)) if weights is None else weights
+        elif self.sample.within.any():
+            _, group = self.sample.distinct()
+            counts = w / np.bincount(group)[group]
         within = self.counted.within / self.sums.weight
-        return HeldOut(y, _LeavingOut([self])(X, y, w), w * share, within)
+        return HeldOut(y, _LeavingOut([self])(X, y, w), counts, within)
 
     def known_rows(self, Z: Array) -> KnownRows:
         """The rows of the sample."""
@@ -228,57 +239,6 @@ class NystromModel:
     def state(self) -> dict[str, Any]:
         """The sums and the sample as plain arrays; landmarks are the estimator's `X_fit_`."""
         return nystrom_state(self.phi, self.sums, self.sample, self.counted)
-
-
-@dataclass(frozen=True)
-class NystromJackknife:
-    """Models that leave one of s sampled rows out: their residuals, and how they predict."""
-
-    phi: Features
-    influence: Array  # (G + lambda I)^-1 Phi'W, of shape (m, s)
-    ones: Array  # coefficients of the features for a target of ones
-    moved: Array  # residuals of the distinct rows, of shape (s, k)
-    intercept_shift: Array  # how much the intercept falls without a row
-    sample: Sample
-    spread: Array
-    lams: Array
-
-    @cached_property
-    def residuals(self) -> Array:
-        """Residual of each row as given for the model without it, of shape (s, k)."""
-        return np.asarray(self.moved + self.sample.within)
-
-    @cached_property
-    def _distinct(self) -> tuple[Indices, Indices]:
-        """Where each distinct row comes first, and which of these each row is."""
-        label = row_labels(self.sample.X)
-        label = np.arange(len(self.sample.X)) if label is None else label
-        _, first, group = np.unique(label, return_index=True, return_inverse=True)
-        return first, group.ravel()
-
-    @property
-    def group(self) -> Indices:
-        """Which of the distinct rows each row is."""
-        return self._distinct[1]
-
-    @property
-    def weights(self) -> Array:
-        """Weights of the distinct rows."""
-        return self.sample.w[self._distinct[0]]
-
-    def distinct(self, X_fit: Array, distance: Distance) -> Array:
-        """The distinct rows that are left out."""
-        return self.sample.X[self._distinct[0]]
-
-    def columns(self, X_new: Array, distance: Distance) -> Array:
-        """New rows."""
-        return X_new
-
-    def shifts(self, K_new: Array) -> Array:
-        """Change of the predictions at K_new when a row is left out, of shape (n_new, s, k)."""
-        phi = np.asarray(dtrsm(1.0, self.phi.L, K_new.T, lower=1)).T
-        P, rest = phi @ self.influence, 1.0 - phi @ self.ones
-        return -(P[:, :, None] * self.moved + rest[:, None, None] * self.intercept_shift)
 
 
 @dataclass(frozen=True)
