@@ -14,7 +14,7 @@ from .._compute.arrays import EPS, Array, Indices, row_blocks, rows_per_block
 from .._rows.merging import GivenRows
 from .._rows.rows import ArrayRows, Rows
 from .influence import (
-    ClusteredNoise,
+    FactoredNoise,
     FullNoise,
     JointNoise,
     Noise,
@@ -140,7 +140,7 @@ class NystromInfluence:
             psi = self.residuals.coordinates(rows.X[some])
             for total, part in zip(sums, T, strict=True):
                 total += part[:, some] @ psi
-        return ClusteredNoise(sums)
+        return FactoredNoise(sums)
 
     def _held_blocks(self, parts: Sequence[Indices]) -> Iterator[Array]:
         """Blocks of I - H for some sets of rows."""
