@@ -15,7 +15,7 @@ from .._rows.rows import ArrayRows
 from .influence import ExactInfluence, as_given, expanded
 from .model import JACKKNIFE_ROWS, HeldOut, Jackknife, KnownRows, Shifts, StackedModel
 from .spectrum import eigh, mean_shift
-from .systems import Eigen, PositivePart, System, stable_system
+from .systems import Eigen, System, stable_system
 
 if TYPE_CHECKING:
     from .._rows.source import Source
@@ -82,6 +82,7 @@ class ExactModel:
     rows: Centred
     lam: float
     kind: str  # of the intercept, one of INTERCEPTS
+    lost: Array  # eigenvectors that the solution leaves out of a singular A, of shape (n, l)
 
     @property
     def y(self) -> Array:
@@ -161,17 +162,12 @@ class ExactModel:
 
     def _left(self, y: Array, dual_coef: Array) -> Array:
         """Residuals of a fit to y without an intercept."""
-        left = (dual_coef.T * (self.lam / self.w)).T
-        if isinstance(self.A, PositivePart):
-            left = left + y - self.A.U @ (self.A.U.T @ y)
-        return np.asarray(left)
+        return np.asarray((dual_coef.T * (self.lam / self.w)).T + self.lost @ (self.lost.T @ y))
 
     @cached_property
     def _missing(self) -> Array:
         """How much of each row is outside of the span that is kept of a singular A."""
-        if isinstance(self.A, PositivePart):
-            return np.asarray(1.0 - (self.A.U**2).sum(axis=1))
-        return np.zeros(len(self.y))
+        return np.asarray(np.square(self.lost).sum(axis=1))
 
     @cached_property
     def group_residuals(self) -> Array:
@@ -267,8 +263,7 @@ class ExactModel:
             for i in batch:
                 rows, mine = parts[i], half[:, start : start + len(parts[i])]
                 held = (self.lam / self.w[rows])[:, None] * (mine.T @ mine)
-                if isinstance(self.A, PositivePart):
-                    held += np.eye(len(rows)) - self.A.U[rows] @ self.A.U[rows].T
+                held += self.lost[rows] @ self.lost[rows].T
                 yield held - np.outer(left[rows], pull[rows])
                 start += len(rows)
 
@@ -287,11 +282,13 @@ def solve_exact(
     eigendecomposition.
     """
     if len(lams) == 1:
-        return ExactModel(stable_system(kernel, lams[0] / rows.w, remedy), rows, lams[0], kind)
+        A, lost = stable_system(kernel, lams[0] / rows.w, remedy)
+        return ExactModel(A, rows, lams[0], kind, lost)
     root = np.sqrt(rows.w)
     s, V = eigh(kernel() * root * root[:, None])
     U, s = V * root[:, None], np.maximum(s, 0.0)
     models = [
-        ExactModel(Eigen(U, s + lam), rows.target(t), lam, kind) for t, lam in enumerate(lams)
+        ExactModel(Eigen(U, s + lam), rows.target(t), lam, kind, lost=U[:, :0])
+        for t, lam in enumerate(lams)
     ]
     return StackedModel(models, rows.state())

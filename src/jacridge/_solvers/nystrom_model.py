@@ -15,7 +15,7 @@ from .._rows.merging import GivenRows, row_labels
 from .landmarks import Features
 from .model import JACKKNIFE_ROWS, HeldOut, Jackknife, KnownRows, Shifts, StackedModel
 from .nystrom_influence import Counted, NystromInfluence, Residuals, counted_rows
-from .spectrum import eigh
+from .spectrum import eigh, mean_shift
 from .sums import Sums
 from .systems import Eigen, System, stable_system
 
@@ -183,14 +183,9 @@ class NystromModel:
         leverage = np.einsum("ij,ij->j", half, half) + rest**2 / self._spare
         residuals = y - self.intercept - phi @ self._coef
         if self.kind == "mean":
-            residuals += self._mean_shift(y, w) * rest[:, None]
+            shift = mean_shift(y - self.sums.mean, w, self.sums.weight)
+            residuals += shift * rest[:, None]
         return np.asarray(residuals / np.maximum(1.0 - leverage * w, EPS)[:, None])
-
-    def _mean_shift(self, y: Array, w: Array) -> Array:
-        """How much the mean of y falls when a row is left out."""
-        rest = self.sums.weight - w
-        share = np.divide(w, rest, out=np.zeros_like(w), where=rest > 0)  # a single row has no rest
-        return np.asarray(share[:, None] * (y - self.sums.mean))
 
     @cached_property
     def jackknife(self) -> Jackknife:
@@ -200,7 +195,9 @@ class NystromModel:
         phi, ones = self.phi(sample.X), self._beta[:, -1]
         moved = self.left_out(phi, y, w)
         pull = w * (1.0 - phi @ ones) / self._spare  # of y on a free intercept
-        fall = self._mean_shift(y, w) if self.kind == "mean" else pull[:, None] * moved
+        fall = pull[:, None] * moved
+        if self.kind == "mean":
+            fall = mean_shift(y - self.sums.mean, w, self.sums.weight)
         first, group = sample.distinct()
         return Jackknife(
             group=group,
@@ -286,7 +283,7 @@ def solve_nystrom(
     """The model of these sums, with one penalty or one for each target."""
     counted = counted or counted_rows(given, sums)
     if len(lams) == 1:
-        A = stable_system(lambda: np.array(sums.G, order="C"), lams[0])
+        A, _ = stable_system(lambda: np.array(sums.G, order="C"), lams[0])
         return NystromModel(phi, sums, A, lams[0], kind, sample, counted, rows, given)
     s, V = eigh(sums.G)
     s = np.maximum(s, 0.0)

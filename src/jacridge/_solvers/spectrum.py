@@ -103,9 +103,12 @@ class Spectrum:
         return np.asarray(1.0 / (self.s + np.asarray(lams, dtype=np.float64)[:, None]))
 
 
-def mean_shift(y: Array, w: Array) -> Array:
-    """How much the mean falls when each row is left out; y of shape (n, k), centred at it."""
-    rest = w.sum() - w
+def mean_shift(y: Array, w: Array, total: float | None = None) -> Array:
+    """How much the mean falls when each row is left out; y of shape (n, k), centred at it.
+
+    `total` is the weight of all rows, if w has only those of some.
+    """
+    rest = (w.sum() if total is None else total) - w
     share = np.divide(w, rest, out=np.zeros_like(w), where=rest > 0)  # a single row has no rest
     return np.asarray(share[:, None] * y)
 
