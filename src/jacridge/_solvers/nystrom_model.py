@@ -12,6 +12,7 @@ from scipy.linalg.blas import dtrsm
 
 from .._compute.arrays import EPS, Array, Indices, evenly_spaced, row_blocks, rows_per_block
 from .._rows.merging import GivenRows, row_labels
+from .._rows.rows import rows_of
 from .landmarks import Features
 from .model import JACKKNIFE_ROWS, HeldOut, Jackknife, KnownRows, Shifts, StackedModel
 from .nystrom_influence import Counted, NystromInfluence, Residuals, counted_rows
@@ -62,7 +63,7 @@ def jackknife_sample(sample: Block, rows: Rows, given: GivenRows | None) -> Samp
     else:
         some = evenly_spaced(len(sample[0]), SAMPLE_ROWS)
         within = np.zeros((len(some), sample[1].shape[1]))
-        sample = sample[0][some], sample[1][some], None if sample[2] is None else sample[2][some]
+        sample = rows_of(sample, some)
     X, y, w = sample
     return Sample(X, y, np.ones(len(X)) if w is None else w, within)
 
