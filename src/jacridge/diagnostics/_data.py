@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._rules.training import TrainingData, data_in_memory
+from .._rules.training import TrainingData
 from ._gains import GRID_LAMBDAS, Gain, best_fit, gain_of, r2_of_groups, sampled, sigma_range
 from ._result import Finding, Fitted
 from ._suspects import near_duplicates, r2_alone
@@ -115,8 +115,6 @@ def _scaled_gain(data: TrainingData, std: Array) -> Gain:
     """Gain of features of equal standard deviation, each with the best of a grid."""
     part = sampled(data)
     X = part.X[:, std > 0] / std[std > 0]
-    options: dict[str, Any] = {"penalty": part.penalty, "has_intercept": part.has_intercept}
-    options["capped"] = True
-    scaled = data_in_memory(X, part.y, part.w, part.space, **options)
+    scaled = part.with_rows(X, part.y, part.w, capped=True)
     fits = [best_fit(each, sigma_range(each, each.l_max), GRID_LAMBDAS) for each in (part, scaled)]
     return gain_of(part, fits[1], fits[0])
