@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -73,11 +73,6 @@ class FittedFunction:
         """How functionals follow y, for the targets of each penalty."""
         return self.model.influences
 
-    @property
-    def has_landmarks(self) -> bool:
-        """Whether the rows Z are landmarks, and not the training rows."""
-        return self.solver == "nystrom"
-
     def portable(self, *, errors: bool) -> FittedFunction:
         """The function as arrays alone, to send to other processes; errors need more of them."""
         return replace(self, solved=self.model.state() if errors else {}, Z_given=None)
@@ -122,7 +117,9 @@ class FittedFunction:
 
     def neighbours(self) -> Array:
         """Distinct training rows after the map; of a model with landmarks those that it keeps."""
-        return distinct_rows(self.model.known_rows(self.Z).X) if self.has_landmarks else self.Z
+        if self.solver != "nystrom":
+            return self.Z  # a saved model need not be made for them
+        return distinct_rows(self.model.known_rows(self.Z).X)
 
     def mean(self, X: Array) -> Array:
         """Predictions, of shape (n, k)."""
@@ -220,10 +217,9 @@ class FittedFunction:
         """
         seen, distance = self.seen(X), self.space.distance
         J = np.empty((len(X), self.dual_coef.shape[1], seen.shape[1]))
-        bent = _bent_features(self.mapping)
+        bent, bends = self._bent(X)
         # How much rows count for all features that are not compressed, and for each that is.
-        bending = self._bending(X)
-        counts = np.hstack([V, *(V * bending[:, [f]] for f in bent)])
+        counts = np.hstack([V, *(V * bend[:, None] for bend in bends.T)])
         part = -(-len(X) // processors())  # of one thread, which adds up its blocks in order
         totals = np.zeros((-(-len(X) // part), counts.shape[1], len(self.Z), seen.shape[1]))
 
@@ -245,11 +241,12 @@ class FittedFunction:
             found[:, f] = self.mapping.T[f] @ total[i]
         return self.mapping.pulled_back(J, X), found
 
-    def _bending(self, X: Array) -> Array:
-        """Derivatives of the compressed features with respect to X, of shape (n, p)."""
+    def _bent(self, X: Array) -> tuple[Indices, Array]:
+        """Indices of the b features that the map compresses, and derivatives of these, (n, b)."""
         if self.mapping is None or self.mapping.warp is None:
-            return np.ones_like(X)
-        return self.mapping.warp.slope(X)
+            return np.empty(0, dtype=np.intp), np.empty((len(X), 0))
+        bent = np.flatnonzero(np.isfinite(self.mapping.warp.width))
+        return bent, self.mapping.warp.slope(X)[:, bent]
 
     def differences_and_average(self, X1: Array, X0: Array, share: Array) -> tuple[Array, Array]:
         """f(X1) - f(X0), of shape (n, k), and the functional of its average, (1, m)."""
@@ -303,20 +300,11 @@ class FittedFunction:
         found = np.empty((len(X), len(self.intercept), X.shape[1]))
         with blas_for(len(self.Z)):
             noises = [noise(part) for part in self.influences]  # once for all blocks
-        for rows, B in self._functional_blocks(X):
+        # Slopes take this many kernels a row: of features before the map, or after it.
+        columns = max(X.shape[1], self.Z.shape[1]) * len(self.Z)
+        for rows in row_blocks(len(X), rows_per_block(columns)):
+            B = self.slope_functionals(X[rows])
             g = np.zeros(B.shape[0] * B.shape[1])
             errors = self._deviations(B.reshape(-1, len(self.Z)), g, noises)
             found[rows] = errors.reshape(B.shape[0], B.shape[1], -1).transpose(0, 2, 1)
         return found
-
-    def _functional_blocks(self, X: Array) -> Iterator[tuple[slice, Array]]:
-        """Slices of the rows of X and the functionals of their slopes."""
-        columns = max(X.shape[1], self.Z.shape[1]) * len(self.Z)
-        for rows in row_blocks(len(X), rows_per_block(columns)):
-            yield rows, self.slope_functionals(X[rows])
-
-
-def _bent_features(mapping: FeatureMap | None) -> Indices:
-    """Indices of the features that a map compresses."""
-    width = np.empty(0) if mapping is None or mapping.warp is None else mapping.warp.width
-    return np.flatnonzero(np.isfinite(width))
