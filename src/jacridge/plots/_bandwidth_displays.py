@@ -178,7 +178,7 @@ class CriterionDisplay(Display):
         display = cls(
             bandwidths=sigmas,
             alphas=lams,
-            values=getattr(grid, criterion),
+            values=grid[criterion],
             criterion=criterion,
             chosen=(estimator.bandwidth_, lam),
         )
