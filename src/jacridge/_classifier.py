@@ -195,7 +195,7 @@ verbose
         loss = partial(calibrated_log_losses, prior=self.class_prior_)
         self.regressor_ = regressor._fit(X, Y, w, loss=loss, shared=True)
         found = uncalibrated(self.class_prior_)
-        if self.regressor_.solver_ != "pcg":
+        if self.regressor_._function().has_errors:
             held = self.regressor_._fitted_model().held_out
             found = calibrated(held.y, held.y - held.residuals, held.w, self.class_prior_, n)
         self.slope_, self.offset_ = found.slope, found.offset

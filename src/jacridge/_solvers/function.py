@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,9 +12,12 @@ import numpy as np
 from .._compute.arrays import Array, Indices, evenly_spaced, row_blocks, rows_per_block
 from .._compute.threads import blas_for, for_blocks, one_blas_thread, processors
 from .._rows.merging import distinct_rows
+from .exact import centred_from, solve_exact
 from .influence import DegreesOf, Influence, Noise, NoiseOf, even_noise
 from .intervals import Scale, upper_quantile, widened
-from .saved import restored_model
+from .landmarks import Features
+from .nystrom_model import nystrom_from
+from .pcg import PcgModel
 
 if TYPE_CHECKING:
     from .._geometry.maps import FeatureMap
@@ -64,9 +67,12 @@ class FittedFunction:
         """The solved model; if it was saved, an exact system is factored again."""
         if not isinstance(self.solved, dict):
             return self.solved
-        function = self.Z, self.dual_coef, self.intercept
-        options = self.sigma, self.lams, self.space, self.kind
-        return restored_model(self.solver, self.solved, function, *options)
+        return SOLVED[self.solver].restored(self, self.solved)
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether the model knows its errors, and not its coefficients alone."""
+        return SOLVED[self.solver].has_errors
 
     @property
     def influences(self) -> Sequence[Influence]:
@@ -117,7 +123,7 @@ class FittedFunction:
 
     def neighbours(self) -> Array:
         """Distinct training rows after the map; of a model with landmarks those that it keeps."""
-        if self.solver != "nystrom":
+        if not SOLVED[self.solver].has_landmarks:
             return self.Z  # a saved model need not be made for them
         return distinct_rows(self.model.known_rows(self.Z).X)
 
@@ -308,3 +314,35 @@ class FittedFunction:
             errors = self._deviations(B.reshape(-1, len(self.Z)), g, noises)
             found[rows] = errors.reshape(B.shape[0], B.shape[1], -1).transpose(0, 2, 1)
         return found
+
+
+def _exact(at: FittedFunction, state: dict[str, Any]) -> Model:
+    with blas_for(len(at.Z)):
+        pairs, rows = at.space.pairs(at.Z), centred_from(state)
+        return solve_exact(lambda: pairs.kernel(at.sigma), rows, at.lams, at.kind, at.space.remedy)
+
+
+def _nystrom(at: FittedFunction, state: dict[str, Any]) -> Model:
+    phi = Features(at.Z, np.asfortranarray(state["L"]), at.sigma, at.space)
+    return nystrom_from(state, phi, at.lams, at.kind)
+
+
+def _pcg(at: FittedFunction, state: dict[str, Any]) -> Model:
+    return PcgModel(at.dual_coef, at.intercept, **state)
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A solver's models: how one is made from its state, and what it has."""
+
+    restored: Callable[[FittedFunction, dict[str, Any]], Model]
+    has_landmarks: bool = False
+    has_errors: bool = True
+
+
+# Solvers by the names that `solver_` has.
+SOLVED = {
+    "exact": Solved(_exact),
+    "nystrom": Solved(_nystrom, has_landmarks=True),
+    "pcg": Solved(_pcg, has_errors=False),
+}

@@ -204,4 +204,6 @@ class Nystrom:
         """The model at one bandwidth, with one penalty or one for each target."""
         at = self.spectrum(sigma)
         sample = jackknife_sample(self.sample, self.rows, self.given)
-        return solve_nystrom(at.phi, at.sums, lams, self.kind, sample, self.rows, self.given)
+        return solve_nystrom(
+            at.phi, at.sums, lams, self.kind, sample=sample, rows=self.rows, given=self.given
+        )

@@ -21,7 +21,6 @@ from .sums import Sums
 from .systems import Eigen, System, stable_system
 
 if TYPE_CHECKING:
-    from .._geometry.space import Space
     from .._rows.rows import Block, Rows
 
 # Rows that a model keeps for intervals and diagnoses, if there are more.
@@ -276,6 +275,7 @@ def solve_nystrom(
     sums: Sums,
     lams: Array,
     kind: str,
+    *,
     sample: Sample,
     rows: Rows | None = None,
     given: GivenRows | None = None,
@@ -305,14 +305,13 @@ def nystrom_state(phi: Features, sums: Sums, sample: Sample, counted: Counted) -
 
 
 def nystrom_from(
-    state: dict[str, Any], Z: Array, sigma: float, lams: Array, space: Space, kind: str
+    state: dict[str, Any], phi: Features, lams: Array, kind: str
 ) -> NystromModel | StackedModel:
     """The model from its plain arrays, without the rows."""
-    phi = Features(Z, np.asfortranarray(state["L"]), sigma, space)
     kept = ((field.name, state[field.name]) for field in fields(Sums))
     values: dict[str, Any] = {name: part if np.ndim(part) else float(part) for name, part in kept}
     sample = Sample(*(state[f"sample_{field.name}"] for field in fields(Sample)))
     counted = None  # in models that older versions saved
     if "given_n" in state:
         counted = Counted(float(state["given_n"]), state["given_within"])
-    return solve_nystrom(phi, Sums(**values), lams, kind, sample, counted=counted)
+    return solve_nystrom(phi, Sums(**values), lams, kind, sample=sample, counted=counted)
