@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,36 +71,25 @@ class Solution:
 
 def fitted(source: Source, asked: Request) -> Solution:
     """Choose metric and kernel, then bandwidth and penalty, then solve."""
-    penalty, kind, rng = asked.penalty, asked.intercept, generator(asked.random_state)
-    metric = Metric(asked.space)
+    rng, metric = generator(asked.random_state), Metric(asked.space)
     if asked.metric in LINEAR:
-        words = asked.kernels, asked.metric, rule_in_rounds(asked.bandwidth)
-        metric = metric_of(source.rows, *words, penalty, rng, asked.loss, centred=kind != "none")
+        words = asked.kernels, asked.metric, rule_in_rounds(asked.bandwidth), asked.penalty
+        metric = metric_of(source.rows, *words, rng, asked.loss, centred=asked.intercept != "none")
     solver, landmarks = solver_for(source, asked, metric.mapping)
     source = source if solver == "nystrom" else in_memory(source, asked.space.distance)
     given, source = source.rows, mapped(source, metric.mapping)
-    spaces = [metric.space]
-    if asked.kernel == "auto" and asked.metric not in LINEAR:
-        spaces = [each for each in kernels_with(asked.metric) if asked.suits(each.kernel)]
+    options: dict[str, Any] = {"penalty": asked.penalty, "rng": rng, "start": metric.start}
+    options |= {"kind": asked.intercept} | ({} if solver == "exact" else {"choice": landmarks})
 
     def tried(space: Space) -> tuple[TrainingData, Found]:
-        options: dict[str, Any] = {"penalty": penalty, "rng": rng, "start": metric.start}
-        options |= {} if solver == "exact" else {"choice": landmarks}
-        data = training_data(source, space, exact=solver == "exact", kind=kind, **options)
+        data = training_data(source, space, exact=solver == "exact", **options)
         if solver == "pcg":
             check_pcg(data, asked)
             data.trials = None
         return data, find(asked.bandwidth, data)
 
-    data, found = tried(spaces[0])
-    for space in spaces[1:]:  # one n x n array at a time, beside that of the best kernel
-        other = tried(space)
-        if loo_error(*other) < loo_error(data, found):
-            data, found = other
-    lam = found.lam
-    if penalty.criterion and not metric.has_signal:  # nothing to follow but noise
-        lam = np.maximum(lam, min(NO_SIGNAL * data.penalty.unit, data.penalty.ends[1]))
-    Z, model = solved(solver, source, data, found.sigma, np.atleast_1d(lam), asked)
+    data, found = best_kernel(tried, asked, metric)
+    Z, model = solved(solver, source, data, found, asked)
     kept = metric.mapping is not None and solver == "exact"
     return Solution(
         model=model,
@@ -107,12 +97,30 @@ def fitted(source: Source, asked: Request) -> Solution:
         Z_given=given.X if kept and isinstance(given, ArrayRows) else None,
         space=data.space,
         sigma=found.sigma,
-        lam=lam,
+        lam=found.lam,
         solver=solver,
         metric=metric,
         source=source,
         notes=notes_on(data, source, asked),
     )
+
+
+def best_kernel(
+    tried: Callable[[Space], tuple[TrainingData, Found]], asked: Request, metric: Metric
+) -> tuple[TrainingData, Found]:
+    """Training data with the best kernel, and what was found for them.
+
+    The metric has chosen the kernel if it is linear; else the leave-one-out error does.
+    """
+    if asked.kernel != "auto" or asked.metric in LINEAR:
+        data, found = tried(metric.space)
+    else:  # one n x n array at a time, beside that of the best kernel
+        spaces = (each for each in kernels_with(asked.metric) if asked.suits(each.kernel))
+        data, found = min(map(tried, spaces), key=lambda each: loo_error(*each))
+    if asked.penalty.criterion and not metric.has_signal:  # nothing to follow but noise
+        least = min(NO_SIGNAL * data.penalty.unit, data.penalty.ends[1])
+        found = replace(found, lam=np.maximum(found.lam, least))
+    return data, found
 
 
 def rule_in_rounds(bandwidth: Any) -> RuleInRounds | None:
@@ -186,10 +194,11 @@ def check_pcg(data: TrainingData, asked: Request) -> None:
 
 
 def solved(
-    solver: str, source: Source, data: TrainingData, sigma: float, lams: Array, asked: Request
+    solver: str, source: Source, data: TrainingData, found: Found, asked: Request
 ) -> tuple[Array, Model]:
     """The rows of the model, and the model at the chosen bandwidth and penalties."""
-    lams = lams[:1] if (lams == lams[0]).all() else lams
+    sigma, lams = found.sigma, np.unique(found.lam)
+    lams = lams if len(lams) == 1 else np.asarray(found.lam)
     if data.solver is not None and solver == "nystrom":
         return data.solver.spectrum(sigma).phi.Z, data.solver.solve(sigma, lams)
     X, rows = centred_rows(source, asked.intercept)
