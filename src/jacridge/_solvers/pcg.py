@@ -173,7 +173,9 @@ def refined(
         goal = max(TOLERANCE / 2, ROUND * residual if len(products) > 1 else 0.0)
         most = min(ITERATIONS - total, ROUND_ITERATIONS if len(products) > 1 else ITERATIONS)
         try:
-            step, done = conjugate_gradients(products[0], precondition, left, size, goal, most)
+            step, done = conjugate_gradients(
+                products[0], precondition, left, size, goal=goal, most=most
+            )
         except LinAlgError:
             if len(products) == 1:
                 raise
@@ -190,7 +192,7 @@ def refined(
 
 
 def conjugate_gradients(
-    product: Product, precondition: Product, B: Array, size: Array, goal: float, most: int
+    product: Product, precondition: Product, B: Array, size: Array, *, goal: float, most: int
 ) -> tuple[Array, int]:
     """Solution until all columns of the residual are below goal times size, and iterations."""
     Z, R = np.zeros_like(B), B.copy()
