@@ -334,7 +334,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         lower, upper = self._each_block(X, work, errors=True)
         return lower, upper
 
-    def is_outside(self, X: Any) -> Any:
+    def outside_share(self, X: Any) -> Any:
         """How far rows lie from the training rows, as a quantile of their own distances.
 
         The value for x is the share of training rows that are closer to their nearest neighbour
@@ -359,6 +359,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         distance, seen = function.space.distance, function.portable(errors=False).seen
         neighbours = Neighbours(function.neighbours(), distance)
         return rows_given(X).each(self, lambda X: (neighbours.shares(seen(X)),), distance, 1)[0]
+
+    is_outside = outside_share  # its first name, which promises a boolean
 
     def jacobian(self, X: Any, return_std: bool = False) -> Any:
         """Derivatives of the predictions with respect to the features, at the rows of X.
