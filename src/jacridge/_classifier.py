@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -38,7 +38,7 @@ from ._rules.calibration import (
     shares_of,
     uncalibrated,
 )
-from ._rules.parameters import AutoParameters, Parameters, parameters_of
+from ._rules.parameters import AutoClassParameters, ClassParameters, parameters_of
 from .diagnostics import Diagnosis, Finding
 from .effects import (
     HELD_FIXED_FOR_CLASSES,
@@ -74,8 +74,7 @@ def _has_probabilities(est: JacobianKernelClassifier) -> bool:
     return True
 
 
-@dataclass(eq=False, repr=False)
-class JacobianKernelClassifier(ClassifierMixin, BaseEstimator, Parameters):
+class JacobianKernelClassifier(ClassifierMixin, BaseEstimator, ClassParameters):
     """Kernel ridge classification that chooses its own bandwidth, with calibrated probabilities.
 
     Each class is a target of :class:`JacobianKernelRidge`: one for its rows and zero for others,
@@ -145,8 +144,6 @@ verbose
     """
 
     __module__ = "jacridge"  # saved models name public paths
-
-    class_weight: Mapping[Any, float] | str | None = field(default=None, kw_only=True)
 
     alpha_ = _of_regressor("alpha_")
     bandwidth_ = _of_regressor("bandwidth_")
@@ -470,8 +467,7 @@ verbose
         return tags
 
 
-@dataclass(eq=False, repr=False)
-class AutoKernelClassifier(AutoParameters, JacobianKernelClassifier):
+class AutoKernelClassifier(AutoClassParameters, JacobianKernelClassifier):
     """Kernel classification that chooses kernel, metric, bandwidth and penalty by itself.
 
     It is :class:`JacobianKernelClassifier` with other defaults, as :class:`AutoKernelRidge` is to

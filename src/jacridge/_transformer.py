@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,21 @@ from ._solvers.landmarks import CANDIDATES, LANDMARKS, Features, chooser, featur
 
 
 @dataclass(eq=False, repr=False)
-class JacobianNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FeatureParameters:
+    """Parameters of `JacobianNystroem`."""
+
+    bandwidth: float | str | Callable[[TrainingData], float] = "maxvar"
+    n_components: int = 100
+    _: KW_ONLY
+    alpha: float = 1e-3
+    kernel: str = "gaussian"
+    landmarks: str = "kmeans"
+    random_state: int | None = None
+
+
+class JacobianNystroem(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, FeatureParameters
+):
     r"""Nystrom features of a kernel, with a bandwidth that is chosen.
 
     With landmarks Z and :math:`K_{ZZ} = L L^\top` the features of x are
@@ -72,13 +86,6 @@ class JacobianNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     """
 
     __module__ = "jacridge"  # saved models name public paths
-
-    bandwidth: float | str | Callable[[TrainingData], float] = "maxvar"
-    n_components: int = 100
-    alpha: float = field(default=1e-3, kw_only=True)
-    kernel: str = field(default="gaussian", kw_only=True)
-    landmarks: str = field(default="kmeans", kw_only=True)
-    random_state: int | None = field(default=None, kw_only=True)
 
     def fit(self, X: Any, y: Any = None) -> JacobianNystroem:
         """Choose the bandwidth and the landmarks.

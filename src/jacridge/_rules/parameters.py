@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,11 @@ SOLVERS = ("auto", "exact", "nystrom", "pcg")
 
 @dataclass(eq=False, repr=False)
 class Parameters:
-    """Parameters of all estimators, with the defaults of `JacobianKernelRidge`."""
+    """Parameters of all estimators, with the defaults of `JacobianKernelRidge`.
+
+    Estimators inherit the constructor. They are no dataclasses themselves, as type checkers would
+    then allow any argument, for want of types in scikit-learn.
+    """
 
     bandwidth: float | str | Callable[[TrainingData], float] = "jacobian"
     alpha: float | str | npt.ArrayLike = 1e-3
@@ -46,6 +50,19 @@ class AutoParameters(Parameters):
     _: KW_ONLY
     kernel: str = "auto"
     metric: str = "auto"
+
+
+@dataclass(eq=False, repr=False)
+class ClassParameters(Parameters):
+    """Parameters of classifiers."""
+
+    _: KW_ONLY
+    class_weight: Mapping[Any, float] | str | None = None
+
+
+@dataclass(eq=False, repr=False)
+class AutoClassParameters(AutoParameters, ClassParameters):
+    """Parameters of classifiers that choose everything."""
 
 
 def parameters_of(estimator: Parameters) -> dict[str, Any]:
