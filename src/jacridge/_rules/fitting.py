@@ -139,14 +139,9 @@ def solver_for(
     source: Source, asked: Request, mapping: FeatureMap | None
 ) -> tuple[str, LandmarkChoice]:
     """The solver for these rows, and its landmarks; rows that stream stay where they are."""
-    solver, rows, landmarks = asked.solver, source.rows, asked.landmarks
     # Checked here, whether or not there are enough rows to need them.
-    if isinstance(landmarks, str):
-        check_choice("landmarks", landmarks, LANDMARKS)
-    elif mapping is not None:
-        landmarks = check_rows(landmarks, "landmarks")
-        check_columns("landmarks", landmarks, len(mapping.T))
-        landmarks = mapping(landmarks)
+    landmarks = landmarks_for(source, asked, mapping)
+    solver, rows = asked.solver, source.rows
     if solver == "auto":
         most = EXACT_ROWS_LEARNED if asked.metric in LEARNED else EXACT_ROWS
         free = available_memory()
@@ -164,6 +159,16 @@ def solver_for(
     if solver == "nystrom" and choice.are_all(rows, mapping):
         solver = "exact"  # with all rows as landmarks the model is the exact one
     return solver, choice
+
+
+def landmarks_for(source: Source, asked: Request, mapping: FeatureMap | None) -> str | Array:
+    """How landmarks are chosen, or the given ones after the map."""
+    if isinstance(asked.landmarks, str):
+        return check_choice("landmarks", asked.landmarks, LANDMARKS)
+    Z = check_rows(asked.landmarks, "landmarks")
+    if asked.metric != "precomputed":  # which has no features, and needs no landmarks
+        check_columns("landmarks", Z, source.p)
+    return Z if mapping is None else mapping(Z)
 
 
 def landmark_number(source: Source, asked: Request) -> int | None:
