@@ -110,9 +110,9 @@ class SavedModel:
         )
 
     def outside(self, X: pl.DataFrame) -> Any:
-        """How far rows lie from the training rows, from 0 to 1; see `is_outside`."""
+        """How far rows lie from the training rows, from 0 to 1; see `outside_share`."""
         regressor = regressor_of(self.pipeline[-1])
-        return regressor.is_outside(self.pipeline[:-1].transform(X))
+        return regressor.outside_share(self.pipeline[:-1].transform(X))
 
     def unknown(self, X: pl.DataFrame) -> dict[str, int]:
         """Columns with categories that training did not have, and in how many rows."""

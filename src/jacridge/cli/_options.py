@@ -11,7 +11,7 @@ from jacridge import RULES
 
 from .._geometry.kernels import KERNELS
 from .._geometry.space import METRICS
-from .._rules.fitting import SOLVERS
+from .._rules.parameters import SOLVERS
 from .._rules.registry import ALPHAS, SELECTORS
 from ..report._columns import TASK_NAMES, on_places, place_columns
 from ._cells import drop_option
