@@ -55,6 +55,8 @@ PARTS = {
     "mml": (("mml",), 30),
     "authors": (("mml_unit", "mml_published"), 10),
 }
+# The rules of all parts, in the order of the table.
+ORDER = [rule for rule in LABELS if any(rule in rules for rules, _ in PARTS.values())]
 
 
 def _part(name: str, seed: int, n_used: int, part: str) -> list[Row]:
@@ -95,14 +97,14 @@ def summarise(rows: Sequence[Row]) -> list[Row]:
     """
     names, summary = [name for name in TITLES if where(rows, dataset=name)], []
     whole = {}
-    for rule in LABELS:
+    for rule in ORDER:
         made = where(rows, rule=rule)
         seeds = [{row["seed"] for row in where(made, dataset=name)} for name in names]
         common = set.intersection(*seeds)
         whole[rule] = [row for row in made if row["seed"] in common]
     for name in names:
         ours = where(whole["jacobian"], dataset=name)
-        for rule in LABELS:
+        for rule in ORDER:
             theirs = where(whole[rule], dataset=name)
             if theirs:
                 summary.append(_summary(name, rule, ours, theirs))
