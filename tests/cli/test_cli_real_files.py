@@ -329,5 +329,5 @@ def test_latitude_and_longitude_bring_a_hint_of_distances_on_the_globe(run, tmp_
     rows = "".join(f"{i / 2},{i * i % 7},{i % 5}\n" for i in range(20))
     (tmp_path / "t.csv").write_text(f"{names}\n{rows}")
     _, _, err = run("select", tmp_path / "t.csv", "-t", "y")
-    assert ("With --metric geodesic distances" in err) == told
+    assert ("With `--metric geodesic` distances" in err) == told
     assert err.count("plain numbers") == told  # one line

@@ -270,7 +270,7 @@ def test_a_report_on_places_names_the_metric_of_the_globe(rng):
     options = {"bandwidth": "scale", "target": "depth"}
     page = report_page(X, X[:, 0], features=["longitude", "latitude"], **options)
     assert "<code>latitude</code> and <code>longitude</code> are used as plain numbers" in page
-    assert "With --metric geodesic distances are in metres" in page
+    assert "With <code>--metric geodesic</code> distances are in metres" in page
     assert "metric=&quot;geodesic&quot;" in page
     assert "geodesic" not in report_page(X, X[:, 0], features=["a", "b"], **options)
 

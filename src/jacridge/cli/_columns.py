@@ -109,7 +109,8 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
     chosen = latitude_and_longitude(chosen, named=bool(how.features)) if how.on_globe else chosen
     one = len(names) == 1 and how.task != "regression"
     asked_for = len(chosen) == 1 or bool(how.features) or how.on_globe
-    kinds: dict[str, Any] = dict.fromkeys(chosen, partial(_cells.feature, asked_for=asked_for))
+    as_feature: Any = partial(_cells.feature, asked_for=asked_for)
+    kinds = dict.fromkeys(chosen, _cells.numbers if how.on_globe else as_feature)
     kinds |= dict.fromkeys(clusters, _cells.groups) | dict.fromkeys(weights, _cells.target)
     kinds |= dict.fromkeys(names, _cells.outcome if one else _cells.target)
     columns = each_column(lambda c: kinds[c.name](c, how.decimal), (raw[name] for name in kinds))
@@ -243,9 +244,9 @@ def feature_columns(
 
 
 def latitude_and_longitude(names: list[str], *, named: bool) -> list[str]:
-    """The columns of latitude and longitude, by their names; else the two that were named."""
+    """The columns of latitude and longitude: by their names, or two that were asked for."""
     found = place_columns(names)
-    if found:
+    if found and not (named and len(names) > 2):
         return [found[1], found[0]]
     if named and len(names) == 2:
         return names

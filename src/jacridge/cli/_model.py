@@ -84,8 +84,8 @@ def fit(
     and never all at once; features must hold numbers.
     """
     check_place(output, file)
-    check_model_name(output)
     reading = reading_of(features, drop, missing, decimal, no_header, weights, task, metric=metric)
+    check_model_name(output, on_globe=reading.on_globe)
     options = {"solver": solver_of(solver), "n_landmarks": n_landmarks}
     check_rule(rule, kernel_of(kernel, automatic=True))
     make = estimator_of(rule, alpha, kernel, metric, standardize=standardize, **options)
@@ -142,7 +142,7 @@ def _check_dask(solver: str, reading: Reading) -> None:
         ("--missing", not POLICIES[reading.missing].fills, "drop or error", reading.missing),
         ("--decimal", reading.decimal == ".", ".", reading.decimal),
         ("--weights", reading.weights is None, "left out", reading.weights),
-        ("--metric", not reading.on_globe, "a metric of numbers", "geodesic"),
+        ("--metric", not reading.on_globe, "another one", "geodesic"),
         ("--no-header", reading.header, "left out", "it"),
     ]
     for option, fits, wanted, got in limits:

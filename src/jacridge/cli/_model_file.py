@@ -169,8 +169,8 @@ SAVERS: dict[str, Callable[[str, SavedModel], None]] = {
 }
 
 
-def check_model_name(path: str) -> None:
-    """Refuse a file whose suffix names no form of model that can be written."""
+def check_model_name(path: str, *, on_globe: bool = False) -> None:
+    """Refuse a file whose suffix names no form in which the model can be written."""
     suffix = Path(path).suffix.lower()
     if suffix not in SAVERS:
         raise WrongUse(
@@ -179,6 +179,11 @@ def check_model_name(path: str) -> None:
         )
     if suffix == ".onnx":
         require("onnx", extra="onnx")
+        if on_globe:
+            raise WrongUse(
+                f"ONNX cannot measure distances on the globe, got --metric geodesic and `{path}`. "
+                "Write a .skops file."
+            )
 
 
 def save_model(path: str, model: SavedModel) -> None:

@@ -9,6 +9,7 @@ import typer
 
 from jacridge import RULES
 
+from .._checks import require
 from .._geometry.kernels import KERNELS
 from .._geometry.space import METRICS
 from .._rules.fitting import SOLVERS
@@ -332,6 +333,8 @@ def reading_of(
     one_of(metric, MODEL_METRICS, "--metric")
     chosen = features or (), drop or ()
     on_globe = metric == "geodesic"
+    if on_globe:
+        require("pyproj", extra="geo")
     return Reading(*chosen, missing, decimal, not no_header, weights, task, cluster, on_globe)
 
 
@@ -358,7 +361,7 @@ def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
     places = place_columns(rows.numbers)
     if reading.on_globe:
         lat, lon = rows.numbers
-        note(f"`{lat}` is latitude and `{lon}` longitude, in degrees. Other columns are not used.")
+        note(f"`{lat}` is latitude and `{lon}` longitude, in degrees; no other column is used.")
     elif places:
         note(on_places(*places))
     if reading.task == "auto" and rows.task == "classification":

@@ -84,6 +84,7 @@ def select(
     result = {
         "rule": choice.rule,
         "kernel": choice.kernel,
+        "metric": options["metric"],
         "sigma": choice.sigma,
         **_gamma(choice),
         "alpha": float(np.squeeze(choice.alpha)),
@@ -185,7 +186,7 @@ def compare(
         save_picture(table, plot, task_of)
         note(f"the picture is in {plot}.")
     summary = {"data": file or "diabetes", "task": rows.task, "n_samples": len(rows.y)}
-    summary |= {"splits": splits, "kernel": kernel, "rules": table}
+    summary |= {"splits": splits, **space, "rules": table}
     show(summary, as_json=as_json, text=_rules_text(table, task_of))
 
 
@@ -312,8 +313,9 @@ def _rows_or_diabetes(file: str | None, target: str | None, reading: Reading) ->
         if target is None:
             raise typer.BadParameter("must name the column to predict.", param_hint="--target")
         return rows_of(file, [target], reading)
-    if target is not None:
-        raise typer.BadParameter("needs a FILE.", param_hint="--target")
+    for option, given in (("--target", target is not None), ("--metric", reading.on_globe)):
+        if given:
+            raise typer.BadParameter("needs a FILE.", param_hint=option)
     data = load_diabetes(scaled=False)
     X = pl.DataFrame(data.data, schema=list(data.feature_names))
     return Rows(X, data.target, ["disease progression"])

@@ -66,7 +66,7 @@ def as_options(text: str) -> str:
     for name, option in names.items():
         text = re.sub(rf"\b{name}=['\"]?([\w.]+\b)['\"]?", rf"--{option} \1", text)
         text = text.replace(f"`{name}`", f"`--{option}`")
-    return text
+    return text.replace("`X` must", "The features must")
 
 
 def _sentence(error: Exception) -> str:
