@@ -41,6 +41,7 @@ NAMES = {
     "report._case": ["Case"],
     "report._columns": ["columns_prepared", "follows_time", "table_of"],
     "report._folds": ["OURS", "TREES", "Folds", "_later", "folds_of"],
+    "report._tasks": ["ModelSpec"],
     "report._words": ["doubts", "number"],
 }
 MODULES = {

@@ -20,8 +20,6 @@ from threadpoolctl import threadpool_limits
 from .. import __version__
 from .._checks import check_choice
 from .._compute.files import replaced
-from .._geometry.space import METRICS
-from .._rules.registry import as_rule
 from . import _classes, _numbers, _quality, _words
 from ._case import Case
 from ._code import Origin, code_blocks
@@ -30,7 +28,7 @@ from ._data import page_data, slider_data
 from ._effects import importances
 from ._figures import Figure, effect_figures, place_figures, series_figures
 from ._folds import folds_of
-from ._tasks import TASKS
+from ._tasks import COLUMN_METRICS, TASKS, ModelSpec
 
 __all__ = ["report_page", "write_report"]
 
@@ -108,10 +106,9 @@ def report_page(
     labels = kind.checked(y, table.X)
     if len(labels) < 3:
         raise ValueError(f"A report needs at least 3 rows, got {len(labels)}.")
-    if alpha is None:
-        alpha = "auto" if as_rule(bandwidth).is_automatic else 1e-3
-    check_choice("metric", metric, [name for name in METRICS if name != "precomputed"])
-    case = Case(table, labels, target, bandwidth, alpha, standardize, random_state, kind, metric)
+    check_choice("metric", metric, COLUMN_METRICS)
+    spec = ModelSpec(bandwidth, alpha, metric, standardize, random_state=random_state)
+    case = Case(table, labels, target, spec, kind)
     about = Origin(source, tuple(options), left_out, tuple(losses), tuple(remarks))
     return _filled(case, about, start, progress)
 
@@ -143,7 +140,7 @@ def _filled(case: Case, source: Origin, start: float, progress: Progress) -> str
         progress(0, 4, "fitting the model, and others to compare it with")
         folds = pool.submit(folds_of, case, pool.map)
         # With a penalty of their own they need not wait for the fit.
-        early = pool.submit(_words.rules, case) if case.is_auto else None
+        early = pool.submit(_words.rules, case) if case.spec.is_auto else None
         case.estimator.predict(case.Z[:1])
         progress(1, 4, "looking at the columns")
         diagnosis = pool.submit(lambda: case.diagnosis)

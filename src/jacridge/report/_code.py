@@ -6,7 +6,7 @@ import glob
 import gzip
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ def code_blocks(case: Case, source: Origin) -> str:
     """HTML of the blocks, each with a title; Python only where it can read the file as we did."""
     why = _beyond_python(case, source)
     in_python = {} if why else {"Python": python_code, "scikit-learn only": sklearn_code}
-    if case.distance == "geodesic":  # which scikit-learn's kernels do not take
+    if case.spec.distance == "geodesic":  # which scikit-learn's kernels do not take
         in_python.pop("scikit-learn only", None)
     blocks = {**in_python, "On the command line": command}
     note = (
@@ -87,7 +87,7 @@ def _beyond_python(case: Case, source: Origin) -> str:
 
 def python_code(case: Case, source: Origin) -> str:
     """A model that makes its choices again when it is fitted."""
-    name = (case.task.automatic if case.is_auto else case.task.plain).__name__
+    name = (case.task.automatic if case.spec.is_auto else case.task.plain).__name__
     return (
         f"{_lines({*_reading_imports(source), *_imports(case)})}\n"
         f"from jacridge import {name}\n\n{_reading(case, source)}"
@@ -212,15 +212,17 @@ def _array(name: str, values: Array, what: str) -> str:
 
 def command(case: Case, source: Origin) -> str:
     """The commands that fit and use the model."""
-    bandwidth, alpha = _given(case)
-    rule = [] if case.is_auto else ["--rule", str(bandwidth)]
-    default = "auto" if case.is_auto else 1e-3
+    (bandwidth, alpha), spec = _given(case), case.spec
     chosen = case.lam if isinstance(alpha, list) else alpha  # the command takes no list
-    penalty = [] if chosen == default else ["--alpha", str(chosen)]
-    metric = [] if case.asked_metric == "auto" else ["--metric", case.asked_metric]
-    scale = [] if case.standardize else ["--no-standardize"]
-    options = [*source.options, *rule, *penalty, *metric, *scale]
-    fit = shlex.join(["jacridge", "fit", source.file, "--target", case.target, *options])
+    given = {
+        ("--rule", str(bandwidth)): not spec.is_auto,
+        ("--alpha", str(chosen)): chosen != replace(spec, alpha=None).penalty,
+        ("--metric", spec.metric): spec.metric != "auto",
+        ("--no-standardize",): not spec.standardize,
+    }
+    options = [word for words, wanted in given.items() if wanted for word in words]
+    words = ["--target", case.target, *source.options, *options]
+    fit = shlex.join(["jacridge", "fit", source.file, *words])
     header = " --no-header" if "--no-header" in source.options else ""
     interval = "" if case.classes else " --interval 0.9"
     return (
@@ -244,7 +246,7 @@ def _imports(case: Case) -> set[str]:
             "from sklearn.compose import make_column_transformer",
             "from sklearn.preprocessing import OneHotEncoder",
         }
-    if case.scales:
+    if case.spec.scales:
         needed.add("from sklearn.preprocessing import StandardScaler")
     return needed
 
@@ -252,8 +254,8 @@ def _imports(case: Case) -> set[str]:
 def _preparing(case: Case) -> str:
     """Lines of the pipeline before the model."""
     if not case.table.texts:
-        return "    StandardScaler(),\n" if case.scales else ""
-    scaler = "StandardScaler()" if case.scales else '"passthrough"'
+        return "    StandardScaler(),\n" if case.spec.scales else ""
+    scaler = "StandardScaler()" if case.spec.scales else '"passthrough"'
     return (
         f"    make_column_transformer(\n        ({scaler}, {case.table.numbers!r}),\n"
         f"        ({ENCODER}, {case.table.texts!r}),\n    ),\n"
@@ -262,16 +264,16 @@ def _preparing(case: Case) -> str:
 
 def _given(case: Case) -> tuple[Any, Any]:
     """Bandwidth and penalty as asked for, as words, numbers or lists; a function's value."""
-    bandwidth = case.estimator.bandwidth_ if callable(case.bandwidth) else case.bandwidth
-    return np.asarray(bandwidth).tolist(), np.asarray(case.alpha).tolist()
+    bandwidth = case.estimator.bandwidth_ if callable(case.spec.bandwidth) else case.spec.bandwidth
+    return np.asarray(bandwidth).tolist(), np.asarray(case.spec.penalty).tolist()
 
 
 def _options(case: Case) -> str:
     """Arguments of the estimator; defaults of the automatic one are left out."""
-    bandwidth, alpha = _given(case)
-    default = {"alpha": "auto", "metric": "auto"} if case.is_auto else {"metric": "euclidean"}
-    given = {} if case.is_auto or bandwidth == "jacobian" else {"bandwidth": bandwidth}
-    given |= {"alpha": alpha, "metric": case.model_metric, "random_state": case.random_state}
+    (bandwidth, alpha), spec = _given(case), case.spec
+    default = {"alpha": "auto", "metric": "auto"} if spec.is_auto else {"metric": "euclidean"}
+    given = {} if spec.is_auto or bandwidth == "jacobian" else {"bandwidth": bandwidth}
+    given |= {"alpha": alpha, "metric": spec.model_metric, "random_state": spec.random_state}
     return ", ".join(f"{k}={v!r}" for k, v in given.items() if default.get(k, ...) != v)
 
 

@@ -301,9 +301,9 @@ def model_text(case: Case) -> str:
     origin = (
         "Kernel and metric were chosen by the error on held-out rows, bandwidth and penalty by "
         "leave-one-out."
-        if case.is_auto
-        else f"The bandwidth comes from the rule <code>{escape(str(case.bandwidth))}</code>."
-        if isinstance(case.bandwidth, str)
+        if case.spec.is_auto
+        else f"The bandwidth comes from the rule <code>{escape(str(case.spec.bandwidth))}</code>."
+        if isinstance(case.spec.bandwidth, str)
         else "The bandwidth was given."
     )
     rows = [
@@ -343,7 +343,7 @@ def candidates(case: Case) -> str:
 def geometry(case: Case) -> str:
     """The four numbers that the paper's rule looks at, and what they mean."""
     choice, n = case.choice, len(case.X)
-    options = {"rule": "jacobian_median", "alpha": case.lam, "metric": case.distance}
+    options = {"rule": "jacobian_median", "alpha": case.lam, "metric": case.spec.distance}
     nearest = answer(select_bandwidth, case.mapped(case.Z), **options)
     regime = {
         "global minimum": "the approximate norm has one minimum (λ = 0)",
@@ -381,7 +381,7 @@ def sample(case: Case) -> str:
     rows = of_rows(case, len(case.rows))
     what = "" if case.main is None else f"the indicator of <b>{escape(case.shown)}</b> in "
     metric = "the metric of the model"
-    if case.distance == "geodesic":
+    if case.spec.distance == "geodesic":
         metric = "straight distances through the globe, as slopes along geodesics take long"
     return f"The sliders fit {what}{rows} with the kernel of the model and {metric}."
 
@@ -422,13 +422,13 @@ def rules_text(case: Case) -> str:
 
 
 def _rules_alpha(case: Case) -> float:
-    return 1e-3 if case.is_auto else case.lam
+    return 1e-3 if case.spec.is_auto else case.lam
 
 
 def rules(case: Case) -> str:
     """A row for each rule that has an answer, the chosen one marked."""
-    own_units = not case.standardize or case.distance == "geodesic"
-    X, metric = case.X if own_units else case.standardized, case.distance
+    own_units = not case.spec.standardize or case.spec.distance == "geodesic"
+    X, metric = case.X if own_units else case.standardized, case.spec.distance
     Z, y = X[case.rows], case.outcomes[case.rows]
     rows: list[tuple[str, ...]] = []
     marked = None
@@ -438,7 +438,7 @@ def rules(case: Case) -> str:
         choice = answer(select_bandwidth, Z, y, name, alpha=alpha, metric=metric, random_state=0)
         if choice is None:
             continue
-        if name == case.bandwidth and not case.is_auto:
+        if name == case.spec.bandwidth and not case.spec.is_auto:
             marked = len(rows)
         lam = float(np.ravel(choice.alpha)[0])
         est = answer(JacobianKernelRidge(choice.sigma, lam, metric=metric).fit, Z, y)
