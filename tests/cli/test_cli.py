@@ -333,6 +333,8 @@ def test_fit_tells_what_it_did(run, boxes, tmp_path):
     assert (result["n_samples"], result["n_features"]) == (40, 4)
     assert 0 < result["loo_r2"] <= 1
     assert result["diagnosis"]["condition"]["value"] > 1
+    sentence = result["diagnosis"]["best single feature"]["sentence"]
+    assert sentence == "R2 of the best single feature, width."
 
 
 def test_fit_notes_what_speaks_against_it(run, boxes, tmp_path):
