@@ -27,7 +27,7 @@ from ._columns import Column, table_of, task_name
 from ._data import page_data, slider_data
 from ._effects import importances
 from ._figures import Figure, effect_figures, place_figures, series_figures
-from ._folds import folds_of
+from ._folds import Folds, folds_of
 from ._tasks import COLUMN_METRICS, TASKS, ModelSpec
 
 __all__ = ["report_page", "write_report"]
@@ -132,7 +132,6 @@ def write_report(path: str | Path, X: npt.ArrayLike, y: npt.ArrayLike, **options
 
 def _filled(case: Case, source: Origin, start: float, progress: Progress) -> str:
     """The page with every part in its place; parts that take time are made side by side."""
-    story = STORIES[case.task.name]
     # Many small systems: two at a time are faster than threads inside of each. OpenMP, which
     # boosted trees use, has a limit in each thread; without it their threads wait for each other.
     workers = ThreadPoolExecutor(3, initializer=threadpool_limits, initargs=(1,))
@@ -151,20 +150,12 @@ def _filled(case: Case, source: Origin, start: float, progress: Progress) -> str
         matters = pool.submit(lambda: _matters(case, sizes.result()))
         others = folds.result()
         progress(2, 4, "checking the model")
-        on_target = pool.submit(lambda: list(story.remarks(case))).result()
-        found = _quality.remarks(case, on_target, source)
-        performance = list(story.figures(case, others))
         diagnosis.result()
+        performance, figures = _performance(case, others, source)
         progress(3, 4, "writing the page")
-        values = matters.result()
-        charts = [figure.chart for figure in [*performance, *values.pop("figures")]]
+        values = performance | matters.result()
+        charts = [figure.chart for figure in [*figures, *values.pop("figures")]]
         values |= {
-            "verdict": f"{story.verdict(case, others)} {_words.doubts(case, others, found)}",
-            "comparison": _words.comparison(case, others),
-            "performance_text": story.words(case, others),
-            "performance_figures": _html(performance),
-            "quality": _words.quality(found),
-            "diagnosis": _words.diagnosis(case, others),
             "effects": effects.result(),
             "rules": rules.result(),
             "data": page_data(sliders.result(), charts),
@@ -172,6 +163,24 @@ def _filled(case: Case, source: Origin, start: float, progress: Progress) -> str
         }
     seconds = f"{perf_counter() - start:.1f}"
     return Template(_part("page.html")).substitute(values, seconds=seconds)
+
+
+def _performance(
+    case: Case, folds: Folds | None, source: Origin
+) -> tuple[dict[str, str], list[Figure]]:
+    """Verdict, comparison, data quality and diagnosis, and the charts of predictions."""
+    story = STORIES[case.task.name]
+    found = _quality.remarks(case, story.remarks(case), source)
+    figures = list(story.figures(case, folds))
+    texts = {
+        "verdict": f"{story.verdict(case, folds)} {_words.doubts(case, folds, found)}",
+        "comparison": _words.comparison(case, folds),
+        "performance_text": story.words(case, folds),
+        "performance_figures": _html(figures),
+        "quality": _words.quality(found),
+        "diagnosis": _words.diagnosis(case, folds),
+    }
+    return texts, figures
 
 
 @contextmanager
@@ -210,15 +219,7 @@ def _texts(case: Case, source: Origin) -> dict[str, str]:
         "heading": f"{escape(case.target)} <small>in {escape(_shown(source))}</small>",
         "shown": escape(case.shown),
         "facts": _words.facts(case, source.left_out),
-        "model_text": _words.model_text(case),
-        "candidates": _words.candidates(case),
-        "effects_text": _words.effects_text(case),
-        "geometry": _words.geometry(case),
-        "columns": _words.columns(case),
-        "sample": _words.sample(case),
-        "norm_caption": _words.norm_caption(case),
-        "norm_text": _words.norm_text(case),
-        "rules_text": _words.rules_text(case),
+        **{write.__name__: write(case) for write in _words.OF_THE_CASE},
         "code": code_blocks(case, source),
         "style": _part("style.css"),
         "script": _part("script.js"),

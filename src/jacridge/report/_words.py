@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import JacobianKernelRidge, select_bandwidth, theory
 from .._rules.registry import SELECTORS
+from ..effects import Effect
 from ._case import Case, answer
 from ._charts import LOOKS, lines_of
 from ._columns import Column
@@ -191,22 +192,9 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
     found = answer(effects_in_units, case.estimator, case.table, case.scale, shown, X=case.Z[some])
     if found is None:
         return ""
-    rows = [
-        (
-            breakable(
-                effect.term if effect.kind == "slope" else f"{effect.term}: {effect.contrast}"
-            ),
-            number(effect.estimate),
-            number(effect.std_error),
-            f"{number(effect.conf_low)} to {number(effect.conf_high)}",
-            "&lt; 0.001" if effect.p_value < 1e-3 else f"{effect.p_value:.3f}",
-        )
-        for effect in found.rows[:MOST_EFFECTS]
-    ]
-    more = len(found) - len(rows)
-    rest = (
-        f" {plural(more, 'more effect')} not shown: <code>jacridge effects</code>." if more else ""
-    )
+    rows = [_effect_row(effect) for effect in found.rows[:MOST_EFFECTS]]
+    more = plural(len(found) - len(rows), "more effect")
+    rest = f" {more} not shown: <code>jacridge effects</code>." if len(found) > len(rows) else ""
     head = ("column", "effect", "standard error", "95 % interval", "p")
     return (
         f"<h3>Average effects</h3><p>How far the prediction of <b>{escape(case.target)}</b> "
@@ -214,6 +202,18 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
         "category to another. "
         "These are associations, not causes; the standard errors take kernel, metric, bandwidth "
         f"and penalty as given.{rest}</p><div class=effects>{scroll(table(head, rows))}</div>"
+    )
+
+
+def _effect_row(effect: Effect) -> tuple[str, ...]:
+    """Cells of one effect."""
+    name = effect.term if effect.kind == "slope" else f"{effect.term}: {effect.contrast}"
+    return (
+        breakable(name),
+        number(effect.estimate),
+        number(effect.std_error),
+        f"{number(effect.conf_low)} to {number(effect.conf_high)}",
+        "&lt; 0.001" if effect.p_value < 1e-3 else f"{effect.p_value:.3f}",
     )
 
 
@@ -446,3 +446,17 @@ def rules(case: Case) -> str:
         values = (share(score), number(choice.sigma), number(lam), f"{choice.seconds:.2g}")
         rows.append((f"<code>{name}</code>", *values))
     return table(("rule", "R²", "σ", "λ", "seconds"), rows, marked)
+
+
+# Texts of the page under the names that it has for them, which need no more than the case.
+OF_THE_CASE = (
+    model_text,
+    candidates,
+    effects_text,
+    geometry,
+    columns,
+    sample,
+    norm_caption,
+    norm_text,
+    rules_text,
+)
