@@ -35,7 +35,7 @@ NAMES = {
     ],
     "cli._parts": ["Part", "_joined", "_moments", "fit_parts", "read_parts"],
     "cli._tables": ["WRITERS", "read_frame", "write_table"],
-    "cli._terminal": ["WrongUse", "busy", "grid", "note", "progress", "show", "visible", "warn"],
+    "cli._terminal": ["WrongUse", "grid", "note", "progress", "show", "visible", "warn"],
     "cli._text": ["TableError"],
     "experiments._table": ["Harness", "Job", "largest", "write_rows"],
     "report._case": ["Case"],

@@ -15,7 +15,7 @@ from ..report._columns import columns_prepared, place_columns, task_name
 from . import _cells
 from ._cells import each_column, is_id
 from ._dates import Dates, format_of, is_date, part_name, varying_parts, with_parts
-from ._missing import POLICIES, Losses, complete_rows, filled, losses
+from ._missing import DROP, IMPUTE, Losses, complete_rows, filled, losses
 from ._tables import listed, read_frame
 from ._terminal import WrongUse
 from ._text import TableError
@@ -31,13 +31,18 @@ class Reading:
 
     features: Sequence[str] = ()
     drop: Sequence[str] = ()
-    missing: str = "drop"
+    missing: str = DROP
     decimal: str = "."
     header: bool = True
     weights: str | None = None
     task: str = "regression"
     cluster: str | None = None
     on_globe: bool = False  # latitude and longitude are the only features
+
+    @property
+    def fills(self) -> bool:
+        """Whether gaps of features are filled."""
+        return self.missing == IMPUTE
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ class Rows:
 
     def prepared(self, reading: Reading, *, standardize: bool) -> ColumnTransformer:
         """The preparation of the columns, not fitted yet."""
-        marked = self.marked if POLICIES[reading.missing].fills else None
+        marked = self.marked if reading.fills else None
         return columns_prepared(self.numbers, self.texts, standardize=standardize, marked=marked)
 
     def filled(self) -> "Rows":
@@ -122,9 +127,8 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
             "features to use with --features."
         )
     frame, chosen = frame.drop(ids), [name for name in chosen if name not in ids]
-    policy = POLICIES[how.missing]
-    needed = names + weights + clusters if policy.fills else frame.columns
-    kept = frame.drop_nulls(needed) if policy.fills else complete_rows(frame, policy)
+    needed = names + weights + clusters if how.fills else frame.columns
+    kept = frame.drop_nulls(needed) if how.fills else complete_rows(frame, how.missing)
     if kept.is_empty():
         raise TableError(f"`{source}` must hold a row without missing values, got none.")
     dates = {
@@ -138,7 +142,7 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
         with_parts(kept.select(chosen), dates),
         y if names else None,
         names,
-        losses(frame.select(needed) if policy.fills else frame, kept),
+        losses(frame.select(needed), kept),
         dates,
         kept[weights[0]].to_numpy() if weights else None,
         ids,

@@ -14,7 +14,7 @@ from .._compute.progress import listening
 from .._pipeline import metric_word
 from ..report._tasks import TASKS, ModelSpec
 from ._columns import Reading, columns_named, in_place
-from ._missing import POLICIES, Policy, complete_rows, costs, gaps
+from ._missing import DROP, IMPUTE, POLICIES, complete_rows, costs, gaps
 from ._model_file import SavedModel, check_model_name, load_model, save_model
 from ._options import (
     AsJson,
@@ -100,7 +100,7 @@ def _check_engine(engine: str, scheduler: str | None, solver: str, reading: Read
         return
     limits = [
         ("--solver", solver in ("auto", "nystrom"), "auto or nystrom", solver),
-        ("--missing", not POLICIES[reading.missing].fills, "drop or error", reading.missing),
+        ("--missing", not reading.fills, "drop or error", reading.missing),
         ("--decimal", reading.decimal == ".", ".", reading.decimal),
         ("--weights", reading.weights is None, "left out", reading.weights),
         ("--metric", not reading.on_globe, "another one", "geodesic"),
@@ -124,9 +124,8 @@ def _fitted(
     with progress("fitting") as move, listening(move):
         pipeline.fit(rows.X.select(rows.numbers + rows.texts), rows.y, **weights)
         diagnosis = _diagnosis(pipeline)
-    fills = POLICIES[reading.missing].fills
     columns = rows.targets, rows.numbers, rows.texts, rows.dates
-    saved = SavedModel(pipeline, *columns, fills, reading.decimal)
+    saved = SavedModel(pipeline, *columns, reading.fills, reading.decimal)
     return saved, Counts(len(rows.y), len(rows.y) + rows.n_dropped), diagnosis
 
 
@@ -179,7 +178,7 @@ def predict(
     ] = None,
     missing: Annotated[
         str | None,
-        option("--missing", "WHAT", "drop, impute or error.", tuple(POLICIES), show_default=FITTED),
+        option("--missing", "WHAT", "drop, impute or error.", POLICIES, show_default=FITTED),
     ] = None,
     decimal: Annotated[
         str | None,
@@ -212,7 +211,8 @@ def predict(
     raw = read_frame(file, header=not no_header)
     frame = saved.columns_of(raw, file, _decimal(saved, decimal))
     kept = raw.select(columns_named(raw.columns, keep or ()))
-    X = frame if policy.fills else complete_rows(frame, policy)
+    fills = policy == IMPUTE
+    X = frame if fills else complete_rows(frame, policy)
     if X.is_empty():
         raise TableError(f"`{file}` must hold a row without missing values, got none.")
     _note_gaps_and_categories(saved, frame, X)
@@ -225,7 +225,7 @@ def predict(
         )
     if outside:
         found = found.with_columns(pl.Series("outside", shares))
-    complete = ~frame.select(pl.any_horizontal(pl.all().is_null())).to_series() | policy.fills
+    complete = ~frame.select(pl.any_horizontal(pl.all().is_null())).to_series() | fills
     out = _side_by_side(kept, in_place(found, complete))
     summary: dict[str, Any] = {"target": saved.target, "task": saved.task}
     summary |= {"rows": len(frame), "predicted": len(X), "outside": far}
@@ -238,10 +238,10 @@ def predict(
     show({**summary, "output": output}, as_json=as_json, text=text)
 
 
-def _policy(saved: SavedModel, asked: str | None) -> Policy:
+def _policy(saved: SavedModel, asked: str | None) -> str:
     """Treatment of missing values: that of the fit, unless another one is asked for."""
-    policy = POLICIES[asked or ("impute" if saved.fills else "drop")]
-    if policy.fills and not saved.fills:
+    policy = asked or (IMPUTE if saved.fills else DROP)
+    if policy == IMPUTE and not saved.fills:
         raise typer.BadParameter(
             "must be drop or error, as the model was fitted to complete rows.",
             param_hint="--missing",

@@ -178,7 +178,7 @@ Missing = Annotated[
         "WHAT",
         "Missing values: drop (leave rows out), impute (the median, marked; of texts a category of "
         "their own) or error.",
-        tuple(POLICIES),
+        POLICIES,
     ),
 ]
 Decimal = Annotated[
@@ -362,7 +362,7 @@ def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
 
 def _on_gaps(rows: Rows, reading: Reading) -> list[str]:
     """How gaps are filled, if they are."""
-    return fillings(rows.X.select(rows.gappy)) if POLICIES[reading.missing].fills else []
+    return fillings(rows.X.select(rows.gappy)) if reading.fills else []
 
 
 def _on_columns(rows: Rows) -> Iterator[str]:

@@ -15,7 +15,7 @@ from .._compute.arrays import Array
 from ..report._columns import columns_prepared, task_name
 from ._cells import MOST_CATEGORIES, TargetError, labels
 from ._columns import Reading, column_named, feature_columns, read_columns
-from ._missing import POLICIES, complete_rows
+from ._missing import complete_rows
 from ._model_file import SavedModel
 from ._tables import read_frame, table_parts
 from ._text import TableError
@@ -148,7 +148,7 @@ def part_rows(
     try:
         numbers, outcomes = ([*columns, name], []) if task == "regression" else (columns, [name])
         frame = read_columns(path, numbers=numbers, outcomes=outcomes, known=known)
-        rows = complete_rows(frame, POLICIES[missing])
+        rows = complete_rows(frame, missing)
         return Part(rows.select(columns).to_numpy(), rows[name], len(frame))
     except TableError as error:
         raise TableError(f"In `{path}`: {error}") from error

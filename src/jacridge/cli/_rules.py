@@ -19,7 +19,7 @@ from ..report._tasks import TASKS, Task
 from ._columns import Reading, Rows
 from ._compare import NAMES, check_picture_name, compare_rules, save_picture, score_key
 from ._dates import part_name
-from ._missing import POLICIES, fillings
+from ._missing import fillings
 from ._options import (
     FILE,
     Alpha,
@@ -42,7 +42,7 @@ from ._options import (
     spec_of,
     target_of,
 )
-from ._terminal import WrongUse, as_options, busy, grid, note, progress, show
+from ._terminal import WrongUse, as_options, grid, note, progress, show
 
 
 def select(
@@ -66,7 +66,7 @@ def select(
     rows = rows_of(file, wanted, reading)
     X = rows.prepared(reading, standardize=scaled).fit_transform(rows.X)
     options: Any = {"alpha": spec.penalty, "kernel": kernel, "metric": spec.distance}
-    with busy(f"looking for the bandwidth by {rule}"):
+    with progress(f"looking for the bandwidth by {rule}"):
         choice = select_bandwidth(X, rows.y, rule, **options, random_state=0)
     result = {
         "rule": choice.rule,
@@ -235,7 +235,7 @@ def report(
 def _remarks(rows: Rows, reading: Reading) -> dict[str, Any]:
     """What the report tells of the table as it was read."""
     remarks = [("id", f"`{name}` looks like an id and was left out.") for name in rows.ids]
-    if POLICIES[reading.missing].fills:
+    if reading.fills:
         remarks += [(GAPS_FILLED, text) for text in fillings(rows.X.select(rows.gappy))]
     parts = {
         part_name(name, part): name for name, dates in rows.dates.items() for part in dates.parts

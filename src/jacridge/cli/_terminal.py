@@ -126,18 +126,6 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def busy(what: str) -> Iterator[None]:
-    """Show on stderr that work goes on: a sign on a terminal, else a line now and then."""
-    console = Console(stderr=True)
-    if console.is_terminal:
-        with console.status(escape(what)):
-            yield
-    else:
-        with _lines_now_and_then(what):
-            yield
-
-
-@contextmanager
 def progress(what: str = "") -> Iterator[Callable[[int, int, str], None]]:
     """Show on stderr how far work is; the function given is told (done, total, what)."""
     console = Console(stderr=True)
