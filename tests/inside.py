@@ -22,8 +22,8 @@ NAMES = {
         "UnknownColumn",
         "column_named",
         "in_place",
-        "read_columns",
         "read_rows",
+        "typed_columns",
     ],
     "cli._dates": ["CYCLES", "DAYS", "PARTS", "TIMES", "format_of"],
     "cli._model_file": [

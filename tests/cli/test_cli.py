@@ -27,20 +27,6 @@ from known import KERNELS, SOLVERS
 HEADER = "height,width,colour,weight"
 
 
-@pytest.fixture
-def run(capsys):
-    """Function that runs the command and returns exit code, stdout and stderr."""
-
-    def call(*args):
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main([str(arg) for arg in args])
-        out, err = capsys.readouterr()
-        return end.value.code or 0, out, err
-
-    return call
-
-
 @pytest.fixture(scope="module")
 def forty_boxes():
     """The text of a CSV file of 40 boxes, two numbers, a category and a smooth target."""

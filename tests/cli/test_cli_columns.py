@@ -11,8 +11,9 @@ from inside import (
     UnknownColumn,
     column_named,
     in_place,
-    read_columns,
+    read_frame,
     read_rows,
+    typed_columns,
 )
 
 CSV = """age,colour,height,weight
@@ -356,13 +357,13 @@ def test_columns_that_all_look_like_ids_are_refused(tmp_path):
 
 def test_new_rows_keep_their_holes_and_take_the_types_of_training(tmp_path):
     path = write(tmp_path, "zip,extra,age\n01,q,5\n02,q,\n")
-    frame = read_columns(path, numbers=["age"], texts=["zip"])
+    frame = typed_columns(read_frame(path), path, numbers=["age"], texts=["zip"])
     assert frame.rows() == [(5.0, "01"), (None, "02")]
 
 
-def test_numbers_are_texts_where_training_had_texts(tmp_path):
-    pl.DataFrame({"zip": [1, None, 30]}).write_parquet(tmp_path / "new.parquet")
-    frame = read_columns(str(tmp_path / "new.parquet"), numbers=[], texts=["zip"])
+def test_numbers_are_texts_where_training_had_texts():
+    frame = pl.DataFrame({"zip": [1, None, 30]})
+    frame = typed_columns(frame, "new.parquet", numbers=[], texts=["zip"])
     assert frame["zip"].to_list() == ["1", None, "30"]
 
 
@@ -373,9 +374,9 @@ def test_results_of_complete_rows_return_to_their_places():
 
 def test_new_rows_without_a_column_name_it(people):
     with pytest.raises(UnknownColumn, match=r"got no `size`, `shoe`. It has `age`"):
-        read_columns(people, numbers=["age", "size"], texts=["shoe"])
+        typed_columns(read_frame(people), people, numbers=["age", "size"], texts=["shoe"])
 
 
 def test_new_rows_with_words_for_numbers_are_refused(people):
     with pytest.raises(TableError, match="`colour` must hold numbers, got 'red' in row 1"):
-        read_columns(people, numbers=["colour"], texts=[])
+        typed_columns(read_frame(people), people, numbers=["colour"], texts=[])

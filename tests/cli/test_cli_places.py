@@ -9,21 +9,8 @@ import polars as pl
 import pytest
 
 from jacridge import JacobianKernelRidge
-from jacridge.cli import main
 
 pytest.importorskip("pyproj")
-
-
-@pytest.fixture
-def run(capsys):
-    """Function that runs the command and returns exit code, stdout and stderr."""
-
-    def call(*args):
-        with pytest.raises(SystemExit) as end:
-            main([str(arg) for arg in args])
-        return end.value.code or 0, *capsys.readouterr()
-
-    return call
 
 
 @pytest.fixture

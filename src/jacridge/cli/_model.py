@@ -30,7 +30,7 @@ from ._options import (
     option,
     rows_of,
 )
-from ._parts import Counts, fit_parts, read_parts, scheduler_at
+from ._parts import fit_parts, read_parts, scheduler_at
 from ._tables import check_table_name, listed, read_frame, write_table
 from ._terminal import WrongUse, as_options, note, progress, show
 from ._text import TableError
@@ -65,7 +65,8 @@ def fit(
     start = perf_counter()
     with scheduler_at(scheduler):
         fitted = _fitted_by_dask if engine == "dask" else _fitted
-        saved, counts, diagnosis = fitted(file, target, reading, spec)
+        saved, n, n_left_out = fitted(file, target, reading, spec)
+        diagnosis = _diagnosis(saved.pipeline)
     seconds = perf_counter() - start
     save_model(output, saved)
     estimator, scores = saved.pipeline[-1], TASKS[saved.task].in_diagnosis
@@ -78,13 +79,13 @@ def fit(
         "sigma": estimator.bandwidth_,
         "alpha": estimator.alpha_,
         "solver": estimator.solver_,
-        "n_samples": counts.n,
+        "n_samples": n,
         "n_features": estimator.n_features_in_,
         **{key: diagnosis.get(name, {}).get("value", np.nan) for key, name in scores.items()},
         "seconds": seconds,
         "target": saved.target,
         **({"classes": saved.classes} if saved.classes else {}),
-        "rows_left_out": counts.n_all - counts.n,
+        "rows_left_out": n_left_out,
     }
     show({**result, "diagnosis": diagnosis} if as_json else result, as_json=as_json)
     for finding in diagnosis.values():
@@ -115,30 +116,29 @@ def _check_engine(engine: str, scheduler: str | None, solver: str, reading: Read
 
 def _fitted(
     file: str, target: str, reading: Reading, spec: ModelSpec
-) -> tuple[SavedModel, Counts, dict[str, Any]]:
-    """The model of a table in memory, its numbers of rows, and its diagnosis."""
+) -> tuple[SavedModel, int, int]:
+    """The model of a table in memory, and the numbers of rows used and left out."""
     rows = rows_of(file, [target], reading)
     prepare = rows.prepared(reading, standardize=spec.scales)
     pipeline = Pipeline([("columns", prepare), ("model", spec.model(TASKS[rows.task]))])
     weights = {} if rows.weights is None else {"model__sample_weight": rows.weights}
     with progress("fitting") as move, listening(move):
         pipeline.fit(rows.X.select(rows.numbers + rows.texts), rows.y, **weights)
-        diagnosis = _diagnosis(pipeline)
     columns = rows.targets, rows.numbers, rows.texts, rows.dates
     saved = SavedModel(pipeline, *columns, reading.fills, reading.decimal)
-    return saved, Counts(len(rows.y), len(rows.y) + rows.n_dropped), diagnosis
+    return saved, len(rows.y), rows.n_dropped
 
 
 def _fitted_by_dask(
     file: str, target: str, reading: Reading, spec: ModelSpec
-) -> tuple[SavedModel, Counts, dict[str, Any]]:
-    """The model of a table in parts, its numbers of rows, and its diagnosis."""
+) -> tuple[SavedModel, int, int]:
+    """The model of a table in parts, and the numbers of rows used and left out."""
     parts = read_parts(file, target, reading)
     if reading.task == "auto" and parts.task == "classification":
         note_classes(parts.target, np.array(parts.classes.to_list()))
     with progress("fitting") as move, listening(move):
         saved = fit_parts(parts, spec.model(TASKS[parts.task]), standardize=spec.scales)
-        return saved, parts.counts, _diagnosis(saved.pipeline)
+    return saved, parts.moments.n, parts.moments.n_all - parts.moments.n
 
 
 def _diagnosis(pipeline: Pipeline) -> dict[str, Any]:
@@ -146,10 +146,12 @@ def _diagnosis(pipeline: Pipeline) -> dict[str, Any]:
 
     That is so where too few rows differ, and for `pcg`, which has no leave-one-out residuals.
     """
+    model = last_step(pipeline)[0]
+    if len(model.X_fit_) < 5 or model.solver_ == "pcg":
+        return {}
     try:
-        model = last_step(pipeline)[0]
-        few = len(model.X_fit_) < 5
-        return {} if few or model.solver_ == "pcg" else model.diagnose().dict()
+        with progress("checking the model"):
+            return model.diagnose().dict()
     except ValueError:
         return {}
 

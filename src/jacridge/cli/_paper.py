@@ -6,7 +6,7 @@ import typer
 
 from jacridge import datasets
 
-from ._options import AsJson, add_command
+from ._options import AsJson, add_command, option
 from ._terminal import progress, show
 
 data_app = typer.Typer(
@@ -69,16 +69,12 @@ def paper(
             autocompletion=known_experiments,
         ),
     ],
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FOLDER", help="Where files go.")
-    ] = "out/paper",
+    output: Annotated[str, option("--output -o", "FOLDER", "Where files go.")] = "out/paper",
     splits: Annotated[
         int | None,
-        typer.Option(
-            metavar="NUMBER", min=1, help="Splits or seeds.", show_default="as in the paper"
-        ),
+        option("--splits", "NUMBER", "Splits or seeds.", min=1, show_default="as in the paper"),
     ] = None,
-    jobs: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Processes.")] = 1,
+    jobs: Annotated[int, option("--jobs", "NUMBER", "Processes.", min=1)] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer splits and rows.")] = False,
     redraw: Annotated[
         bool, typer.Option("--redraw", help="Only draw again what was run before.")
