@@ -439,7 +439,7 @@ def test_predict_counts_the_rows_that_are_outside_of_the_training_rows(run, tmp_
     code, out, err = run("predict", model, new, "--outside")
     assert code == 0
     assert pl.read_csv(io.StringIO(out))["outside"].to_list() == [0.0, 0.0, 1.0]
-    assert "1 of 3 rows are farther from the training rows" in err
+    assert "Warning: 1 of 3 rows are farther from the training rows" in err
     assert "farther" not in run("predict", model, table)[2]
 
 

@@ -15,7 +15,7 @@ from .._pipeline import metric_word
 from ..report._tasks import TASKS, ModelSpec
 from ._columns import Reading, columns_named, in_place
 from ._missing import DROP, IMPUTE, POLICIES, complete_rows, costs, gaps
-from ._model_file import SavedModel, check_model_name, load_model, save_model
+from ._model_file import SavedModel, check_columns, check_model_name, load_model, save_model
 from ._options import (
     AsJson,
     Data,
@@ -32,7 +32,7 @@ from ._options import (
 )
 from ._parts import fit_parts, read_parts, scheduler_at
 from ._tables import check_table_name, listed, read_frame, write_table
-from ._terminal import WrongUse, as_options, note, progress, show
+from ._terminal import WrongUse, as_options, note, progress, show, warn
 from ._text import TableError
 
 FITTED = "as the model was fitted"
@@ -64,23 +64,21 @@ def fit(
     _check_engine(engine, scheduler, model.solver, reading)
     start = perf_counter()
     with scheduler_at(scheduler):
-        fitted = _fitted_by_dask if engine == "dask" else _fitted
-        saved, n, n_left_out = fitted(file, target, reading, spec)
+        if engine == "dask":
+            saved, n, n_left_out = _fitted_by_dask(file, target, reading, spec)
+        else:
+            saved, n, n_left_out = _fitted(file, target, reading, spec, output)
         diagnosis = _diagnosis(saved.pipeline)
     seconds = perf_counter() - start
     save_model(output, saved)
-    estimator, scores = saved.pipeline[-1], TASKS[saved.task].in_diagnosis
+    scores = TASKS[saved.task].in_diagnosis
     result = {
         "model": output,
         "task": saved.task,
         "rule": model.rule,
-        "kernel": estimator.kernel_,
-        "metric": metric_word(estimator),
-        "sigma": estimator.bandwidth_,
-        "alpha": estimator.alpha_,
-        "solver": estimator.solver_,
+        **_chosen(saved.pipeline[-1]),
         "n_samples": n,
-        "n_features": estimator.n_features_in_,
+        "n_features": saved.pipeline[-1].n_features_in_,
         **{key: diagnosis.get(name, {}).get("value", np.nan) for key, name in scores.items()},
         "seconds": seconds,
         "target": saved.target,
@@ -91,6 +89,17 @@ def fit(
     for finding in diagnosis.values():
         if finding["warning"]:
             note(as_options(finding["sentence"]))
+
+
+def _chosen(estimator: Any) -> dict[str, Any]:
+    """What a fit has chosen, or was given."""
+    return {
+        "kernel": estimator.kernel_,
+        "metric": metric_word(estimator),
+        "sigma": estimator.bandwidth_,
+        "alpha": estimator.alpha_,
+        "solver": estimator.solver_,
+    }
 
 
 def _check_engine(engine: str, scheduler: str | None, solver: str, reading: Reading) -> None:
@@ -115,17 +124,18 @@ def _check_engine(engine: str, scheduler: str | None, solver: str, reading: Read
 
 
 def _fitted(
-    file: str, target: str, reading: Reading, spec: ModelSpec
+    file: str, target: str, reading: Reading, spec: ModelSpec, output: str
 ) -> tuple[SavedModel, int, int]:
     """The model of a table in memory, and the numbers of rows used and left out."""
     rows = rows_of(file, [target], reading)
     prepare = rows.prepared(reading, standardize=spec.scales)
     pipeline = Pipeline([("columns", prepare), ("model", spec.model(TASKS[rows.task]))])
+    columns = rows.targets, rows.numbers, rows.texts, rows.dates
+    saved = SavedModel(pipeline, *columns, reading.fills, reading.decimal)
+    check_columns(output, saved)
     weights = {} if rows.weights is None else {"model__sample_weight": rows.weights}
     with progress("fitting") as move, listening(move):
         pipeline.fit(rows.X.select(rows.numbers + rows.texts), rows.y, **weights)
-    columns = rows.targets, rows.numbers, rows.texts, rows.dates
-    saved = SavedModel(pipeline, *columns, reading.fills, reading.decimal)
     return saved, len(rows.y), rows.n_dropped
 
 
@@ -219,12 +229,7 @@ def predict(
         raise TableError(f"`{file}` must hold a row without missing values, got none.")
     _note_gaps_and_categories(saved, frame, X)
     found, shares = saved.predictions(X, std=std, interval=interval), saved.outside(X)
-    far = int((shares >= 1).sum())
-    if far:
-        note(
-            f"{far} of {len(X)} rows are farther from the training rows than any of these from its "
-            "nearest neighbour: their predictions are extrapolations."
-        )
+    far = _far(shares)
     if outside:
         found = found.with_columns(pl.Series("outside", shares))
     complete = ~frame.select(pl.any_horizontal(pl.all().is_null())).to_series() | fills
@@ -232,12 +237,12 @@ def predict(
     summary: dict[str, Any] = {"target": saved.target, "task": saved.task}
     summary |= {"rows": len(frame), "predicted": len(X), "outside": far}
     if output is None:
-        columns = {"predictions": out.to_dict(as_series=False)}
-        show({**summary, **columns}, as_json=as_json, text=out.write_csv().rstrip())
-        return
-    write_table(out, output)
-    text = f"{len(X)} predictions in {output}"
-    show({**summary, "output": output}, as_json=as_json, text=text)
+        summary["predictions"] = out.to_dict(as_series=False)
+        show(summary, as_json=as_json, text=out.write_csv().rstrip())
+    else:
+        write_table(out, output)
+        text = f"{len(X)} predictions in {output}"
+        show({**summary, "output": output}, as_json=as_json, text=text)
 
 
 def _policy(saved: SavedModel, asked: str | None) -> str:
@@ -268,6 +273,17 @@ def _note_gaps_and_categories(saved: SavedModel, frame: pl.DataFrame, X: pl.Data
     for name, count in saved.unknown(X).items():
         rows = "1 row has" if count == 1 else f"{count} rows have"
         note(f"{rows} a category in `{name}` that training did not have.")
+
+
+def _far(shares: Any) -> int:
+    """The number of rows outside of the training rows, with a warning if there are any."""
+    far = int((shares >= 1).sum())
+    if far:
+        warn(
+            f"{far} of {len(shares)} rows are farther from the training rows than any of these "
+            "from its nearest neighbour: their predictions are extrapolations."
+        )
+    return far
 
 
 def _side_by_side(kept: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:

@@ -146,12 +146,7 @@ def save_skops(path: str, model: SavedModel) -> None:
 
 def save_onnx(path: str, model: SavedModel) -> None:
     """Write the predictions of a model of plain numbers as an ONNX graph."""
-    if model.texts or model.dates or model.fills:
-        kinds = listed([*model.texts, *model.dates]) or "gaps that are filled"
-        raise ModelFileError(
-            f"`{path}` takes models of columns of numbers only, got {kinds}. "
-            "Write a .skops file, or leave these columns out with --drop."
-        )
+    check_columns(path, model)
     scale = model.pipeline[0].named_transformers_["numbers"]
     steps = [scale] if isinstance(scale, StandardScaler) else []
     graph = require("jacridge.onnx", extra="onnx").to_onnx(
@@ -184,6 +179,17 @@ def check_model_name(path: str, *, on_globe: bool = False) -> None:
                 f"ONNX cannot measure distances on the globe, got --metric geodesic and `{path}`. "
                 "Write a .skops file."
             )
+
+
+def check_columns(path: str, model: SavedModel) -> None:
+    """Refuse columns that the form of the file does not take; the model need not be fitted."""
+    plain = not (model.texts or model.dates or model.fills)
+    if not plain and Path(path).suffix.lower() == ".onnx":
+        kinds = listed([*model.texts, *model.dates]) or "gaps that are filled"
+        raise ModelFileError(
+            f"`{path}` takes models of columns of numbers only, got {kinds}. "
+            "Write a .skops file, or leave these columns out with --drop."
+        )
 
 
 def save_model(path: str, model: SavedModel) -> None:
