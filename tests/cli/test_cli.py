@@ -589,7 +589,7 @@ def test_a_report_tells_how_many_rows_it_left_out(run, boxes, tmp_path):
 def test_a_report_is_a_page_and_no_other_file(run, boxes, tmp_path):
     code, _, err = run("report", boxes, "-t", "price", "-o", tmp_path / "report.pdf")
     assert code == 2
-    assert "A report is an HTML page" in err
+    assert "A report is written to a file that ends in .html, .htm, got" in err
     assert not (tmp_path / "report.pdf").exists()
 
 

@@ -20,7 +20,7 @@ from .._checks import require
 from .._compute.arrays import Indices
 from .._compute.files import replaced
 from ..report._tasks import REGRESSION, TASKS, Task
-from ._terminal import WrongUse
+from ._terminal import check_suffix
 
 TEST_SHARE = 0.35  # as in the paper
 PARALLEL_ROWS = 600  # from which a process for each core pays
@@ -159,11 +159,7 @@ def _summary(rule: str, outcomes: list[dict[str, Any]], key: str) -> dict[str, A
 def check_picture_name(path: str) -> None:
     """Refuse a file whose suffix names no form of picture that can be drawn."""
     known = require("matplotlib.backend_bases", extra="plots").FigureCanvasBase.filetypes
-    if _picture_form(path) not in known:
-        raise WrongUse(
-            f"A picture is written to a file that ends in {', '.join('.' + k for k in known)}, "
-            f"got `{path}`."
-        )
+    check_suffix("A picture", path, f".{_picture_form(path)}", [f".{form}" for form in known])
 
 
 def _picture_form(path: str) -> str:

@@ -71,7 +71,7 @@ def fit(
         diagnosis = _diagnosis(saved.pipeline)
     seconds = perf_counter() - start
     save_model(output, saved)
-    scores = TASKS[saved.task].in_diagnosis
+    scores = TASKS[saved.task].in_diagnosis.items()
     result = {
         "model": output,
         "task": saved.task,
@@ -79,16 +79,15 @@ def fit(
         **_chosen(saved.pipeline[-1]),
         "n_samples": n,
         "n_features": saved.pipeline[-1].n_features_in_,
-        **{key: diagnosis.get(name, {}).get("value", np.nan) for key, name in scores.items()},
+        **{key: diagnosis.get(name, {}).get("value", np.nan) for key, name in scores},
         "seconds": seconds,
         "target": saved.target,
         **({"classes": saved.classes} if saved.classes else {}),
         "rows_left_out": n_left_out,
     }
     show({**result, "diagnosis": diagnosis} if as_json else result, as_json=as_json)
-    for finding in diagnosis.values():
-        if finding["warning"]:
-            note(as_options(finding["sentence"]))
+    for sentence in (finding["sentence"] for finding in diagnosis.values() if finding["warning"]):
+        note(as_options(sentence))
 
 
 def _chosen(estimator: Any) -> dict[str, Any]:
@@ -214,11 +213,8 @@ def predict(
         check_place(output, model, file)
         check_table_name(output)
     saved = load_model(model)
-    if saved.classes and (std or interval is not None):
-        raise typer.BadParameter(
-            "must be left out, as the model predicts classes; their probabilities are written.",
-            param_hint="--std" if std else "--interval",
-        )
+    if saved.classes:
+        _check_left_out({"--std": std, "--interval": interval is not None})
     policy = _policy(saved, missing)
     raw = read_frame(file, header=not no_header)
     frame = saved.columns_of(raw, file, _decimal(saved, decimal))
@@ -243,6 +239,16 @@ def predict(
         write_table(out, output)
         text = f"{len(X)} predictions in {output}"
         show({**summary, "output": output}, as_json=as_json, text=text)
+
+
+def _check_left_out(given: dict[str, bool]) -> None:
+    """Refuse options that a model of classes does not take."""
+    for name, is_given in given.items():
+        if is_given:
+            raise typer.BadParameter(
+                "must be left out, as the model predicts classes; their probabilities are written.",
+                param_hint=name,
+            )
 
 
 def _policy(saved: SavedModel, asked: str | None) -> str:

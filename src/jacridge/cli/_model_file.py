@@ -20,7 +20,7 @@ from ..report._columns import GAP
 from ._columns import typed_columns
 from ._dates import PARTS, Dates, part_name, with_parts
 from ._tables import listed
-from ._terminal import WrongUse
+from ._terminal import WrongUse, check_suffix
 
 # Files of format 1 have one target, no dates and no filled gaps.
 MODEL_CLASSES = (jacridge.JacobianKernelRidge, jacridge.JacobianKernelClassifier)
@@ -167,11 +167,8 @@ SAVERS: dict[str, Callable[[str, SavedModel], None]] = {
 def check_model_name(path: str, *, on_globe: bool = False) -> None:
     """Refuse a file whose suffix names no form in which the model can be written."""
     suffix = Path(path).suffix.lower()
-    if suffix not in SAVERS:
-        raise WrongUse(
-            f"A model is written to a file that ends in {', '.join(filter(None, SAVERS))}, got "
-            f"`{path}`. Pickled files are not written, as they can run code when they are loaded."
-        )
+    pickled = "Pickled files are not written, as they can run code when they are loaded."
+    check_suffix("A model", path, suffix, SAVERS, pickled)
     if suffix == ".onnx":
         require("onnx", extra="onnx")
         if on_globe:

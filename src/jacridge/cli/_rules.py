@@ -42,7 +42,7 @@ from ._options import (
     spec_of,
     target_of,
 )
-from ._terminal import WrongUse, as_options, grid, note, progress, show
+from ._terminal import as_options, check_suffix, grid, note, progress, show
 
 
 def select(
@@ -194,31 +194,24 @@ def report(
     values is one of classes, unless --task says otherwise.
     """
     check_place(output, file)
-    if PurePath(output).suffix.lower() not in ("", ".html", ".htm"):
-        raise WrongUse(
-            f"A report is an HTML page, such as report.html, got `{output}`. For a PDF, print the "
-            "page from a browser."
-        )
+    suffix, pages = PurePath(output).suffix.lower(), ("", ".html", ".htm")
+    check_suffix("A report", output, suffix, pages, "For a PDF, print the page from a browser.")
     spec = spec_of(rule, alpha, metric, standardize=table.standardize)
     reading = table.reading(metric, task=task)
     rows = rows_of(file, [target], reading)
     start = perf_counter()
-    from jacridge.report import write_report  # not needed by other commands
+    from ..report import write_report  # by this command alone, and at the end of a long chain
 
     with progress("fitting the model") as move:
         write_report(
             output,
             rows.filled().X,
             rows.y,
-            target=str(rows.target),
-            task=rows.task,
             bandwidth=spec.bandwidth,
             alpha=spec.alpha,
             metric=metric,
             standardize=table.standardize,
-            source=file,
-            options=_reading_options(reading),
-            **_remarks(rows, reading),
+            **_origin(file, rows, reading),
             progress=move,
         )
     result = {
@@ -232,16 +225,21 @@ def report(
     show(result, as_json=as_json, text=f"The report is in {output}.")
 
 
-def _remarks(rows: Rows, reading: Reading) -> dict[str, Any]:
-    """What the report tells of the table as it was read."""
+def _origin(file: str, rows: Rows, reading: Reading) -> dict[str, Any]:
+    """What the report tells of the table, as it was read."""
     remarks = [("id", f"`{name}` looks like an id and was left out.") for name in rows.ids]
     if reading.fills:
         remarks += [(GAPS_FILLED, text) for text in fillings(rows.X.select(rows.gappy))]
-    parts = {
-        part_name(name, part): name for name, dates in rows.dates.items() for part in dates.parts
+    return {
+        "source": file,
+        "options": _reading_options(reading),
+        "target": rows.target,
+        "task": rows.task,
+        "left_out": rows.n_dropped,
+        "losses": rows.losses.sentences,
+        "remarks": remarks,
+        "parts": {part_name(name, p): name for name, d in rows.dates.items() for p in d.parts},
     }
-    losses = {"left_out": rows.n_dropped, "losses": rows.losses.sentences}
-    return {**losses, "remarks": remarks, "parts": parts}
 
 
 def _gamma(choice: Choice) -> dict[str, float]:

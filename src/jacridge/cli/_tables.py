@@ -17,7 +17,7 @@ import polars as pl
 from .._checks import require
 from .._compute.files import replaced
 from .._compute.memory import available_memory
-from ._terminal import WrongUse
+from ._terminal import check_suffix
 from ._text import TableError, named, text_rows
 
 BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
@@ -172,9 +172,7 @@ WRITERS: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
 
 def check_table_name(path: str) -> None:
     """Refuse a file whose suffix names no form of table that can be written."""
-    if _table_suffix(path) not in WRITERS:
-        known = ", ".join(filter(None, WRITERS))
-        raise WrongUse(f"A table is written to a file that ends in {known}, got `{path}`.")
+    check_suffix("A table", path, _table_suffix(path), WRITERS)
 
 
 def _table_suffix(path: str) -> str:

@@ -5,7 +5,7 @@ import json
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any
@@ -26,6 +26,15 @@ FIRST_LINE, NEXT_LINES = 3.0, 15.0
 
 class WrongUse(ValueError):
     """A wrong word on the command line: exit code 2."""
+
+
+def check_suffix(what: str, path: str, suffix: str, known: Iterable[str], advice: str = "") -> None:
+    """Refuse a file whose suffix names no form in which something can be written."""
+    if suffix not in known:
+        ends = ", ".join(filter(None, known))
+        raise WrongUse(
+            f"{what} is written to a file that ends in {ends}, got `{path}`. {advice}".rstrip()
+        )
 
 
 def note(text: str) -> None:
