@@ -27,7 +27,7 @@ from ._terminal import note, warn
 ENGINES = ("memory", "dask")
 RULE_METRICS = ("auto", "euclidean", "geodesic")
 BANDWIDTH_RULES = [rule for rule in RULES if not SELECTORS[rule].is_automatic]
-ON_GLOBE = "geodesic: metres between latitude and longitude."
+PLAIN = "euclidean after --standardize; geodesic: metres between latitude and longitude"
 
 
 def option(
@@ -50,6 +50,12 @@ def option(
     if words:
         more |= {"autocompletion": lambda: list(words), "callback": checked}
     return typer.Option(*flags, metavar=metavar, help=text, **more)
+
+
+def one_word(names: str, words: Sequence[str], more: str = "") -> Any:
+    """An option that takes one of a few words, which its help lists."""
+    metavar = names.split()[0].removeprefix("--").upper()
+    return option(names, metavar, f"{', '.join(words)}{more}.", words)
 
 
 def between_0_and_1(flag: str, text: str) -> Any:
@@ -80,7 +86,7 @@ TargetIfAny = Annotated[
         "Column to predict, by name or position; only rules that look at it need it.",
     ),
 ]
-RuleName = Annotated[str, option("--rule -r", "RULE", f"{', '.join(RULES)}.", RULES)]
+RuleName = Annotated[str, one_word("--rule -r", RULES)]
 BandwidthOrRule = Annotated[
     str,
     option(
@@ -103,38 +109,17 @@ Alpha = Annotated[
         show_default="chosen with the rule auto; else 1e-3",
     ),
 ]
-KernelName = Annotated[
-    str, option("--kernel -k", "KERNEL", f"{', '.join(KERNELS)}.", tuple(KERNELS))
-]
+KernelName = Annotated[str, one_word("--kernel -k", tuple(KERNELS))]
 KernelOrAuto = Annotated[
     str,
-    option(
-        "--kernel -k",
-        "KERNEL",
-        f"{', '.join(KERNELS)}; auto: chosen with the rule auto, else gaussian.",
-        (*KERNELS, "auto"),
-    ),
+    one_word("--kernel -k", ("auto", *KERNELS), "; auto: chosen with the rule auto, else gaussian"),
 ]
 MetricName = Annotated[
     str,
-    option(
-        "--metric -m",
-        "METRIC",
-        f"{', '.join(COLUMN_METRICS)}; auto: learned with the rule auto, else euclidean after "
-        f"--standardize; {ON_GLOBE}",
-        COLUMN_METRICS,
-    ),
+    one_word("--metric -m", COLUMN_METRICS, f"; auto: learned with the rule auto, else {PLAIN}"),
 ]
-RuleMetric = Annotated[
-    str,
-    option(
-        "--metric -m",
-        "METRIC",
-        f"{', '.join(RULE_METRICS)}; auto: euclidean after --standardize; {ON_GLOBE}",
-        RULE_METRICS,
-    ),
-]
-Solver = Annotated[str, option("--solver", "SOLVER", f"{', '.join(SOLVERS)}.", SOLVERS)]
+RuleMetric = Annotated[str, one_word("--metric -m", RULE_METRICS, f"; auto: {PLAIN}")]
+Solver = Annotated[str, one_word("--solver", SOLVERS)]
 Landmarks = Annotated[
     int | None,
     option(
@@ -145,7 +130,7 @@ Landmarks = Annotated[
         show_default="up to 3000; pcg 1000",
     ),
 ]
-Engine = Annotated[str, option("--engine", "ENGINE", f"{' or '.join(ENGINES)}.", ENGINES)]
+Engine = Annotated[str, one_word("--engine", ENGINES)]
 Scheduler = Annotated[
     str | None,
     option(
@@ -186,12 +171,7 @@ Decimal = Annotated[
 ]
 TaskName = Annotated[
     str,
-    option(
-        "--task",
-        "TASK",
-        f"auto, {' or '.join(TASK_NAMES)}; auto takes texts and two values as classes.",
-        ("auto", *TASK_NAMES),
-    ),
+    one_word("--task", ("auto", *TASK_NAMES), "; auto takes texts and two values as classes"),
 ]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="The first row is data.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]

@@ -62,15 +62,8 @@ def visible(text: str, keep: str = "") -> str:
 
 def as_options(text: str) -> str:
     """A message of the library in the words of the command: `bandwidth` is `--rule` here."""
-    names = {
-        "bandwidth": "rule",
-        "n_landmarks": "n-landmarks",
-        "alpha": "alpha",
-        "solver": "solver",
-        "kernel": "kernel",
-        "metric": "metric",
-        "sample_weight": "weights",
-    }
+    names = {"bandwidth": "rule", "n_landmarks": "n-landmarks", "sample_weight": "weights"}
+    names |= {name: name for name in ("alpha", "solver", "kernel", "metric")}
     text = text.replace("bandwidth='auto', alpha='auto'", "bandwidth='auto'")  # implied there
     for name, option in names.items():
         text = re.sub(rf"\b{name}=['\"]?([\w.]+\b)['\"]?", rf"--{option} \1", text)
