@@ -122,11 +122,6 @@ def outcome_of_part(column: pl.Series) -> pl.Series:
     return found if found.null_count() == len(found) else outcome(column)
 
 
-def groups(column: pl.Series, decimal: str = ".") -> pl.Series:
-    """A column whose values name groups of rows."""
-    return categories(column)
-
-
 def labels(column: pl.Series) -> pl.Series:
     """Labels of classes: texts as they are, numbers as whole numbers or as texts."""
     if column.n_unique() > MOST_CATEGORIES:

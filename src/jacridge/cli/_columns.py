@@ -65,11 +65,6 @@ class Rows:
         return ", ".join(self.targets) if self.targets else None
 
     @property
-    def n_dropped(self) -> int:
-        """The number of rows that are left out."""
-        return self.losses.n
-
-    @property
     def numbers(self) -> list[str]:
         """Names of the columns that hold numbers."""
         return [name for name, kind in self.X.schema.items() if kind == pl.Float64]
@@ -142,7 +137,7 @@ def _typed(
     asked_for = len(chosen) == 1 or bool(how.features) or how.on_globe
     one = how.task != "regression" and [*roles.values()].count("the target") == 1
     kinds: dict[str, Any] = {
-        "the cluster": _cells.groups,
+        "the cluster": lambda column, decimal: _cells.categories(column),
         "the weights": _cells.target,
         "the target": _cells.outcome if one else _cells.target,
     }

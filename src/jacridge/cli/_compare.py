@@ -57,7 +57,7 @@ def compare_rules(
     outcomes: dict[str, list[dict[str, Any]]] = {rule: [] for rule in rules}
     folds = task.draws(splits, test_size=TEST_SHARE, random_state=random_state)
     jobs = [
-        delayed(_outcome)(rule, alpha, dict(space), task.name, *data)
+        delayed(_outcome)(rule, alpha, dict(space), task.name, data)
         for data in (_split(X, y, prepare, *pair) for pair in folds.split(y, y))
         for rule in rules
     ]
@@ -89,16 +89,10 @@ def _split(
 
 
 def _outcome(
-    rule: str,
-    alpha: float | str,
-    space: dict[str, str],
-    name: str,
-    X: Any,
-    y: Any,
-    X_test: Any,
-    y_test: Any,
+    rule: str, alpha: float | str, space: dict[str, str], name: str, data: tuple[Any, ...]
 ) -> dict[str, Any]:
     """Result of one rule or model on one split, or the reason why there is none."""
+    X, y, X_test, y_test = data
     task = TASKS[name]
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")

@@ -135,7 +135,7 @@ def _fitted(
     weights = {} if rows.weights is None else {"model__sample_weight": rows.weights}
     with progress("fitting") as move, listening(move):
         pipeline.fit(rows.X.select(rows.numbers + rows.texts), rows.y, **weights)
-    return saved, len(rows.y), rows.n_dropped
+    return saved, len(rows.y), rows.losses.n
 
 
 def _fitted_by_dask(

@@ -128,17 +128,9 @@ class SavedModel:
 
 def save_skops(path: str, model: SavedModel) -> None:
     """Write a model for `jacridge predict`."""
-    content = {
-        "format": FORMATS[-1],
-        "version": jacridge.__version__,
-        "targets": list(model.targets),
-        "numbers": list(model.numbers),
-        "texts": list(model.texts),
-        "dates": {name: asdict(date) for name, date in model.dates.items()},
-        "fills": model.fills,
-        "decimal": model.decimal,
-        "pipeline": model.pipeline,
-    }
+    dates = {name: asdict(date) for name, date in model.dates.items()}
+    about = {"format": FORMATS[-1], "version": jacridge.__version__}
+    content = {**about, **vars(model), "dates": dates}
     skops = require("skops.io", extra="cli")  # slow to import
     with replaced(path) as beside:
         skops.dump(content, beside)

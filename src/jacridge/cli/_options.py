@@ -79,12 +79,7 @@ Targets = Annotated[
     str, option("--target -t", "COLUMNS", f"{COLUMN} Several are joined by commas.")
 ]
 TargetIfAny = Annotated[
-    str | None,
-    option(
-        "--target -t",
-        "COLUMN",
-        "Column to predict, by name or position; only rules that look at it need it.",
-    ),
+    str | None, option("--target -t", "COLUMN", "Column to predict, for rules that look at it.")
 ]
 RuleName = Annotated[str, one_word("--rule -r", RULES)]
 BandwidthOrRule = Annotated[

@@ -82,7 +82,7 @@ def select(
         "seconds": choice.seconds,
         "standardized": scaled,
         "target": rows.target,
-        "rows_left_out": rows.n_dropped,
+        "rows_left_out": rows.losses.n,
     }
     show(result, as_json=as_json)
     for doubt in _doubts(choice):
@@ -219,7 +219,7 @@ def report(
         "target": rows.target,
         "task": rows.task,
         "n_samples": len(rows.y),
-        "rows_left_out": rows.n_dropped,
+        "rows_left_out": rows.losses.n,
         "seconds": perf_counter() - start,
     }
     show(result, as_json=as_json, text=f"The report is in {output}.")
@@ -235,7 +235,7 @@ def _origin(file: str, rows: Rows, reading: Reading) -> dict[str, Any]:
         "options": _reading_options(reading),
         "target": rows.target,
         "task": rows.task,
-        "left_out": rows.n_dropped,
+        "left_out": rows.losses.n,
         "losses": rows.losses.sentences,
         "remarks": remarks,
         "parts": {part_name(name, p): name for name, d in rows.dates.items() for p in d.parts},

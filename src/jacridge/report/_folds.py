@@ -36,6 +36,13 @@ class Folds:
     later: bool = False  # whether the rows kept aside come after those of the training
 
     @property
+    def which(self) -> str:
+        """The rows kept aside in words."""
+        return (
+            "rows later than those it was fitted to" if self.later else "rows that it has not seen"
+        )
+
+    @property
     def coverage(self) -> float:
         """Share of the rows inside their interval."""
         low, high = self.intervals.T
