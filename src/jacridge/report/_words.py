@@ -147,10 +147,8 @@ def importances(case: Case, found: list[tuple[Column, float]]) -> str:
         f"Importance: how far, typically, the prediction of <b>{escape(case.target)}</b> moves "
         "when a column takes the value of another row."
     )
-    return (
-        f'<div><p>{words}</p><div class="scroll" tabindex="0"><table class="wide"><thead>{head}'
-        f"</thead><tbody>{lines}</tbody></table></div>{note if more > 0 else ''}</div>"
-    )
+    bars = f'<table class="wide"><thead>{head}</thead><tbody>{lines}</tbody></table>'
+    return f"<div><p>{words}</p>{scroll(bars)}{note if more > 0 else ''}</div>"
 
 
 def effects_text(case: Case) -> str:
@@ -333,7 +331,7 @@ def candidates(case: Case) -> str:
     head = ("kernel, metric", "rounds", "held-out log-loss" if case.classes else "held-out R²")
     return (
         "<h3>Kernels and metrics that were tried</h3>"
-        f'<div class="scroll" tabindex="0">{table(head, rows, chosen[0] if chosen else None)}</div>'
+        f"{scroll(table(head, rows, chosen[0] if chosen else None))}"
         '<p class="small">On half of a sample of the rows; the model itself is fitted to all. '
         "They are ranked without the hardest 2 % of the rows, the finalists first. "
         "Among candidates that are equally good the simpler one is taken.</p>"
@@ -364,7 +362,7 @@ def geometry(case: Case) -> str:
         (f"ridge penalty λ: {regime}", number(case.lam)),
         ("largest λ for which there is a minimum", number(theory.lambda_threshold(choice.n))),
     ]
-    return f'<div class="scroll" tabindex="0">{table(("what", "value"), rows)}</div>'
+    return scroll(table(("what", "value"), rows))
 
 
 def columns(case: Case) -> str:
@@ -446,17 +444,3 @@ def rules(case: Case) -> str:
         values = (share(score), number(choice.sigma), number(lam), f"{choice.seconds:.2g}")
         rows.append((f"<code>{name}</code>", *values))
     return table(("rule", "R²", "σ", "λ", "seconds"), rows, marked)
-
-
-# Texts of the page under the names that it has for them, which need no more than the case.
-OF_THE_CASE = (
-    model_text,
-    candidates,
-    effects_text,
-    geometry,
-    columns,
-    sample,
-    norm_caption,
-    norm_text,
-    rules_text,
-)
