@@ -119,7 +119,7 @@
     const below = steep ? 24 + Math.min(90, Math.max(...x.levels.map(letters)) * 0.7) - (x.label ? 0 : 14) : x.label ? 42 : 26;
     const height = box.bottom + below;
     const svg = document.createElementNS(SVG, "svg");
-    for (const [key, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": description })) {
+    for (const [key, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": description })) {
       svg.setAttribute(key, value);
     }
     const X = scale(x.low, x.high, box.left, box.right, x.log);
