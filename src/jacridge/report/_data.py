@@ -31,7 +31,7 @@ def page_data(sliders: dict[str, Any], charts: list[Chart]) -> str:
 def slider_data(case: Case) -> dict[str, Any]:
     """Fits of the sample over a grid, in the model's metric and with its kernel."""
     X, y = case.mapped(case.Z[case.rows]), case.outcomes[case.rows]
-    X = in_space(X) if case.distance == "geodesic" else X
+    X = in_space(X) if case.spec.distance == "geodesic" else X
     mean, est = y.mean(), case.estimator
     # A penalty of zero has no place on a log scale.
     lam = max(case.lam, 1e-10)
