@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,6 +112,7 @@ class Pairs:
         )
         self.kernel_function = space.kernel
         self.M: Array = np.empty((n, n), dtype=dtype)
+        self.K = self.M  # where kernels go
         self.unit = (float(space.distance.gaps(X[:1], X).max()) or 1.0) if single else 1.0
         given = space.distance.is_given
 
@@ -121,12 +123,18 @@ class Pairs:
 
         for_blocks(work, n, rows_per_block(n))
 
-    def kernel(self, sigma: float, out: Array | None = None) -> Array:
-        """The kernel in the lower triangle, diagonal included; gaps stay above it.
+    def twin(self) -> Pairs:
+        """The same gaps, with another array for kernels, to work on in another thread."""
+        twin = copy(self)
+        twin.K = np.empty_like(self.M)
+        return twin
 
-        It may go to another array, of which only the lower triangle is to be used.
+    def kernel(self, sigma: float) -> Array:
+        """The kernel in the lower triangle, diagonal included; what is above it is not to be used.
+
+        Those are the gaps, unless this is a twin.
         """
-        k, sigma, K = self.kernel_function, self._in_units(sigma), self.M if out is None else out
+        k, sigma, K = self.kernel_function, self._in_units(sigma), self.K
 
         def work(rows: slice) -> None:
             for columns in row_blocks(rows.start, TILE):  # transposed within the cache

@@ -8,7 +8,8 @@ Cholesky factorisation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from .criteria import LEFT_OUT, criterion_at
 from .searches import Surface, best_lambdas, check_solved, downhill, in_units_of, surface, vertex
 
 if TYPE_CHECKING:
+    from .._geometry.space import Pairs
     from .._solvers.spectrum import Spectral
     from .training import TrainingData
 
@@ -99,14 +101,6 @@ def _on_a_grid(part: TrainingData, criterion: str) -> Surface:
     return surface(part.spectrum, part.scale, sigmas, lams, criterion, each=part.each)
 
 
-def _twin(part: TrainingData) -> TrainingData:
-    """A copy of the data with an n x n array of its own, to work on in another thread."""
-    twin = copy(part)
-    for made in ("pairs", "rough_pairs"):
-        twin.__dict__.pop(made, None)
-    return twin
-
-
 def _starts(found: Surface, criterion: str, n: float) -> list[tuple[float, float]]:
     """Grid points that more rows may prefer, each with the best penalty of its bandwidth."""
     curve = found.curve()
@@ -140,14 +134,14 @@ def _walk(
     A step changes one of the two; a step that helped is tried again first. The last point is the
     vertex of the parabolas through it and its neighbours, where these were looked at.
     """
-    lanes = [part, _twin(part)]  # two points at a time, in threads
+    lanes = [_Lane(part, criterion), _Lane(part, criterion)]  # two points at a time, in threads
 
     def values_at(points: list[tuple[float, float]]) -> list[float]:
         found: list[float] = []
         with one_blas_thread():
             for i in range(0, len(points), len(lanes)):
-                pairs = list(zip(lanes, points[i:], strict=False))
-                found += in_threads(lambda pair: _value(pair[0], criterion, *pair[1]), pairs)
+                taken = list(zip(lanes, points[i:], strict=False))
+                found += in_threads(lambda each: each[0].value(*each[1]), taken)
         return found
 
     seen: dict[tuple[int, int], float] = {}
@@ -189,15 +183,32 @@ def _point(part: TrainingData, sigma: float, lam: float, i: float, j: float) -> 
     return float(sigma * np.exp(i * SIGMA_STEP)), float(moved if j else lam)
 
 
-def _value(part: TrainingData, criterion: str, sigma: float, lam: float) -> float:
-    options: Any = {"centred": part.has_intercept, "counts": part.counts, "scale": part.scale}
-    options |= {"last": LEFT_OUT, "replicates": part.compared}
-    place: Any = (sigma, lam, part.targets, part.w)
-    if (lam / part.w).min() >= SINGLE_LAM or not part.space.kernel.is_smooth:
-        rough = criterion_at(criterion, part.rough_pairs, *place, **options)
-        if np.isfinite(rough):
-            return rough
-    return criterion_at(criterion, part.pairs, *place, **options)
+@dataclass(frozen=True)
+class _Lane:
+    """Values of a criterion, one after the other, beside those of other lanes."""
+
+    part: TrainingData
+    criterion: str
+
+    @cached_property
+    def _pairs(self) -> Pairs:
+        return self.part.pairs.twin()
+
+    @cached_property
+    def _rough_pairs(self) -> Pairs:
+        return self.part.rough_pairs.twin()
+
+    def value(self, sigma: float, lam: float) -> float:
+        """The criterion at one point, in single precision if that will do."""
+        part = self.part
+        options: Any = {"centred": part.has_intercept, "counts": part.counts, "scale": part.scale}
+        options |= {"last": LEFT_OUT, "replicates": part.compared}
+        place: Any = (sigma, lam, part.targets, part.w)
+        if (lam / part.w).min() >= SINGLE_LAM or not part.space.kernel.is_smooth:
+            rough = criterion_at(self.criterion, self._rough_pairs, *place, **options)
+            if np.isfinite(rough):
+                return rough
+        return criterion_at(self.criterion, self._pairs, *place, **options)
 
 
 def _vertex(

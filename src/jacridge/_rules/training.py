@@ -257,7 +257,7 @@ class TrainingData:
             return self.solver.spectrum(sigma)
         with blas_for(len(self.w)):
             many = len(self.w) > SIDE_BY_SIDE_ROWS
-            K = self.pairs.kernel(sigma, out=None if many else np.empty_like(self.pairs.M))
+            K = (self.pairs if many else self.pairs.twin()).kernel(sigma)
             y, w, centred = self.targets, self.w, self.has_intercept
             options: dict[str, Any] = {"counts": self.counts, "replicates": self.compared}
             return spectrum(K, y, w, centred=centred, **options)
