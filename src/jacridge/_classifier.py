@@ -474,7 +474,7 @@ class AutoKernelClassifier(AutoClassParameters, JacobianKernelClassifier):
     :class:`JacobianKernelRidge`. Kernel, kind of metric and number of rounds are chosen by the
     log-loss of rows that did not take part in learning, bandwidth and penalty by leave-one-out.
 
-    Parameters are those of :class:`JacobianKernelClassifier`.
+    Parameters and attributes are those of :class:`JacobianKernelClassifier`.
 
     Examples
     --------
