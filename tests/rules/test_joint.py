@@ -69,7 +69,7 @@ def test_the_bandwidth_scales_with_the_features(rng):
     ours, scaled = (
         select_bandwidth(c * X, y, "auto", alpha="auto", random_state=0).sigma for c in (1, 8)
     )
-    assert scaled == pytest.approx(8 * ours, rel=1e-6)
+    assert scaled == pytest.approx(8 * ours, rel=1e-8)
 
 
 @pytest.mark.parametrize("rule", ["gcv", "mml"])
