@@ -299,6 +299,7 @@ def test_every_rule_of_table_2_belongs_to_one_part():
     assert set(names) <= set(rules.LABELS)
 
 
+@pytest.mark.slow
 def test_table_2_runs_closed_forms_first_and_split_by_split(monkeypatch, tmp_path):
     """A run that is stopped leaves the same splits of all data sets."""
     seen = []

@@ -367,6 +367,7 @@ def made_on_workers(count, rows):
     return da.concatenate([da.from_delayed(b, (rows, 3), dtype=float) for b in blocks])
 
 
+@pytest.mark.slow
 def test_a_worker_imports_what_work_needs_before_its_first_task():
     """Its task to unpack the work is known by name, from the module that imports all of it."""
     [task] = dask_source._shared(Surveying(EUCLIDEAN)).dask.values()
