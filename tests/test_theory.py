@@ -268,12 +268,15 @@ def test_in_p_dimensions_the_eigenvalue_is_the_alternating_sum(kernel, p, scale)
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_lattice_norm_is_the_largest_slope_over_the_eigenvalue(kernel):
-    sigma = np.geomspace(0.1, 3, 6).reshape(2, 3)
+    sigma, h = np.geomspace(0.1, 1, 6).reshape(2, 3), 0.5
+    c = {"gaussian": 0.6065306597126334, "matern52": 0.6260707807255188}
+    c |= {"matern32": 0.637185883168984, "exponential": 1, "laplacian": 1}
+    with mpmath.workdps(30):
+        eigenvalue = [[float(naive.grid_eigenvalue(kernel, s / h)) for s in row] for row in sigma]
     for lam in (0, 0.3):
-        eigenvalue = theory.lattice_eigenvalue(sigma, kernel, 0.5, 2)
-        expected = theory.slope_bound(sigma, kernel) / (eigenvalue + lam)
-        found = theory.lattice_jacobian_norm(sigma, kernel, 0.5, 2, lam)
-        np.testing.assert_allclose(found, expected, rtol=1e-14)
+        expected = c[kernel] / sigma / (np.array(eigenvalue) + lam)
+        found = theory.lattice_jacobian_norm(sigma, kernel, h, 1, lam)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
