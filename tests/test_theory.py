@@ -378,6 +378,14 @@ def test_without_a_penalty_a_kernel_has_no_maximum():
     assert np.isfinite(theory.lattice_sigma_minus_1("gaussian", 1.0, 2, 1e-320))
 
 
+@pytest.mark.parametrize(("kernel", "nu"), [("matern52", 2.5), ("matern32", 1.5)])
+@pytest.mark.parametrize("p", [1, 3, 1000])
+def test_the_maximum_moves_as_a_power_of_the_smallest_penalties(kernel, nu, p):
+    """Far out the eigenvalue is a power of sigma, -2 nu, and so is the penalty at the maximum."""
+    found = [theory.lattice_sigma_minus_1(kernel, 1.0, p, lam) for lam in (1e-150, 1e-300)]
+    assert found[1] / found[0] == pytest.approx(10 ** (150 / (2 * nu)), rel=1e-10)
+
+
 @settings(max_examples=20)
 @given(scale=st.floats(1e-100, 1e100), lam=st.floats(0, 1))
 def test_sigma_0_of_a_kernel_scales_with_the_spacing(scale, lam):
