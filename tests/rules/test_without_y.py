@@ -64,6 +64,14 @@ def test_leave_one_out_without_y_is_least_where_the_kernel_is_diagonal(rng):
     np.testing.assert_allclose(loo_without_y(K, np.array([1e9])), np.sqrt(12))
 
 
+def test_leave_one_out_without_y_is_close_to_its_least_value_for_a_constant_kernel():
+    """B is I - 11' / n but for a factor, so that n - 1 eigenvalues are (n / (n - 1))^2."""
+    found = loo_without_y(np.ones((150, 150)), np.array([1e-6]))
+    np.testing.assert_allclose(found, np.sqrt(149) * (150 / 149) ** 2)
+    # (1 + 1.5 / n) sqrt(n) up to terms of 1 / n^2.
+    np.testing.assert_allclose(found, (1 + 1.5 / 150) * np.sqrt(150), rtol=1e-4)
+
+
 def test_equal_rows_without_a_penalty_cannot_be_solved(rng):
     X = rng.standard_normal((8, 2))
     X[1] = X[0]
