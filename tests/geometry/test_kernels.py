@@ -166,6 +166,17 @@ def test_the_log_density_stays_finite_where_the_density_does_not(name):
 
 
 @every_kernel
+@pytest.mark.parametrize("p", [1, 4])
+def test_the_eigenvalue_on_a_grid_has_the_derivatives_of_its_logarithm(name, p):
+    """Central differences of step 1e-4 in log(scale) are good to about 1e-8."""
+    lattice = KERNELS[name].lattice
+    scale, h = np.geomspace(0.15, 20, 30), 1e-4
+    here, below, above = (lattice(scale * np.exp(step), p) for step in (0, -h, h))
+    np.testing.assert_allclose((below.log - above.log) / (2 * h), here.fall, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose((above.fall - below.fall) / (2 * h), here.bend, rtol=1e-6, atol=1e-8)
+
+
+@every_kernel
 @pytest.mark.parametrize("tol", [0.9, 0.5, 1e-6, 1e-18, 1e-200])
 @pytest.mark.parametrize("sigma", [1e-3, 2.0])
 def test_at_its_reach_the_kernel_is_the_tolerance(name, tol, sigma):
