@@ -46,6 +46,7 @@ NAMES = {
 MODULES = {
     "compare": "cli._compare",
     "dask_source": "_rows.dask",
+    "exact": "_solvers.exact",
     "experiment_rules": "experiments._rules",
     "experiment_survey": "experiments._survey",
     "experiment_table": "experiments._table",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import naive
-from inside import intervals
+from inside import exact, intervals
 from jacridge import AutoKernelRidge, JacobianKernelRidge
 
 TABLES = [
@@ -182,6 +182,17 @@ def test_many_rows_are_left_out_one_by_one_in_a_sample_of_a_thousand(rng, solver
     y_new = np.sin(4 * X_new[:, 0]) + 0.3 * rng.standard_normal(500)
     # A share of 500 rows is known to 0.3 / sqrt(500) = 0.013; three times that.
     assert covered(est, X_new, y_new) == pytest.approx(0.9, abs=0.04)
+
+
+def test_single_precision_does_not_move_the_ends(rng, monkeypatch):
+    """Many rows take it; a few do here."""
+    X, y = rng.uniform(size=(300, 3)), rng.standard_normal(300)
+    known = np.array(JacobianKernelRidge(1.0, 0.01).fit(X, y).predict_interval(X[:50]))
+    monkeypatch.setattr(exact, "ROUGH_ROWS", 100)
+    found = np.array(JacobianKernelRidge(1.0, 0.01).fit(X, y).predict_interval(X[:50]))
+    assert (found != known).any()
+    # Entries of A^-1 are at most 100, and seven digits of them are kept.
+    np.testing.assert_allclose(found, known, atol=1e-4 * np.ptp(known, axis=0).mean())
 
 
 def test_a_pickled_model_gives_the_same_intervals(rng):

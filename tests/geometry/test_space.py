@@ -107,6 +107,24 @@ def test_one_array_holds_gaps_above_and_any_kernel_below(rng, size, kernel, metr
         np.testing.assert_allclose(np.triu(M, 1), np.triu(gaps, 1), rtol=1e-7)
 
 
+@pytest.mark.parametrize(("kernel", "metric"), SPACES)
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_single_precision_gives_the_kernel_at_any_scale(rng, kernel, metric, scale):
+    """Squares of 1e30 overflow in single precision, those of 1e-30 vanish."""
+    scale = 1.0 if metric == "geodesic" else scale
+    X = scale * rng.uniform(1, 5, (15, 2))
+    D = lengths(X, X, kernel, metric)
+    pairs = space_of(kernel, metric).pairs(D if metric == "precomputed" else X, single=True)
+    M = pairs.kernel(0.3 * D.max())
+    assert M.dtype == np.float32
+    # Seven digits, of gaps of some bandwidths.
+    np.testing.assert_allclose(
+        np.tril(M), np.tril(known_kernel(D, 0.3 * D.max(), kernel)), rtol=1e-4
+    )
+    assert pairs.clusters(1e-6 * D.max()) is not None
+    assert pairs.clusters(D.max()) is None
+
+
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_kernel_wider_than_its_tiles_is_filled_everywhere(rng, kernel):
     X = rng.standard_normal((300, 2))
@@ -114,6 +132,17 @@ def test_a_kernel_wider_than_its_tiles_is_filled_everywhere(rng, kernel):
     j, i = np.sort(rng.integers(300, size=(2, 1000)), axis=0)  # of pairs below the diagonal
     D = np.linalg.norm(X[i] - X[j], ord=KERNELS[kernel].power, axis=1)
     np.testing.assert_allclose(M[i, j], known_kernel(D, 0.7, kernel), rtol=1e-11)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_kernel_in_another_array_leaves_the_first_as_it_was(rng, kernel):
+    """Threads that look at several bandwidths share the gaps."""
+    X = rng.standard_normal((200, 2))
+    pairs = Pairs(X, space_of(kernel, "euclidean"))
+    before = pairs.kernel(0.7).copy()
+    K = pairs.kernel(0.3, out=np.empty((200, 200)))
+    assert (before == pairs.M).all()
+    assert (np.tril(K) == np.tril(pairs.kernel(0.3))).all()
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -26,6 +26,30 @@ def test_auto_predicts_as_well_as_the_joint_search_on_all_rows(rng, n):
     assert auto > full - 0.01
 
 
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
+def test_single_precision_chooses_what_double_precision_does(rng, monkeypatch, kernel):
+    X, y = noisy(rng, 1300)
+    options = {"kernel": kernel, "random_state": 0}
+    rough = select_bandwidth(X, y, "auto", alpha="auto", **options)
+    used = []
+    precise_value = joint.criterion_at
+
+    def precise(criterion, pairs, *args, **more):
+        used.append(pairs.M.dtype)
+        return (
+            np.inf
+            if pairs.M.dtype == np.float32
+            else precise_value(criterion, pairs, *args, **more)
+        )
+
+    monkeypatch.setattr(joint, "criterion_at", precise)
+    known = select_bandwidth(X, y, "auto", alpha="auto", **options)
+    assert np.float32 in used
+    # Rounding moves the vertex of the last parabolas: less than the noise of the data does.
+    np.testing.assert_allclose(rough.sigma, known.sigma, rtol=0.01)
+    np.testing.assert_allclose(rough.alpha, known.alpha, rtol=0.05)
+
+
 @pytest.mark.slow
 def test_auto_finds_the_penalty_that_the_noise_asks_for(rng):
     X, y = noisy(rng, 600)

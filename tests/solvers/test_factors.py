@@ -39,7 +39,7 @@ def test_eigenvectors_of_any_matrix_have_the_threads_of_its_order(monkeypatch):
 def test_a_triangle_is_factored_in_place_and_the_other_one_stays(rng, monkeypatch, without_lock):
     """Also for a part of a larger array, and where SciPy offers no function without the lock."""
     if not without_lock:
-        monkeypatch.setattr(lapack, "_dpotrf", lambda: None)
+        monkeypatch.setattr(lapack, "_function", lambda name: None)
     X = rng.standard_normal((20, 25))
     whole = np.zeros((20, 30)) if without_lock else np.zeros((20, 20))
     A = whole[:, :20]
@@ -50,6 +50,45 @@ def test_a_triangle_is_factored_in_place_and_the_other_one_stays(rng, monkeypatc
     assert (np.triu(A, 1) == np.triu(before, 1)).all()
     assert not whole[:, 20:].any()
     assert lapack.factor_in_place(np.diag([1.0, 2.0, -1.0])) == 3
+
+
+@pytest.mark.parametrize("without_lock", [True, False])
+def test_a_matrix_of_single_precision_is_factored_in_it(rng, monkeypatch, without_lock):
+    if not without_lock:
+        monkeypatch.setattr(lapack, "_function", lambda name: None)
+    X = rng.standard_normal((20, 25))
+    A = (X @ X.T).astype(np.float32)
+    assert lapack.factor_in_place(A) == 0
+    # Single precision has seven digits, and the condition number takes two of them.
+    np.testing.assert_allclose(np.tril(A), np.linalg.cholesky(X @ X.T), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("panels", [False, True])
+def test_a_factor_of_single_precision_solves_and_inverts_as_a_double_one(rng, monkeypatch, panels):
+    """By LAPACK, and by halves of triangles as for large matrices."""
+    if panels:
+        monkeypatch.setattr(cholesky, "SMALL_ORDER", 1)
+    K = naive.kernel(naive.distances(*2 * (rng.uniform(size=(80, 2)),)), 0.3)
+    B = rng.standard_normal((80, 2))
+    rough, precise = factor(K.astype(np.float32), 0.1), factor(K.copy(), 0.1)
+    # A condition number of a few hundred leaves four or five of seven digits.
+    for found in (rough, precise):
+        assert found.solve(B).dtype == found.L.dtype
+    np.testing.assert_allclose(rough.solve(B), precise.solve(B), rtol=1e-3, atol=1e-3)
+    norms = [np.square(found.half_solve(B)).sum(axis=0) for found in (rough, precise)]
+    np.testing.assert_allclose(*norms, rtol=1e-4)
+    np.testing.assert_allclose(rough.inverse_diagonal(), precise.inverse_diagonal(), rtol=1e-4)
+    last = [found.last_inverse_diagonal(9) for found in (rough, precise)]
+    np.testing.assert_allclose(*last, rtol=1e-4)
+    np.testing.assert_allclose(rough.log_determinant(), precise.log_determinant(), rtol=1e-5)
+
+
+def test_a_factor_of_single_precision_that_would_be_rough_is_refused(rng):
+    K = naive.kernel(naive.distances(*2 * (rng.uniform(size=(80, 2)),)), 1.0)
+    factor(K.copy(), 1e-6)
+    factor(K.astype(np.float32), 1e-3)
+    with pytest.raises(LinAlgError, match="singular to rounding"):
+        factor(K.astype(np.float32), 1e-4)
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """LAPACK's Cholesky factorisation without Python's lock, which SciPy's wrapper holds.
 
-Searches factor matrices of some hundred rows in several threads. SciPy exports LAPACK for Cython as
-C functions; called through ctypes, they run beside other threads.
+Matrices are factored in their precision, double or single. Searches factor matrices of some hundred
+rows in several threads. SciPy exports LAPACK for Cython as C functions; called through ctypes, they
+run beside other threads.
 """
 
 from __future__ import annotations
@@ -23,19 +24,20 @@ def factor_in_place(A: Array) -> int:
 
     Returns 0, or the order of the first leading minor that is not positive.
     """
-    dpotrf = _dpotrf()
-    if dpotrf is None:
+    name = "dpotrf" if A.itemsize == 8 else "spotrf"
+    potrf = _function(name)
+    if potrf is None:
         # C order: the lower triangle of A is the upper one of the Fortran array A.T.
-        return int(lapack.dpotrf(A.T, lower=0, overwrite_a=1, clean=0)[1])
-    n, step, info = ctypes.c_int(len(A)), ctypes.c_int(A.strides[0] // 8), ctypes.c_int()
-    dpotrf(b"U", n, A.ctypes.data, step, info)
+        return int(getattr(lapack, name)(A.T, lower=0, overwrite_a=1, clean=0)[1])
+    n, step, info = ctypes.c_int(len(A)), ctypes.c_int(A.strides[0] // A.itemsize), ctypes.c_int()
+    potrf(b"U", n, A.ctypes.data, step, info)
     return info.value
 
 
 @cache
-def _dpotrf() -> Callable[..., Any] | None:
+def _function(name: str) -> Callable[..., Any] | None:
     """The function at SciPy's capsule, or None if its integers are not those of C."""
-    capsule, python = cython_lapack.__pyx_capi__["dpotrf"], ctypes.pythonapi
+    capsule, python = cython_lapack.__pyx_capi__[name], ctypes.pythonapi
     python.PyCapsule_GetName.restype = ctypes.c_char_p
     python.PyCapsule_GetName.argtypes = [ctypes.py_object]
     python.PyCapsule_GetPointer.restype = ctypes.c_void_p

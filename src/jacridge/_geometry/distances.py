@@ -225,15 +225,16 @@ class CityBlock(Euclidean):
         return np.asarray(np.abs(X[i] - X[j]).sum(axis=1))
 
     def slopes(self, W: Array, coef: Array, X: Array, Z: Array) -> Array:
-        # |x - z| has no slope at zero; there it is taken as zero. Two comparisons take half the
-        # time of a sign, and few rows at a time stay in the cache.
+        # |x - z| has no slope at zero; there it is taken as zero. Comparisons, as bytes, take half
+        # the time of a sign, and few rows at a time stay in the cache.
         J, same = np.empty((len(X), coef.shape[1], X.shape[1])), _rounding(Z)
         columns = list(zip((Z - same).T.copy(), (Z + same).T.copy(), strict=True))
         for rows in row_blocks(len(X), max(COMPARED_ENTRIES // max(len(Z), 1), 1)):
             w = W[rows]
             for f, (low, high) in enumerate(columns):
                 x = X[rows, f, None]
-                J[rows, :, f] = (w * (x > high) - w * (x < low)) @ coef
+                signs = (x > high).view(np.int8) - (x < low).view(np.int8)
+                J[rows, :, f] = (w * signs.astype(np.float64)) @ coef
         return J
 
     def slopes_along(self, X: Array, Z: Array, f: int) -> Array:

@@ -67,9 +67,9 @@ class Space:
             J[rows] = self.distance.slopes(S, coef, X[rows], Z)
         return J
 
-    def pairs(self, X: Array) -> Pairs:
-        """One n x n array for the kernels of all pairs of rows, at any bandwidth."""
-        return Pairs(X, self)
+    def pairs(self, X: Array, *, single: bool = False) -> Pairs:
+        """One n x n array for the kernels of all pairs of rows, in double or single precision."""
+        return Pairs(X, self, single=single)
 
 
 def space_of(kernel: str, metric: str) -> Space:
@@ -98,45 +98,50 @@ class Pairs:
     """One n x n array for all bandwidths: gaps above its diagonal, a kernel below.
 
     A search over sigma computes the distances once; each kernel, and the factor that is
-    made of it in place, overwrites the one before.
+    made of it in place, overwrites the one before. In single precision gaps are in units of a
+    large one, as they could overflow.
     """
 
-    def __init__(self, X: Array, space: Space) -> None:
-        n = len(X)
+    def __init__(self, X: Array, space: Space, *, single: bool = False) -> None:
+        n, dtype = len(X), np.dtype(np.float32 if single else np.float64)
         check_memory(
-            8 * n * n,
+            dtype.itemsize * n * n,
             f"The exact solver with n_samples={n}",
             'Use `solver="nystrom"` with fewer landmarks than rows, which keeps no n x n matrix.',
         )
         self.kernel_function = space.kernel
-        self.M: Array = np.empty((n, n))
+        self.M: Array = np.empty((n, n), dtype=dtype)
+        self.unit = (float(space.distance.gaps(X[:1], X).max()) or 1.0) if single else 1.0
         given = space.distance.is_given
 
         def work(rows: slice) -> None:
             part = X[rows, rows.start :] if given else X[rows]
-            self.M[rows, rows.start :] = space.distance.gaps(part, X[rows.start :])
+            gaps = space.distance.gaps(part, X[rows.start :])
+            self.M[rows, rows.start :] = gaps / self.unit if single else gaps
 
         for_blocks(work, n, rows_per_block(n))
 
-    def kernel(self, sigma: float) -> Array:
-        """The kernel in the lower triangle, diagonal included; gaps stay above it."""
-        k = self.kernel_function
+    def kernel(self, sigma: float, out: Array | None = None) -> Array:
+        """The kernel in the lower triangle, diagonal included; gaps stay above it.
+
+        It may go to another array, of which only the lower triangle is to be used.
+        """
+        k, sigma, K = self.kernel_function, self._in_units(sigma), self.M if out is None else out
 
         def work(rows: slice) -> None:
-            i, j = rows.start, rows.stop
-            for columns in row_blocks(i, TILE):  # transposed within the cache
-                self.M[rows, columns] = k.of(self.M[columns, rows].T.copy(), sigma)
+            for columns in row_blocks(rows.start, TILE):  # transposed within the cache
+                K[rows, columns] = k.of(self.M[columns, rows].T.copy(), sigma)
             # What is below the diagonal is an old factor: its exponential could overflow.
             gaps = np.triu(self.M[rows, rows], 1)
-            self.M[rows, i:j] = gaps + np.tril(k.of(gaps.T.copy(), sigma), -1)
-            np.fill_diagonal(self.M[rows, rows], 1.0)
+            K[rows, rows] = gaps + np.tril(k.of(gaps.T.copy(), sigma), -1)
+            np.fill_diagonal(K[rows, rows], 1.0)
 
-        for_blocks(work, len(self.M), TILE)
-        return self.M
+        for_blocks(work, len(K), TILE)
+        return K
 
     def clusters(self, sigma: float) -> list[Indices] | None:
         """Groups of rows between which the kernel is below 1e-18, if all are small; else None."""
-        n, reach = len(self.M), self.kernel_function.reach(sigma, 1e-18)
+        n, reach = len(self.M), self.kernel_function.reach(self._in_units(sigma), 1e-18)
         few = n // 16
         if np.count_nonzero(self.M[:few, few:] < reach) > n:
             return None  # a few rows tell that rows have many neighbours
@@ -151,7 +156,11 @@ class Pairs:
     def block(self, rows: Indices, sigma: float) -> Array:
         """Kernel of some rows, in rising order, in the lower triangle of a new array."""
         gaps = np.triu(self.M[np.ix_(rows, rows)], 1)
-        return np.tril(self.kernel_function.of(gaps.T.copy(), sigma))
+        return np.tril(self.kernel_function.of(gaps.T.copy(), self._in_units(sigma)))
+
+    def _in_units(self, sigma: float) -> float:
+        """The bandwidth for gaps in units of `unit`."""
+        return float(sigma / self.unit ** (1 / self.kernel_function.power))
 
 
 def _near_pairs(M: Array, rows: slice, reach: float) -> Indices:

@@ -33,6 +33,9 @@ STARTS = 4
 START_STEP = 2.5
 # Steps of a walk, in the logarithm.
 SIGMA_STEP, LAM_STEP = np.log(2) / 2, np.log(10) / 2
+# Penalty of a row from which smooth kernels are compared in single precision, as the pivots of a
+# factor are no smaller. Those of kernels with kinks are larger, whatever the penalty.
+SINGLE_LAM = 1e-3
 # Step of the search over bandwidths for landmarks.
 LANDMARK_STEP = np.log(2.5)
 
@@ -92,15 +95,15 @@ def _on_a_grid(part: TrainingData, criterion: str) -> Surface:
     else:
         high = max(part.even_spacing, part.l_max)
         sigmas = np.geomspace(part.search_spacing / 2, high, FIRST_SIGMAS)
-    spectra = in_threads(lambda sigma: _twin(part).spectrum(sigma), [*sigmas])
-    at = dict(zip(sigmas, spectra, strict=True))
-    return surface(at.__getitem__, part.scale, sigmas, part.penalty.tried(), criterion)
+    lams = part.penalty.tried()
+    return surface(part.spectrum, part.scale, sigmas, lams, criterion, each=part.each)
 
 
 def _twin(part: TrainingData) -> TrainingData:
     """A copy of the data with an n x n array of its own, to work on in another thread."""
     twin = copy(part)
-    twin.__dict__.pop("pairs", None)
+    for made in ("pairs", "rough_pairs"):
+        twin.__dict__.pop(made, None)
     return twin
 
 
@@ -147,13 +150,16 @@ def _walk(
                 found += in_threads(lambda pair: _value(pair[0], criterion, *pair[1]), pairs)
         return found
 
-    values = values_at(starts)
-    check_solved(np.array([sigma for sigma, _ in starts]), np.array(values))
-    sigma, lam = starts[int(np.argmin(values))]
-    seen = {(0, 0): min(values)}
+    seen: dict[tuple[int, int], float] = {}
+    sigma, lam = starts[0]
+    if len(starts) > 1:
+        values = values_at(starts)
+        (sigma, lam), seen[0, 0] = starts[int(np.argmin(values))], min(values)
 
     def look_at(places: list[tuple[int, int]]) -> None:
-        new = [place for place in places if place not in seen][: most + 1 - len(seen)]
+        """Look at the first places that are new, as many as there are lanes."""
+        new = [place for place in places if place not in seen][: len(lanes)]
+        new = new[: most + 1 - len(seen)]
         points = [_point(part, sigma, lam, i * step, j * step) for i, j in new]
         seen.update(zip(new, values_at(points), strict=True))
 
@@ -161,9 +167,12 @@ def _walk(
     moves = [(-1, 0), (1, 0)]
     moves += [(0, -1), (0, 1)] if part.penalty.criterion else []
     place, failed = (0, 0), 0
+    look_at([place, *moves])
+    check_solved(np.array([sigma]), np.array([seen[place]]))
     while failed < len(moves):
         next_places = [(place[0] + i, place[1] + j) for i, j in moves[failed:]]
-        look_at(next_places[: len(lanes)])
+        if next_places[0] not in seen:
+            look_at(next_places)
         if seen.get(next_places[0], np.inf) < seen[place]:
             place = next_places[0]
             moves.insert(0, moves.pop(failed))
@@ -183,7 +192,12 @@ def _point(part: TrainingData, sigma: float, lam: float, i: float, j: float) -> 
 def _value(part: TrainingData, criterion: str, sigma: float, lam: float) -> float:
     options: Any = {"centred": part.has_intercept, "counts": part.counts, "scale": part.scale}
     options["last"] = LEFT_OUT
-    return criterion_at(criterion, part.pairs, sigma, lam, part.targets, part.w, **options)
+    place: Any = (sigma, lam, part.targets, part.w)
+    if (lam / part.w).min() >= SINGLE_LAM or not part.space.kernel.is_smooth:
+        rough = criterion_at(criterion, part.rough_pairs, *place, **options)
+        if np.isfinite(rough):
+            return rough
+    return criterion_at(criterion, part.pairs, *place, **options)
 
 
 def _vertex(

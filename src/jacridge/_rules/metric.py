@@ -100,7 +100,7 @@ def metric_of(
     found = maps[-1] if best.warped else plain
     if best.rounds and found:
         part = sample.part(rng.permutation(len(sample))[:METRIC_ROWS])
-        found = rounds(best.kernel).learned(part, found, best.kind, best.rounds)
+        found = rounds(best.kernel).learned(part, found, best.kind, best.tunings[:-1])
     return Metric(space_of(best.kernel, metric), found, std, chosen)
 
 

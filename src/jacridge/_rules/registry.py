@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from . import closed_forms
 from .criteria import CRITERIA, criterion_at
 from .joint import auto
 from .searches import (
+    Surface,
     best_lambdas,
     best_of,
     in_units_of,
@@ -163,17 +165,21 @@ def _joint(data: TrainingData, criterion: str, ends: SearchRange, points: int) -
 
     Many rows are looked at around the best point of some of them only.
     """
-    lams = data.penalty.lams
     if data.grid is not None:
-        found = surface(data.spectrum, data.scale, np.unique(data.grid), lams, criterion)
-        return Found(*found.best())
+        return Found(*_surface(data, criterion, np.unique(data.grid)).best())
     part = data if data.solver is not None else data.sample(JOINT_ROWS)
     sigmas = np.geomspace(*ends(part), points)
-    found = surface(part.spectrum, part.scale, sigmas, lams, criterion)
+    found = _surface(part, criterion, sigmas)
     if part is not data:
         sigma, step = found.best()[0] * data.carried_from(part), sigmas[1] / sigmas[0]
-        found = surface_around(sigma, step, data.spectrum, data.scale, lams, criterion)
+        found = surface_around(sigma, step, partial(_surface, data, criterion))
     return Found(*found.best())
+
+
+def _surface(data: TrainingData, criterion: str, sigmas: Array) -> Surface:
+    """A criterion for all penalties at some bandwidths."""
+    lams = data.penalty.lams
+    return surface(data.spectrum, data.scale, sigmas, lams, criterion, each=data.each)
 
 
 def _all_scales(data: TrainingData) -> tuple[float, float]:

@@ -6,7 +6,7 @@ directions it varies. T M^(1/2) takes the place of the linear map T before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -131,14 +131,14 @@ class Rounds:
         return self.space.product(fit.mapping(X_new), fit.mapping(rows.X), fit.coef, fit.sigma)
 
     def learned(
-        self, rows: LearningRows, mapping: FeatureMap, kind: str, rounds: int
+        self, rows: LearningRows, mapping: FeatureMap, kind: str, tunings: Sequence[Tuning]
     ) -> FeatureMap:
-        """The map after some rounds."""
-        last = None
+        """The map after a round with each tuning; a rule finds its own on these rows."""
         with one_blas_thread():
-            for _ in range(rounds):
-                last = self.tuned(rows, mapping, last)
-                mapping = self.next_map(self.fit(rows, mapping, last), rows, kind)
+            for tuning in tunings:
+                if self.rule is not None:
+                    tuning = self.tuned(rows, mapping)
+                mapping = self.next_map(self.fit(rows, mapping, tuning), rows, kind)
         return mapping
 
 

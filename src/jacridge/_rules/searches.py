@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -150,37 +150,44 @@ def vertex(grid: Array, values: Array, i: int) -> float:
 
 
 def surface(
-    spectra: Callable[[float], Spectral], scale: Array, sigmas: Array, lams: Array, name: str
+    spectra: Callable[[float], Spectral],
+    scale: Array,
+    sigmas: Array,
+    lams: Array,
+    name: str,
+    *,
+    each: Callable[..., Iterable[Array]] = map,
 ) -> Surface:
     """A criterion on a grid, from one eigendecomposition for each sigma.
 
     Targets of different scale count alike: `loo` and `gcv` are divided by the mean square of
-    each target.
+    each target. `each` is the `map` that goes over the bandwidths.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):  # a penalty of zero may divide by zero
-        values = [in_units_of(scale, getattr(spectra(sigma), name)(lams), name) for sigma in sigmas]
+
+    def line(sigma: float) -> Array:
+        with np.errstate(divide="ignore", invalid="ignore"):  # a penalty of zero may divide by zero
+            return in_units_of(scale, getattr(spectra(sigma), name)(lams), name)
+
+    values = np.array(list(each(line, sigmas.tolist())))
     return Surface(sigmas, lams, np.where(np.isfinite(values), values, np.inf))
 
 
 def surface_around(
     sigma: float,
     step: float,
-    spectra: Callable[[float], Spectral],
-    scale: Array,
-    lams: Array,
-    name: str,
+    surface_at: Callable[[Array], Surface],
 ) -> Surface:
     """A criterion around the minimum nearest to sigma, at bandwidths that differ by a factor."""
-    found = surface(spectra, scale, sigma * step ** np.arange(-1.0, 2.0), lams, name)
+    found = surface_at(sigma * step ** np.arange(-1.0, 2.0))
     for _ in range(AROUND):
         i, last = int(np.argmin(found.curve())), len(found.sigmas) - 1
         if 0 < i < last:
             break
         further = found.sigmas[i] * (step if i else 1 / step)
-        more = surface(spectra, scale, np.array([further]), lams, name)
+        more = surface_at(np.array([further]))
         both = (found, more) if i else (more, found)
         sigmas = np.concatenate([part.sigmas for part in both])
-        found = Surface(sigmas, lams, np.concatenate([part.values for part in both]))
+        found = Surface(sigmas, found.lams, np.concatenate([part.values for part in both]))
     return found
 
 

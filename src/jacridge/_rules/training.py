@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import theory
 from .._compute.arrays import Array, Indices
-from .._compute.threads import blas_for
+from .._compute.threads import blas_for, in_threads
 from .._rows.extent import ArrayExtent, Extent
 from .._rows.merging import distinct_rows
 from .._rows.survey import are_whole, counted
@@ -32,6 +32,9 @@ LARGEST_WEIGHT = 5.0
 
 # Rows whose median distance is the unit of a bandwidth that is carried from one metric to another.
 UNIT_ROWS = 250
+
+# Up to this many rows spectra are made side by side, each in an n x n array of its own.
+SIDE_BY_SIDE_ROWS = 4000
 
 # Penalties among and between which lambda is chosen, in units of the mean weight of the rows: a
 # common factor of all weights changes nothing then.
@@ -234,14 +237,28 @@ class TrainingData:
         """The n x n array of a search or an exact fit, made once."""
         return self.space.pairs(self.X)
 
+    @cached_property
+    def rough_pairs(self) -> Pairs:
+        """The same array in single precision, for searches that only compare candidates."""
+        return self.space.pairs(self.X, single=True)
+
     def spectrum(self, sigma: float) -> Any:
         """Criteria of all penalties at one bandwidth: `loo`, `gcv` and `mml`."""
         if self.solver is not None:
             return self.solver.spectrum(sigma)
         with blas_for(len(self.w)):
-            K = self.pairs.kernel(sigma)
+            many = len(self.w) > SIDE_BY_SIDE_ROWS
+            K = self.pairs.kernel(sigma, out=None if many else np.empty_like(self.pairs.M))
             y, w, centred = self.targets, self.w, self.has_intercept
             return spectrum(K, y, w, centred=centred, counts=self.counts)
+
+    @property
+    def each(self) -> Callable[..., Iterable[Any]]:
+        """The `map` over bandwidths: spectra of few rows are made in threads, side by side."""
+        if self.solver is not None or len(self.w) > SIDE_BY_SIDE_ROWS:
+            return map
+        _ = self.pairs  # made once, before threads ask for it
+        return in_threads
 
     @property
     def started_at(self) -> float | None:
@@ -283,8 +300,9 @@ class TrainingData:
 
 
 def median_distance(space: Space, gaps: Array) -> float:
-    """Median of the distances between the first rows, from gaps of shape (n, n)."""
-    some = gaps[:UNIT_ROWS, :UNIT_ROWS]
+    """Median of the distances between the first rows and the next, from gaps of shape (n, n)."""
+    half = min(len(gaps), UNIT_ROWS) // 2
+    some = gaps[:half, half : 2 * half]
     some = some[some > 0]
     return float(np.median(space.distance.lengths(some))) if some.size else 1.0
 

@@ -4,6 +4,8 @@ Large matrices are worked on in our own threads, each with one BLAS thread. They
 where the threads of a BLAS wait for each other in each of its calls: where other processes keep
 processors busy, that takes several times as long. Nor do they crash, as a threaded dpotrf does on
 large matrices. Large products are NumPy's: SciPy's functions hold Python's lock.
+
+Factors are in the precision of their matrix: searches that only rank candidates use single.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import LinAlgError, lapack
-from scipy.linalg.blas import dtrsm
+from scipy.linalg.blas import dtrsm, strsm
 
 from .._compute.arrays import EPS, Array, Indices, row_blocks
 from .._compute.lapack import factor_in_place
@@ -30,6 +32,9 @@ from .._compute.threads import (
 # Columns of a panel, and the most rows of it that one thread takes at a time.
 PANEL = 384
 ROWS = 512
+
+# Smallest pivot of a factor in single precision: rounding changes criteria by about 1e-7 over it.
+ROUGH_PIVOT = 0.9e-3
 
 # Triangles up to this order are solved by BLAS, whose dtrsm has a fifth of the speed of a product
 # and holds Python's lock; larger ones are cut into these and products.
@@ -53,7 +58,8 @@ class Factor:
             return self._solved(B, _solve_lower, _solve_transposed)
         with one_blas_thread():
             # C order: the lower triangle of L is the upper one of the Fortran array L.T.
-            X, _ = lapack.dpotrs(self.L.T, B, lower=0)
+            potrs = lapack.dpotrs if self.L.itemsize == 8 else lapack.spotrs
+            X, _ = potrs(self.L.T, B, lower=0)
         return np.asarray(X).reshape(B.shape)
 
     def half_solve(self, B: Array) -> Array:
@@ -61,12 +67,13 @@ class Factor:
         if len(self.L) > SMALL_ORDER:
             return self._solved(B, _solve_lower)
         with one_blas_thread():
-            X, _ = lapack.dtrtrs(self.L.T, B, lower=0, trans=1)
+            trtrs = lapack.dtrtrs if self.L.itemsize == 8 else lapack.strtrs
+            X, _ = trtrs(self.L.T, B, lower=0, trans=1)
         return np.asarray(X).reshape(B.shape)
 
     def _solved(self, B: Array, *steps: Callable[[Array, Array], None]) -> Array:
         """B after these steps with L, some columns at a time."""
-        X = np.array(B, dtype=np.float64, order="C").reshape(len(B), -1)
+        X = np.array(B, dtype=self.L.dtype, order="C").reshape(len(B), -1)
 
         def work(columns: slice) -> None:
             for step in steps:
@@ -119,7 +126,7 @@ class Factor:
         They are zero.
         """
         first = int(places[0])
-        T = np.zeros((len(self.L) - first, len(places)))
+        T = np.zeros((len(self.L) - first, len(places)), dtype=self.L.dtype)
         T[places - first, np.arange(len(places))] = 1.0
         _solve_lower(self.L[first:, first:], T)
         return T
@@ -167,7 +174,7 @@ def _solve_lower(L: Array, B: Array) -> None:
     half = _half(len(L))
     if not half:
         # B' L^-T in Fortran's order is L^-1 B in C order: of full rows no copy is made.
-        B[:] = dtrsm(1.0, L.T, B.T, side=1, lower=0).T
+        B[:] = _trsm(L)(1.0, L.T, B.T, side=1, lower=0).T
         return
     _solve_lower(L[:half, :half], B[:half])
     B[half:] -= L[half:, :half] @ B[:half]
@@ -178,11 +185,16 @@ def _solve_transposed(L: Array, B: Array) -> None:
     """B becomes L^-T B, from its last rows on."""
     half = _half(len(L))
     if not half:
-        B[:] = dtrsm(1.0, L.T, B.T, side=1, lower=0, trans_a=1).T
+        B[:] = _trsm(L)(1.0, L.T, B.T, side=1, lower=0, trans_a=1).T
         return
     _solve_transposed(L[half:, half:], B[half:])
     B[:half] -= L[half:, :half].T @ B[half:]
     _solve_transposed(L[:half, :half], B[:half])
+
+
+def _trsm(L: Array) -> Callable[..., Array]:
+    """BLAS's triangular solve in the precision of L."""
+    return dtrsm if L.itemsize == 8 else strsm
 
 
 def _half(n: int) -> int:
@@ -209,7 +221,7 @@ def factor(K: Array, lam: Array | float) -> Factor:
     else:
         _factor_by_panels(K)
     pivots = np.diagonal(K) ** 2 / diagonal
-    if pivots.min() <= len(K) * EPS:
+    if pivots.min() <= (len(K) * EPS if K.itemsize == 8 else ROUGH_PIVOT):
         raise LinAlgError(f"K + lambda I is singular to rounding (pivot {pivots.min():.3g}).")
     return Factor(K)
 

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from .._geometry.distances import Distance
     from .._rows.source import Source
 
+# Rows, and penalty of a row, from which models without one row are predicted in single precision.
+# Entries of A^-1 are at most 100 there: rounding moves an interval by less than 1e-4 of its width.
+ROUGH_ROWS, ROUGH_PENALTY = 2000, 1e-2
+
 # Columns of the identity that are solved for at a time.
 UNIT_COLUMNS = 256
 
@@ -232,6 +236,8 @@ class ExactModel:
         places, group = np.unique(group[some], return_inverse=True)
         columns = self.A.inverse_columns(places)
         moved = self.residuals_at(places, columns[places, np.arange(len(places))])
+        if n > ROUGH_ROWS and (self.lam / self.w).min() >= ROUGH_PENALTY:
+            columns = columns.astype(np.float32)
         within = np.zeros((len(some), moved.shape[1])) if given is None else given.within[some]
         return ExactJackknife(self, places, group.ravel(), columns, moved, within)
 
@@ -277,7 +283,7 @@ class ExactJackknife:
     ----------
     places : the d distinct rows that are left out
     group : which of these each of s rows as given is
-    influence : columns of A^-1 at `places`, of shape (n, d)
+    influence : columns of A^-1 at `places`, of shape (n, d), in single precision if that will do
     moved : residuals of the distinct rows, of shape (d, k)
     within : targets as given less the mean of their group, of shape (s, k)
     """
@@ -322,7 +328,7 @@ class ExactJackknife:
     def shifts(self, K_new: Array) -> Array:
         """Change of the predictions at K_new when a row is left out, of shape (n_new, s, k)."""
         # Without row i the intercept falls by its shift, and y_i to where its residual vanishes.
-        model, P = self.model, K_new @ self.influence
+        model, P = self.model, K_new.astype(self.influence.dtype, copy=False) @ self.influence
         moved = P[:, :, None] * -self.moved
         if model.kind != "none":
             moved += (K_new @ model._u - 1.0)[:, None, None] * self._intercept_shift
