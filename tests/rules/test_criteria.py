@@ -6,9 +6,13 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import naive
+from jacridge import JacobianKernelRidge
+from jacridge._geometry.distances import EUCLIDEAN
 from jacridge._geometry.kernels import KERNELS
 from jacridge._geometry.space import Pairs, space_of
+from jacridge._rows.source import array_source
 from jacridge._rules.criteria import CRITERIA, criterion_at
+from jacridge._rules.streams import training_data
 from jacridge._solvers.cholesky import factor
 from jacridge._solvers.spectrum import spectrum
 
@@ -148,3 +152,48 @@ def test_the_errors_of_the_last_rows_are_those_of_all(rng):
     expected = w[-20:] @ np.square(residuals[-20:]) / w[-20:].sum()
     found = CRITERIA["loo"](factor(K.copy(), 0.1 / w), y[:, None], w, last=20)
     assert found == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_replicates_are_left_out_one_by_one(rng, centred):
+    """Each observation against a fit without it; three to five of them share a row."""
+    Z, sizes = rng.uniform(size=(12, 2)), rng.integers(3, 6, 12)
+    X = np.repeat(Z, sizes, axis=0)
+    y = np.sin(5 * X[:, 0]) + 0.3 * rng.standard_normal(len(X))
+    refit = np.empty(len(X))
+    for i in range(len(X)):
+        rest = JacobianKernelRidge(0.4, 0.2, fit_intercept=centred)
+        rest.fit(np.delete(X, i, 0), np.delete(y, i))
+        refit[i] = y[i] - rest.predict(X[[i]])[0]
+    source = array_source(X, y[:, None], None, EUCLIDEAN)
+    data = training_data(source, SPACE, exact=True, kind="mean" if centred else "none")
+    data = data.part(np.arange(12), capped=True)
+    by_spectrum = data.spectrum(0.4).loo(np.array([0.2]))[0, 0]
+    options = {"centred": centred, "replicates": data.compared}
+    at_one = criterion_at("loo", data.pairs, 0.4, 0.2, data.targets, data.w, **options)
+    np.testing.assert_allclose(at_one, by_spectrum, rtol=1e-10)
+    # The mean falls by that of a typical observation of a row, not by that of each of them.
+    np.testing.assert_allclose(at_one, np.mean(refit**2), rtol=1e-2 if centred else 1e-10)
+
+
+def test_copies_of_a_row_with_its_target_are_one_observation(rng):
+    X, y = np.repeat(rng.uniform(size=(9, 2)), 2, axis=0), rng.standard_normal((18, 1))
+    y[1::2][:5] = y[::2][:5]
+    w = rng.uniform(0.5, 2, 18)
+    assert array_source(X[:10], y[:10], w[:10], EUCLIDEAN).replicates is None
+    both = array_source(X, y, w, EUCLIDEAN).replicates
+    np.testing.assert_allclose(both.m[:5], 1)
+    assert not both.V[:5].any()
+    assert (both.m[5:] > 1).all()
+    assert (both.V[5:] > 0).all()
+    copies = array_source(np.vstack([X, X]), np.vstack([y, y]), np.append(w, w), EUCLIDEAN)
+    np.testing.assert_allclose(copies.replicates.m, both.m)
+    np.testing.assert_allclose(copies.replicates.V, both.V)
+
+
+@pytest.mark.parametrize("signal", [0.0, 1.0])
+def test_replicates_tell_whether_rows_differ(rng, signal):
+    X = rng.integers(0, 5, (300, 2)).astype(float)
+    y = signal * np.sin(X[:, :1] + 2 * X[:, 1:]) + rng.standard_normal((300, 1))
+    source = array_source(X, y, None, EUCLIDEAN)
+    assert source.replicates.explain(source.rows.y) == bool(signal)

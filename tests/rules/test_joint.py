@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from inside import joint
-from jacridge import JacobianKernelRidge, select_bandwidth
+from jacridge import AutoKernelRidge, JacobianKernelRidge, select_bandwidth
 
 
 def noisy(rng, n, p=3):
@@ -171,3 +171,14 @@ def test_landmarks_at_a_small_penalty_predict_better_with_their_own_bandwidth(rn
     own = make().fit(X, y).score(X_new, y_new)
     monkeypatch.setattr(joint, "_for_landmarks", lambda data, trials, sigma, _: sigma)
     assert own > make().fit(X, y).score(X_new, y_new) + 0.01
+
+
+@pytest.mark.parametrize("model", [AutoKernelRidge, partial(JacobianKernelRidge, "auto", "auto")])
+def test_few_distinct_rows_with_many_observations_are_predicted(rng, model):
+    """Neighbours in the design say little of each other, but the observations of a row do."""
+    X = np.column_stack([rng.integers(0, 12, 900), rng.integers(0, 2, 900)]).astype(float)
+    known = np.where(X[:, 1] > 0, 1.0, -1.0) * np.sin(2.4 * X[:, 0])
+    fit = model(random_state=0).fit(X, known + rng.standard_normal(900))
+    assert fit.score(X, known) > 0.85
+    noise = model(random_state=0).fit(X, rng.standard_normal(900))
+    assert noise.predict(X).std() < 0.2

@@ -10,8 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import fdtrc
 
-from .._compute.arrays import Array, Indices
+from .._compute.arrays import TINY, Array, Indices
+
+# Probability below which means of rows are said to differ.
+CHANCE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,43 @@ class GivenRows:
             return self
         weights = None if self.weights is None else self.weights[some]
         return GivenRows(self.group[some], self.within[some], weights)
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """Observations of the same row: their number m, and the mean square V of y within the row.
+
+    Attributes
+    ----------
+    m : for each distinct row, the number of observations; copies of one with its target count once
+    V : weighted mean of the squares of y less the mean of its row, of shape (g, k)
+    """
+
+    m: Array
+    V: Array
+
+    def some(self, rows: Indices | slice) -> Replicates:
+        """Those of some of the distinct rows."""
+        return Replicates(self.m[rows], self.V[rows])
+
+    def explain(self, y: Array) -> bool:
+        """Whether the means y (g, k) of rows differ by more than chance, by an F test of each."""
+        n, g = self.m.sum(), len(self.m)
+        between = self.m @ np.square(y - self.m @ y / n) / max(g - 1, 1)
+        within = self.m @ self.V / (n - g)
+        return bool((fdtrc(g - 1, n - g, between / np.maximum(within, TINY)) < CHANCE).any())
+
+    def squared_errors(self, E: Array, left: Array) -> Array:
+        """Mean squared errors of single observations, each predicted without itself.
+
+        E are residuals for models without the whole row, of shape (g, ..., k), and left (g, ...)
+        is 1 - h, with h the leverage of the row. A residual of one observation is
+        (e (1 - h) + d) / (1 - h / m), where d is y less the mean of the row.
+        """
+        m = self.m.reshape(-1, *[1] * (left.ndim - 1))
+        V = self.V.reshape(len(m), *[1] * (left.ndim - 1), -1)
+        kept = 1.0 - (1.0 - left) / m
+        return np.asarray((np.square(E * left[..., None]) + V) / np.square(kept)[..., None])
 
 
 def merged(X: Array, y: Array, w: Array | None) -> Merged:

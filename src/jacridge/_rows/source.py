@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._compute.arrays import Array, Indices
-from .merging import GivenRows, Merged, merged
+from .merging import GivenRows, Merged, Replicates, merged
 from .rows import ArrayRows, MappedRows, Rows
 from .survey import counted
 
@@ -54,6 +55,24 @@ class Source:
         group, means = self.merged.group, self.merged.y
         within = self.y - np.where(group[:, None] >= 0, means[group], 0.0)
         return GivenRows(group, within, np.ones(len(group)) if self.w is None else self.w)
+
+    @cached_property
+    def replicates(self) -> Replicates | None:
+        """What rows with several different targets tell; None if there are none, or rows stream.
+
+        Copies of a row with its target are one observation, as a weight is.
+        """
+        given = self.given and self.given.weighed()
+        if not given or self.merged is None:
+            return None
+        both = np.column_stack([given.group, given.within])
+        _, first, which = np.unique(both, axis=0, return_index=True, return_inverse=True)
+        if len(first) == len(self.merged.w):
+            return None
+        group, v = given.group, self.merged.w
+        squared = np.bincount(group[first], np.bincount(which.ravel(), given.weights) ** 2)
+        V = [np.bincount(group, given.weights * np.square(d)) / v for d in given.within.T]
+        return Replicates(v**2 / squared, np.column_stack(V))
 
 
 def array_source(X: Array, y: Array, w: Array | None, distance: Distance) -> Source:

@@ -19,6 +19,7 @@ from .searches import in_units_of
 
 if TYPE_CHECKING:
     from .._geometry.space import Pairs
+    from .._rows.merging import Replicates
 
 # Rows whose leave-one-out errors are compared, where there are more.
 LEFT_OUT = 1000
@@ -32,20 +33,26 @@ def loo(
     centred: bool = True,
     counts: Array | None = None,
     last: int | None = None,
+    replicates: Replicates | None = None,
+    lam: float = 0.0,
 ) -> Array:
     """Weighted mean of the squared leave-one-out residuals, for each column of y.
 
     If `centred`, y is centred at its mean, which changes as rows are left out; `counts`
     are the weights of the mean, if they are not those of the fit. With `last`, only that many rows
-    at the end are averaged, which costs little more than the factorisation.
+    at the end are averaged, which costs little more than the factorisation. With `replicates`,
+    single observations are left out, not whole rows; that needs the penalty `lam`.
     """
     m = len(y) if last is None else min(last, len(y))
     both = A.solve(np.column_stack([y, np.ones(len(y))]))[-m:]
     c, u = both[:, :-1], both[:, -1:]
-    moved = mean_shift(y, w)[-m:] * u if centred else 0.0
+    moved = mean_shift(y, w, replicates)[-m:] * u if centred else 0.0
     diagonal = A.inverse_diagonal() if m == len(y) else A.last_inverse_diagonal(m)
-    v = (w if counts is None else counts)[-m:]
-    return np.asarray(v @ np.square((c + moved) / diagonal[:, None]) / v.sum())
+    v, E = (w if counts is None else counts)[-m:], (c + moved) / diagonal[:, None]
+    if replicates is None:
+        return np.asarray(v @ np.square(E) / v.sum())
+    left = (lam / w)[-m:] * diagonal
+    return np.asarray(v @ replicates.some(slice(-m, None)).squared_errors(E, left) / v.sum())
 
 
 def gcv(A: Solvable, y: Array, w: Array, **_: Any) -> Array:
@@ -84,7 +91,7 @@ def criterion_at(
     try:
         with blas_for(len(y)):
             A = clustered_system(pairs, sigma, lam / w)
-            values = CRITERIA[name](A, y, w, **options)
+            values = CRITERIA[name](A, y, w, lam=lam, **options)
     except LinAlgError:
         return np.inf
     if y.shape[1] > 1:

@@ -160,7 +160,8 @@ def fitted(source: Source, asked: Request) -> Solution:
         if loo_error(*other) < loo_error(data, found):
             data, found = other
     lam = found.lam
-    if penalty.criterion and not metric.has_signal:  # nothing to follow but noise
+    if penalty.criterion and not (metric.has_signal or data.are_explained):
+        # Nothing to follow but noise.
         lam = np.maximum(lam, min(NO_SIGNAL * data.penalty.unit, data.penalty.ends[1]))
     Z, model = solved(solver, source, data, found.sigma, np.atleast_1d(lam), asked)
     kept = metric.mapping is not None and solver == "exact"

@@ -192,11 +192,9 @@ def _point(part: TrainingData, sigma: float, lam: float, i: float, j: float) -> 
 
 
 def _value(part: TrainingData, criterion: str, sigma: float, lam: float) -> float:
-    # Targets near one neither overflow nor vanish in single precision.
-    unit = 2.0 ** np.round(np.log2(part.scale.max()) / 2) if part.scale.any() else 1.0
-    options: Any = {"centred": part.has_intercept, "counts": part.counts}
-    options |= {"scale": part.scale / unit**2, "last": LEFT_OUT}
-    place: Any = (sigma, lam, part.targets / unit, part.w)
+    options: Any = {"centred": part.has_intercept, "counts": part.counts, "scale": part.scale}
+    options |= {"last": LEFT_OUT, "replicates": part.compared}
+    place: Any = (sigma, lam, part.targets, part.w)
     noise, is_smooth = lam / part.w, part.space.kernel.is_smooth
     if noise.max() <= SINGLE_MOST and (noise.min() >= SINGLE_LAM or not is_smooth):
         rough = criterion_at(criterion, part.rough_pairs, *place, **options)

@@ -39,9 +39,8 @@ def training_data(
     if not exact:
         return data_of_stream(source, space, kind=kind, **options)
     X, rows = centred_rows(source, kind)
-    return data_in_memory(
-        X, rows.y, rows.w, space, n=source.n, has_intercept=kind != "none", **options
-    )
+    options |= {"n": source.n, "has_intercept": kind != "none", "replicates": source.replicates}
+    return data_in_memory(X, rows.y, rows.w, space, **options)
 
 
 @dataclass(frozen=True)

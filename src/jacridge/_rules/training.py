@@ -20,6 +20,7 @@ from .._solvers.spectrum import spectrum
 
 if TYPE_CHECKING:
     from .._geometry.space import Pairs, Space
+    from .._rows.merging import Replicates
     from .._solvers.nystrom import Nystrom
     from .._solvers.spectrum import Spectral
 
@@ -119,6 +120,7 @@ class TrainingData:
     solver: Nystrom | None = None
     trials: Callable[[float], Spectral] | None = None
     start: Tuning | None = None
+    replicates: Replicates | None = None
 
     @property
     def lam(self) -> float:
@@ -204,6 +206,16 @@ class TrainingData:
         """Weights of the rows in a mean of squared errors: w, or w without its largest values."""
         return capped_weights(self.w) if self.capped else self.w
 
+    @property
+    def are_explained(self) -> bool:
+        """Whether replicates show that y depends on the features."""
+        return self.replicates is not None and self.replicates.explain(self.targets)
+
+    @property
+    def compared(self) -> Replicates | None:
+        """Single observations that are left out where only errors are compared, not whole rows."""
+        return self.replicates if self.capped else None
+
     def part(self, rows: Indices, *, capped: bool = False) -> TrainingData:
         """The data of some of the rows; `capped` keeps single rows from deciding a criterion."""
         X, w = self.space.distance.some(self.X, rows), self.w[rows]
@@ -220,6 +232,7 @@ class TrainingData:
             grid=self.grid,
             capped=capped,
             start=self.start,
+            replicates=self.replicates and self.replicates.some(rows),
         )
 
     def sample(self, size: int) -> TrainingData:
@@ -250,7 +263,8 @@ class TrainingData:
             many = len(self.w) > SIDE_BY_SIDE_ROWS
             K = self.pairs.kernel(sigma, out=None if many else np.empty_like(self.pairs.M))
             y, w, centred = self.targets, self.w, self.has_intercept
-            return spectrum(K, y, w, centred=centred, counts=self.counts)
+            options: dict[str, Any] = {"counts": self.counts, "replicates": self.compared}
+            return spectrum(K, y, w, centred=centred, **options)
 
     @property
     def each(self) -> Callable[..., Iterable[Any]]:

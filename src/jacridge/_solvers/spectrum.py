@@ -8,7 +8,7 @@ of its weight, and counts as one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -16,6 +16,9 @@ from scipy.linalg import eigh as scipy_eigh
 
 from .._compute.arrays import Array, row_blocks
 from .._compute.threads import lapack_for
+
+if TYPE_CHECKING:
+    from .._rows.merging import Replicates
 
 BLOCK_ROWS = 512
 
@@ -33,7 +36,8 @@ class Spectrum:
     """Eigenvalues s and eigenvectors V of S, with c = V'b and c_1 = V'W^(1/2) 1.
 
     `shift` is how much the mean of y falls without each row, of shape (n, k); zero for a model
-    without an intercept. `counts` are the weights in a mean of squared errors.
+    without an intercept. `counts` are the weights in a mean of squared errors. With `replicates`,
+    errors are those of single observations that are left out, not of whole rows.
     """
 
     s: Array
@@ -43,13 +47,21 @@ class Spectrum:
     w: Array
     shift: Array
     counts: Array
+    replicates: Replicates | None = None
 
     def loo(self, lams: Array) -> Array:
         """Weighted mean of the squared leave-one-out residuals, of shape (lambdas, targets)."""
         E2 = np.zeros((len(lams), self.c.shape[1]))
         for rows in row_blocks(len(self.V), BLOCK_ROWS):
             E = self._scaled_residuals(rows, lams)
-            E2 += np.einsum("i,ilt,ilt->lt", (self.counts / self.w)[rows], E, E)
+            share = (self.counts / self.w)[rows]
+            if self.replicates is None:
+                E2 += np.einsum("i,ilt,ilt->lt", share, E, E)
+                continue
+            E /= np.sqrt(self.w[rows])[:, None, None]
+            left = self.V[rows] ** 2 @ (self._resolvents(lams).T * lams)
+            errors = self.replicates.some(rows).squared_errors(E, left)
+            E2 += np.einsum("i,ilt->lt", self.counts[rows], errors)
         return E2 / self.counts.sum()
 
     def loo_residuals(self, lams: Array) -> Array:
@@ -103,28 +115,40 @@ class Spectrum:
         return np.asarray(1.0 / (self.s + np.asarray(lams, dtype=np.float64)[:, None]))
 
 
-def mean_shift(y: Array, w: Array) -> Array:
-    """How much the mean falls when each row is left out; y of shape (n, k), centred at it."""
-    rest = w.sum() - w
-    share = np.divide(w, rest, out=np.zeros_like(w), where=rest > 0)  # a single row has no rest
+def mean_shift(y: Array, w: Array, replicates: Replicates | None = None) -> Array:
+    """How much the mean falls when each row is left out; y of shape (n, k), centred at it.
+
+    With `replicates`, a typical observation of the row is left out.
+    """
+    v = w if replicates is None else w / replicates.m
+    rest = w.sum() - v
+    share = np.divide(v, rest, out=np.zeros_like(w), where=rest > 0)  # a single row has no rest
     return np.asarray(share[:, None] * y)
 
 
 def spectrum(
-    K: Array, y: Array, w: Array, *, centred: bool = True, counts: Array | None = None
+    K: Array,
+    y: Array,
+    w: Array,
+    *,
+    centred: bool = True,
+    counts: Array | None = None,
+    replicates: Replicates | None = None,
 ) -> Spectrum:
     """Decompose the kernel in the lower triangle of K; y of shape (n, k).
 
     If `centred`, y is centred at its mean, which changes as rows are left out; `counts`
-    are the weights in a mean of squared errors, if they are not those of the fit.
+    are the weights in a mean of squared errors, if they are not those of the fit. With
+    `replicates`, single observations are left out, not whole rows.
     """
     root = np.sqrt(w)
     S = K * root * root[:, None] if (w != 1).any() else K
     s, V = eigh(S)
-    shift = mean_shift(y, w) if centred else np.zeros_like(y)
+    shift = mean_shift(y, w, replicates) if centred else np.zeros_like(y)
     # A kernel of a geodesic distance may have negative eigenvalues; rounding makes some, too.
     c, c_1 = V.T @ (y * root[:, None]), V.T @ root
-    return Spectrum(np.maximum(s, 0.0), V, c, c_1, w, shift, w if counts is None else counts)
+    counts = w if counts is None else counts
+    return Spectrum(np.maximum(s, 0.0), V, c, c_1, w, shift, counts, replicates)
 
 
 def eigh(A: Array) -> tuple[Array, Array]:
