@@ -12,12 +12,12 @@ from time import perf_counter
 from _ratio import Rows
 
 from jacridge.experiments import real_data
-from jacridge.experiments._table import Harness, Job
+from jacridge.experiments._table import Harness, job
 
 
 def main():
     jobs = [
-        Job({"dataset": name, "part": part}, real_data._part, (part, name, 0, 10_000), len(rules))
+        job(real_data._part, len(rules), dataset=name, seed=0, rows_used=10_000, part=part)
         for part, (rules, _) in real_data.PARTS.items()
         for name in real_data.TITLES
         if part != "authors"

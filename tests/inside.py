@@ -22,8 +22,8 @@ NAMES = {
         "UnknownColumn",
         "column_named",
         "in_place",
-        "read_columns",
         "read_rows",
+        "typed_columns",
     ],
     "cli._dates": ["CYCLES", "DAYS", "PARTS", "TIMES", "format_of"],
     "cli._model_file": [
@@ -35,12 +35,13 @@ NAMES = {
     ],
     "cli._parts": ["Part", "_joined", "_moments", "fit_parts", "read_parts"],
     "cli._tables": ["WRITERS", "read_frame", "write_table"],
-    "cli._terminal": ["WrongUse", "busy", "grid", "note", "progress", "show", "visible", "warn"],
+    "cli._terminal": ["WrongUse", "grid", "note", "progress", "show", "visible", "warn"],
     "cli._text": ["TableError"],
     "experiments._table": ["Harness", "Job", "largest", "write_rows"],
     "report._case": ["Case"],
     "report._columns": ["columns_prepared", "follows_time", "table_of"],
     "report._folds": ["OURS", "TREES", "Folds", "_later", "folds_of"],
+    "report._tasks": ["ModelSpec"],
     "report._words": ["doubts", "number"],
 }
 MODULES = {

@@ -133,7 +133,7 @@ def pick(rng, values):
 def regression_answers(est, X):
     """Everything that a fitted regression says about the rows of X."""
     yield "prediction", est.predict(X)
-    yield "distance to the data", est.is_outside(X)
+    yield "distance to the data", est.outside_share(X)
     if est.metric != "precomputed":
         yield "slopes", est.jacobian(X)
         yield "importances", est.feature_importances_

@@ -63,7 +63,9 @@ def test_effects_intervals_and_deviations_are_those_of_the_last_step_in_other_un
         strict=True,
     ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-7)
-    np.testing.assert_allclose(found.is_outside(rows + 0.01), est.is_outside(scaled + 0.01 / scale))
+    np.testing.assert_allclose(
+        found.outside_share(rows + 0.01), est.outside_share(scaled + 0.01 / scale)
+    )
     for part in ("estimate", "std_error"):
         ours, theirs = found.effects().dict()[part], est.effects().dict()[part]
         np.testing.assert_allclose(ours, np.array(theirs) / scale, rtol=1e-7)

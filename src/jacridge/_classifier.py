@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -38,7 +38,7 @@ from ._rules.calibration import (
     shares_of,
     uncalibrated,
 )
-from ._rules.training import TrainingData
+from ._rules.parameters import AutoClassParameters, ClassParameters, parameters_of
 from .diagnostics import Diagnosis, Finding
 from .effects import (
     HELD_FIXED_FOR_CLASSES,
@@ -74,7 +74,7 @@ def _has_probabilities(est: JacobianKernelClassifier) -> bool:
     return True
 
 
-class JacobianKernelClassifier(ClassifierMixin, BaseEstimator):
+class JacobianKernelClassifier(ClassifierMixin, BaseEstimator, ClassParameters):
     """Kernel ridge classification that chooses its own bandwidth, with calibrated probabilities.
 
     Each class is a target of :class:`JacobianKernelRidge`: one for its rows and zero for others,
@@ -157,33 +157,6 @@ verbose
     solver_ = _of_regressor("solver_")
     X_fit_ = _of_regressor("X_fit_")
 
-    def __init__(
-        self,
-        bandwidth: float | str | Callable[[TrainingData], float] = "jacobian",
-        alpha: float | str | npt.ArrayLike = 1e-3,
-        *,
-        kernel: str = "gaussian",
-        metric: str = "euclidean",
-        solver: str = "auto",
-        n_landmarks: int | None = None,
-        landmarks: str | npt.ArrayLike = "kmeans",
-        fit_intercept: bool | str = True,
-        class_weight: Mapping[Any, float] | str | None = None,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.bandwidth = bandwidth
-        self.alpha = alpha
-        self.kernel = kernel
-        self.metric = metric
-        self.solver = solver
-        self.n_landmarks = n_landmarks
-        self.landmarks = landmarks
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> JacobianKernelClassifier:
         """Fit the scores of all classes, then calibrate them by leave-one-out.
 
@@ -215,12 +188,11 @@ verbose
 
     def _fit_coded(self, X: Any, Y: Any, w: Any, n: float) -> None:
         """Fit the regressor to coded classes, and calibrate its scores; n rows were given."""
-        names = JacobianKernelRidge().get_params()
-        regressor = JacobianKernelRidge(**{name: getattr(self, name) for name in names})
+        regressor = JacobianKernelRidge(**parameters_of(self))
         loss = partial(calibrated_log_losses, prior=self.class_prior_)
         self.regressor_ = regressor._fit(X, Y, w, loss=loss, shared=True)
         found = uncalibrated(self.class_prior_)
-        if self.regressor_.solver_ != "pcg":
+        if self.regressor_._function().has_errors:
             held = self.regressor_._fitted_model().held_out
             found = calibrated(held.y, held.y - held.residuals, held.w, self.class_prior_, n)
         self.slope_, self.offset_ = found.slope, found.offset
@@ -495,7 +467,7 @@ verbose
         return tags
 
 
-class AutoKernelClassifier(JacobianKernelClassifier):
+class AutoKernelClassifier(AutoClassParameters, JacobianKernelClassifier):
     """Kernel classification that chooses kernel, metric, bandwidth and penalty by itself.
 
     It is :class:`JacobianKernelClassifier` with other defaults, as :class:`AutoKernelRidge` is to
@@ -515,35 +487,6 @@ class AutoKernelClassifier(JacobianKernelClassifier):
     """
 
     __module__ = "jacridge"
-
-    def __init__(
-        self,
-        bandwidth: float | str | Callable[[TrainingData], float] = "auto",
-        alpha: float | str | npt.ArrayLike = "auto",
-        *,
-        kernel: str = "auto",
-        metric: str = "auto",
-        solver: str = "auto",
-        n_landmarks: int | None = None,
-        landmarks: str | npt.ArrayLike = "kmeans",
-        fit_intercept: bool | str = True,
-        class_weight: Mapping[Any, float] | str | None = None,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            bandwidth,
-            alpha,
-            kernel=kernel,
-            metric=metric,
-            solver=solver,
-            n_landmarks=n_landmarks,
-            landmarks=landmarks,
-            fit_intercept=fit_intercept,
-            class_weight=class_weight,
-            random_state=random_state,
-            verbose=verbose,
-        )
 
 
 def labels_beside(X: Any, y: Any, w: Any) -> ArrayLabels | DaskLabels | ParquetLabels:

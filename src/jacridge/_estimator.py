@@ -21,9 +21,9 @@ from ._rows.dask import is_dask
 from ._rows.given import rows_given
 from ._rows.parquet_files import ParquetFiles
 from ._rules.choice import Loss, squared_errors
-from ._rules.fitting import PARAMETERS, Request, Solution, fitted
+from ._rules.fitting import Solution, fitted
 from ._rules.metric import Metric
-from ._rules.training import TrainingData
+from ._rules.parameters import AutoParameters, Parameters, Request, parameters_of
 from ._solvers.function import FittedFunction
 from ._solvers.model import Model
 from ._solvers.saved import state_from_file, state_to_save
@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # imported where they are used, so that `import jacridge` sta
 FunctionWork = Callable[[FittedFunction, Array], tuple[Array, ...]]
 
 
-class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Parameters):
     r"""Kernel ridge regression that chooses its own bandwidth.
 
     With the kernel :math:`k`, such as the Gaussian :math:`\exp(-\|x - x'\|^2 / (2 \sigma^2))`,
@@ -156,31 +156,6 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     _X_given: Array | None = None
     _names: list[str] | None = None
 
-    def __init__(
-        self,
-        bandwidth: float | str | Callable[[TrainingData], float] = "jacobian",
-        alpha: float | str | npt.ArrayLike = 1e-3,
-        *,
-        kernel: str = "gaussian",
-        metric: str = "euclidean",
-        solver: str = "auto",
-        n_landmarks: int | None = None,
-        landmarks: str | npt.ArrayLike = "kmeans",
-        fit_intercept: bool | str = True,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.bandwidth = bandwidth
-        self.alpha = alpha
-        self.kernel = kernel
-        self.metric = metric
-        self.solver = solver
-        self.n_landmarks = n_landmarks
-        self.landmarks = landmarks
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.verbose = verbose
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> JacobianKernelRidge:
         """Choose the bandwidth, then solve for the dual coefficients.
 
@@ -211,8 +186,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         shared: bool = False,
     ) -> JacobianKernelRidge:
         """Fit with kernel and metric chosen by a loss; one penalty for all targets if `shared`."""
-        given = {name: getattr(self, name) for name in PARAMETERS}
-        asked = Request(**given, loss=loss, shared=shared)
+        asked = Request(**parameters_of(self), loss=loss, shared=shared)
         with listening(printer() if self.verbose else None):
             source, one_target = rows_given(X).source(self, y, sample_weight, asked.space.distance)
             fit = fitted(source, asked)
@@ -360,7 +334,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         lower, upper = self._each_block(X, work, errors=True)
         return lower, upper
 
-    def is_outside(self, X: Any) -> Any:
+    def outside_share(self, X: Any) -> Any:
         """How far rows lie from the training rows, as a quantile of their own distances.
 
         The value for x is the share of training rows that are closer to their nearest neighbour
@@ -385,6 +359,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         distance, seen = function.space.distance, function.portable(errors=False).seen
         neighbours = Neighbours(function.neighbours(), distance)
         return rows_given(X).each(self, lambda X: (neighbours.shares(seen(X)),), distance, 1)[0]
+
+    is_outside = outside_share  # its first name, which promises a boolean
 
     def jacobian(self, X: Any, return_std: bool = False) -> Any:
         """Derivatives of the predictions with respect to the features, at the rows of X.
@@ -644,7 +620,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return tags
 
 
-class AutoKernelRidge(JacobianKernelRidge):
+class AutoKernelRidge(AutoParameters, JacobianKernelRidge):
     """Kernel ridge regression that chooses kernel, metric, bandwidth and penalty by itself.
 
     It is :class:`JacobianKernelRidge` with other defaults. The Jacobian of the fitted function says
@@ -673,30 +649,3 @@ dual_coef_, intercept_, X_fit_, loo_residuals_, n_features_in_, feature_names_in
     """
 
     __module__ = "jacridge"
-
-    def __init__(
-        self,
-        bandwidth: float | str | Callable[[TrainingData], float] = "auto",
-        alpha: float | str | npt.ArrayLike = "auto",
-        *,
-        kernel: str = "auto",
-        metric: str = "auto",
-        solver: str = "auto",
-        n_landmarks: int | None = None,
-        landmarks: str | npt.ArrayLike = "kmeans",
-        fit_intercept: bool | str = True,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            bandwidth,
-            alpha,
-            kernel=kernel,
-            metric=metric,
-            solver=solver,
-            n_landmarks=n_landmarks,
-            landmarks=landmarks,
-            fit_intercept=fit_intercept,
-            random_state=random_state,
-            verbose=verbose,
-        )

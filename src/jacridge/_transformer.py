@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,22 @@ from ._select import selection_data
 from ._solvers.landmarks import CANDIDATES, LANDMARKS, Features, chooser, features
 
 
-class JacobianNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class FeatureParameters:
+    """Parameters of `JacobianNystroem`."""
+
+    bandwidth: float | str | Callable[[TrainingData], float] = "maxvar"
+    n_components: int = 100
+    _: KW_ONLY
+    alpha: float = 1e-3
+    kernel: str = "gaussian"
+    landmarks: str = "kmeans"
+    random_state: int | None = None
+
+
+class JacobianNystroem(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, FeatureParameters
+):
     r"""Nystrom features of a kernel, with a bandwidth that is chosen.
 
     With landmarks Z and :math:`K_{ZZ} = L L^\top` the features of x are
@@ -70,23 +86,6 @@ class JacobianNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     """
 
     __module__ = "jacridge"  # saved models name public paths
-
-    def __init__(
-        self,
-        bandwidth: float | str | Callable[[TrainingData], float] = "maxvar",
-        n_components: int = 100,
-        *,
-        alpha: float = 1e-3,
-        kernel: str = "gaussian",
-        landmarks: str = "kmeans",
-        random_state: int | None = None,
-    ) -> None:
-        self.bandwidth = bandwidth
-        self.n_components = n_components
-        self.alpha = alpha
-        self.kernel = kernel
-        self.landmarks = landmarks
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> JacobianNystroem:
         """Choose the bandwidth and the landmarks.

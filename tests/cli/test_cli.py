@@ -27,20 +27,6 @@ from known import KERNELS, SOLVERS
 HEADER = "height,width,colour,weight"
 
 
-@pytest.fixture
-def run(capsys):
-    """Function that runs the command and returns exit code, stdout and stderr."""
-
-    def call(*args):
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main([str(arg) for arg in args])
-        out, err = capsys.readouterr()
-        return end.value.code or 0, out, err
-
-    return call
-
-
 @pytest.fixture(scope="module")
 def forty_boxes():
     """The text of a CSV file of 40 boxes, two numbers, a category and a smooth target."""
@@ -333,6 +319,8 @@ def test_fit_tells_what_it_did(run, boxes, tmp_path):
     assert (result["n_samples"], result["n_features"]) == (40, 4)
     assert 0 < result["loo_r2"] <= 1
     assert result["diagnosis"]["condition"]["value"] > 1
+    sentence = result["diagnosis"]["best single feature"]["sentence"]
+    assert sentence == "R2 of the best single feature, width."
 
 
 def test_fit_notes_what_speaks_against_it(run, boxes, tmp_path):
@@ -451,7 +439,7 @@ def test_predict_counts_the_rows_that_are_outside_of_the_training_rows(run, tmp_
     code, out, err = run("predict", model, new, "--outside")
     assert code == 0
     assert pl.read_csv(io.StringIO(out))["outside"].to_list() == [0.0, 0.0, 1.0]
-    assert "1 of 3 rows are farther from the training rows" in err
+    assert "Warning: 1 of 3 rows are farther from the training rows" in err
     assert "farther" not in run("predict", model, table)[2]
 
 
@@ -601,7 +589,7 @@ def test_a_report_tells_how_many_rows_it_left_out(run, boxes, tmp_path):
 def test_a_report_is_a_page_and_no_other_file(run, boxes, tmp_path):
     code, _, err = run("report", boxes, "-t", "price", "-o", tmp_path / "report.pdf")
     assert code == 2
-    assert "A report is an HTML page" in err
+    assert "A report is written to a file that ends in .html, .htm, got" in err
     assert not (tmp_path / "report.pdf").exists()
 
 

@@ -8,18 +8,6 @@ import pytest
 from sklearn.metrics import accuracy_score
 
 from jacridge import JacobianKernelClassifier
-from jacridge.cli import main
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*args):
-        with pytest.raises(SystemExit) as end:
-            main([str(arg) for arg in args])
-        found = capsys.readouterr()
-        return end.value.code, found.out, found.err
-
-    return call
 
 
 @pytest.fixture

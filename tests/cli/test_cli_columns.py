@@ -11,8 +11,9 @@ from inside import (
     UnknownColumn,
     column_named,
     in_place,
-    read_columns,
+    read_frame,
     read_rows,
+    typed_columns,
 )
 
 CSV = """age,colour,height,weight
@@ -39,7 +40,7 @@ def test_all_columns_but_the_target_are_features(people):
     assert rows.numbers == ["age", "height"]
     assert rows.texts == ["colour"]
     assert rows.y.tolist() == [100, 200, 300]
-    assert rows.n_dropped == 0
+    assert rows.losses.n == 0
 
 
 def test_without_a_target_all_columns_are_features(people):
@@ -106,12 +107,12 @@ def test_columns_that_cannot_be_chosen_are_named(people, options, message):
 @pytest.mark.parametrize("missing", ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?", "  "])
 def test_rows_with_a_missing_value_are_left_out_and_counted(tmp_path, missing):
     rows = read_rows(write(tmp_path, CSV.replace("2,blue", f"{missing},blue")), ["weight"])
-    assert rows.n_dropped == 1
+    assert rows.losses.n == 1
     assert rows.y.tolist() == [100, 300]
 
 
 def test_a_row_that_is_too_short_counts_as_missing(tmp_path):
-    assert read_rows(write(tmp_path, CSV + "4,red\n"), ["weight"]).n_dropped == 1
+    assert read_rows(write(tmp_path, CSV + "4,red\n"), ["weight"]).losses.n == 1
 
 
 def test_an_error_is_given_for_missing_values_and_names_the_columns(tmp_path):
@@ -291,7 +292,7 @@ FLATS = "type,size,lot,price\n" + "".join(
 
 def test_losses_name_the_columns_and_the_levels_that_vanish(tmp_path):
     rows = read_rows(write(tmp_path, FLATS), ["price"])
-    assert (rows.n_dropped, rows.losses.are_many) == (10, True)
+    assert (rows.losses.n, rows.losses.are_many) == (10, True)
     assert rows.losses.sentences == [
         "10 of 30 rows have missing values and are left out: 10 lack `lot`. Fill gaps with "
         "--missing impute, or leave a column out with --drop 'lot'.",
@@ -308,7 +309,7 @@ def test_a_fifth_of_the_rows_is_not_many(tmp_path):
 def test_rows_are_kept_where_gaps_are_filled_but_not_without_a_target(tmp_path):
     path = write(tmp_path, FLATS + "flat,1,2,\n")
     rows = read_rows(path, ["price"], Reading(missing="impute"))
-    assert (len(rows.X), rows.n_dropped) == (30, 1)
+    assert (len(rows.X), rows.losses.n) == (30, 1)
     assert rows.X["lot"].null_count() == 10
 
 
@@ -356,13 +357,13 @@ def test_columns_that_all_look_like_ids_are_refused(tmp_path):
 
 def test_new_rows_keep_their_holes_and_take_the_types_of_training(tmp_path):
     path = write(tmp_path, "zip,extra,age\n01,q,5\n02,q,\n")
-    frame = read_columns(path, numbers=["age"], texts=["zip"])
+    frame = typed_columns(read_frame(path), path, numbers=["age"], texts=["zip"])
     assert frame.rows() == [(5.0, "01"), (None, "02")]
 
 
-def test_numbers_are_texts_where_training_had_texts(tmp_path):
-    pl.DataFrame({"zip": [1, None, 30]}).write_parquet(tmp_path / "new.parquet")
-    frame = read_columns(str(tmp_path / "new.parquet"), numbers=[], texts=["zip"])
+def test_numbers_are_texts_where_training_had_texts():
+    frame = pl.DataFrame({"zip": [1, None, 30]})
+    frame = typed_columns(frame, "new.parquet", numbers=[], texts=["zip"])
     assert frame["zip"].to_list() == ["1", None, "30"]
 
 
@@ -373,9 +374,9 @@ def test_results_of_complete_rows_return_to_their_places():
 
 def test_new_rows_without_a_column_name_it(people):
     with pytest.raises(UnknownColumn, match=r"got no `size`, `shoe`. It has `age`"):
-        read_columns(people, numbers=["age", "size"], texts=["shoe"])
+        typed_columns(read_frame(people), people, numbers=["age", "size"], texts=["shoe"])
 
 
 def test_new_rows_with_words_for_numbers_are_refused(people):
     with pytest.raises(TableError, match="`colour` must hold numbers, got 'red' in row 1"):
-        read_columns(people, numbers=["colour"], texts=[])
+        typed_columns(read_frame(people), people, numbers=["colour"], texts=[])

@@ -41,7 +41,7 @@ def parts(tmp_path, rng):
 def fitted(pattern, target, est, *, standardize=True, **reading):
     """The model of all parts, and the numbers of complete and of all rows."""
     found = read_parts(pattern, target, Reading(**reading))
-    return fit_parts(found, est, standardize=standardize), found.counts
+    return fit_parts(found, est, standardize=standardize), found.moments
 
 
 def estimator():
@@ -67,7 +67,7 @@ def test_parts_give_the_model_of_one_table_in_memory(parts, standardize):
     X = frame.drop("y").to_numpy()
     centre, scale = (X.mean(axis=0), X.std(axis=0)) if standardize else (0, 1)
     alone = estimator().fit((X - centre) / scale, frame["y"].to_numpy())
-    assert tuple(counts) == (200, 200)
+    assert counts[:2] == (200, 200)
     assert saved.pipeline[-1].bandwidth_ == pytest.approx(alone.bandwidth_, rel=1e-9)
     # The landmarks are the same rows; sums over other blocks round otherwise.
     np.testing.assert_allclose(
@@ -84,7 +84,7 @@ def test_rows_with_missing_values_are_left_out_part_by_part(parts, tmp_path):
     hole = pl.DataFrame({"a": [1.0, None], "b": [1.0, 2.0], "c": [1.0, 1.0], "y": [1.0, 1.0]})
     hole.write_parquet(tmp_path / "part-9.parquet")
     _, counts = fitted(parts[0], "y", estimator())
-    assert tuple(counts) == (201, 202)
+    assert counts[:2] == (201, 202)
     with pytest.raises(TableError, match=r"part-9.parquet`: With --missing error no value may be"):
         fitted(parts[0], "y", estimator(), missing="error")
 
@@ -225,7 +225,7 @@ def test_missing_classes_in_parts_are_left_out(class_parts, tmp_path):
     frame = pl.DataFrame({"a": [1.0] * 3, "b": [1.0] * 3, "c": [1.0] * 3, "kind": ["", "NA", None]})
     frame.write_parquet(tmp_path / "part-9.parquet")
     found = read_parts(class_parts[0], "kind", Reading(["a", "b", "c"], task="auto"))
-    assert tuple(found.counts) == (200, 203)
+    assert found.moments[:2] == (200, 203)
     assert found.classes.to_list() == ["low", "middle", "top"]
 
 

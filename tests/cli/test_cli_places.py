@@ -2,27 +2,15 @@
 
 import json
 import re
+import sys
 
 import numpy as np
 import polars as pl
 import pytest
 
 from jacridge import JacobianKernelRidge
-from jacridge.cli import main
 
 pytest.importorskip("pyproj")
-
-
-@pytest.fixture
-def run(capsys):
-    """Function that runs the command and returns exit code, stdout and stderr."""
-
-    def call(*args):
-        with pytest.raises(SystemExit) as end:
-            main([str(arg) for arg in args])
-        return end.value.code or 0, *capsys.readouterr()
-
-    return call
 
 
 @pytest.fixture
@@ -41,7 +29,7 @@ def test_latitude_and_longitude_are_found_by_their_names(stations, run, tmp_path
     model, out = tmp_path / "model.skops", tmp_path / "out.csv"
     code, _, err = run("fit", stations, *ON_GLOBE, "--rule", "median", "-o", model)
     assert code == 0
-    assert "Note: `lat` is latitude and `lon` longitude, in degrees." in err
+    assert "Note: `lat` is latitude and `lon` longitude, in degrees; no other column" in err
     assert "plain numbers" not in err
     assert run("predict", model, stations, "-o", out)[0] == 0
     table = pl.read_csv(stations)
@@ -55,6 +43,7 @@ def test_every_command_that_measures_distances_does_so_in_metres(stations, run):
     code, out, _ = run("select", stations, *given, "--rule", "median")
     assert code == 0
     assert 1e5 < json.loads(out)["sigma"] < 1e6
+    assert json.loads(out)["metric"] == "geodesic"
     code, out, _ = run("compare", stations, *given, "--rules", "median,linear", "--splits", 1)
     assert code == 0
     assert 1e5 < json.loads(out)["rules"][0]["sigma"] < 1e6
@@ -72,11 +61,59 @@ def test_columns_that_are_not_found_can_be_named(stations, run, tmp_path):
     code, _, err = run(*given, "--features", "staff,lon")
     assert code == 0
     assert "`staff` is latitude and `lon` longitude" in err
+    code, _, err = run(*given, "--features", "lat,lon,staff")
+    assert code == 2
+    assert "one of longitude, got `lat`, `lon`, `staff`. Name" in err
+
+
+@pytest.mark.parametrize(
+    ("latitudes", "message"),
+    [
+        (["north", "south"], "`lat` must hold numbers, got 'north' in row 1"),
+        (["2020-01-03", "2020-02-03"], "`lat` must hold numbers, got '2020-01-03' in row 1"),
+        (["51,5", "47,1"], "Add --decimal , to read decimal commas."),
+        (["100.5", "47.1"], "The features must hold latitudes from -90 to 90"),
+    ],
+)
+def test_latitudes_that_are_none_are_told(run, tmp_path, latitudes, message):
+    table = tmp_path / "t.csv"
+    rows = "".join(f"{latitudes[i % 2]};{i};{i % 5}\n" for i in range(20))
+    table.write_text(f"lat;lon;temperature\n{rows}")
+    code, _, err = run("fit", table, *ON_GLOBE, "--rule", "median", "-o", tmp_path / "m.skops")
+    assert code == 1
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("compare", "--metric", "geodesic"), "Invalid value for --metric: needs a FILE."),
+        (("fit", "{file}", *ON_GLOBE, "-o", "{folder}/m.onnx"), "ONNX cannot measure distances"),
+        (
+            ("fit", "{file}", *ON_GLOBE, "-o", "{folder}/m", "--engine", "dask"),
+            "--metric: must be another one with --engine dask, got geodesic.",
+        ),
+    ],
+)
+def test_what_cannot_be_done_on_the_globe_is_told_before_the_work(run, stations, args, message):
+    words = (arg.format(file=stations, folder=stations.parent) for arg in args)
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert message in " ".join(err.split())
+    assert "is latitude" not in err
+
+
+def test_without_its_extra_the_globe_says_how_to_get_it(run, stations, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyproj", None)
+    code, _, err = run("select", stations, *ON_GLOBE)
+    assert code == 1
+    assert "pip install 'jacridge[geo]'" in err
+    assert "is latitude" not in err
 
 
 def test_the_hint_on_places_names_an_option_that_works(stations, run, tmp_path):
     given = ("fit", stations, "--target", "temperature", "--rule", "median", "-o", tmp_path / "m")
-    hint = re.search(r"With (--metric \w+)", run(*given)[2])
+    hint = re.search(r"With `(--metric \w+)`", run(*given)[2])
     assert hint
     assert run(*given, *hint[1].split())[0] == 0
 

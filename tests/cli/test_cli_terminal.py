@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from inside import busy, grid, note, progress, show, visible, warn
+from inside import grid, note, progress, show, visible, warn
 from jacridge.cli import main
 
 
@@ -71,7 +71,7 @@ def impatient(size):
 
 @pytest.mark.usefixtures("impatient")
 def test_long_work_is_told_of_where_there_is_no_terminal(capsys):
-    with busy("drawing the page"):
+    with progress("drawing the page"):
         time.sleep(0.3)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) >= 2
@@ -88,7 +88,7 @@ def test_a_line_says_how_far_the_work_is(capsys):
 
 def test_short_work_prints_nothing_and_leaves_no_thread(capsys):
     before = threading.active_count()
-    with busy("drawing"), progress("fitting"):
+    with progress("drawing"), progress("fitting"):
         pass
     assert capsys.readouterr().err == ""
     assert threading.active_count() == before

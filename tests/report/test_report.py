@@ -18,6 +18,7 @@ from inside import (
     TREES,
     Case,
     Folds,
+    ModelSpec,
     _later,
     doubts,
     folds_of,
@@ -175,7 +176,7 @@ def test_rows_of_one_time_are_not_divided_between_training_and_test():
     X[:, 0] = np.repeat(2000 + np.arange(10.0), 10)  # ten rows a year, twenty a part
     X[59, 0] = X[60, 0]
     table = table_of(X, ["day (year)", "x"], {"day (year)": "day"})
-    case = Case(table, y, "level", "jacobian", 1e-3, True, 0)
+    case = Case(table, y, "level", ModelSpec("jacobian"))
     assert folds_of(case).n_train == 80
     pairs = [(len(a), X[a, 0].max() < X[b, 0].min()) for a, b in _later(case)]
     assert pairs == [(40, True), (59, True), (80, True)]
@@ -200,7 +201,7 @@ def test_dates_in_no_order_are_told(rng):
 
 def test_many_rows_are_judged_by_one_fit_to_some(rng):
     X = rng.normal(size=(2100, 2))
-    case = Case(table_of(X, None, {}), X[:, 0], "y", 1.0, 1e-3, True, 0)
+    case = Case(table_of(X, None, {}), X[:, 0], "y", ModelSpec(1.0))
     folds = folds_of(case)
     assert (folds.n_train, folds.count, len(folds.observed)) == (1500, 1, 600)
 
@@ -209,7 +210,7 @@ def test_models_of_folds_are_scaled_by_their_training_rows(rng):
     """One row far out would otherwise shrink its column in folds that keep it aside."""
     X, y = rng.standard_normal((40, 2)), rng.standard_normal(40)
     X[0, 0] = 1e3
-    case = Case(table_of(X, None, {}), y, "y", 1.0, 1e-3, True, 0)
+    case = Case(table_of(X, None, {}), y, "y", ModelSpec(1.0))
     predicted, intervals = [], []
     for train, test in KFold(5, shuffle=True, random_state=0).split(X):
         scaler = StandardScaler().fit(X[train])
@@ -270,7 +271,7 @@ def test_a_report_on_places_names_the_metric_of_the_globe(rng):
     options = {"bandwidth": "scale", "target": "depth"}
     page = report_page(X, X[:, 0], features=["longitude", "latitude"], **options)
     assert "<code>latitude</code> and <code>longitude</code> are used as plain numbers" in page
-    assert "With --metric geodesic distances are in metres" in page
+    assert "With <code>--metric geodesic</code> distances are in metres" in page
     assert "metric=&quot;geodesic&quot;" in page
     assert "geodesic" not in report_page(X, X[:, 0], features=["a", "b"], **options)
 
@@ -339,7 +340,7 @@ def test_a_simple_model_that_would_do_is_told(rng, ours, words):
     """The errors of our model are those of the linear one, and more."""
     X = rng.normal(size=(40, 2))
     y, error = X[:, 0], 0.1 * rng.normal(size=40)
-    case = Case(table_of(X, None, {}), y, "y", 2.0, 1e-3, True, 0)
+    case = Case(table_of(X, None, {}), y, "y", ModelSpec(2.0))
     case.__dict__["diagnosis"] = None
     outputs = {OURS: y + error + ours, TREES: 0 * y, "linear model": y + error}
     ends = np.column_stack([y - 1, y + 1])
@@ -349,7 +350,7 @@ def test_a_simple_model_that_would_do_is_told(rng, ours, words):
 def test_a_simple_model_that_is_better_by_every_score_is_said_to_be_so(rng):
     X = rng.normal(size=(40, 2))
     y, error = X[:, 0], 0.1 * rng.normal(size=40)
-    case = Case(table_of(X, None, {}), y, "y", 2.0, 1e-3, True, 0)
+    case = Case(table_of(X, None, {}), y, "y", ModelSpec(2.0))
     case.__dict__["diagnosis"] = None
     outputs = {OURS: y + 1.1 * error, TREES: 0 * y, "linear model": y + error}
     words = doubts(case, Folds(y, outputs, {}, np.column_stack([y - 1, y + 1]), 30, 1), [])
@@ -382,7 +383,7 @@ def test_the_parts_of_a_date_have_a_chart_each(rng):
 
 def test_intervals_that_hold_too_few_rows_speak_against_a_model(rng):
     y = rng.normal(size=40)
-    case = Case(table_of(y[:, None], None, {}), y, "y", 2.0, 1e-3, True, 0)
+    case = Case(table_of(y[:, None], None, {}), y, "y", ModelSpec(2.0))
     case.__dict__["diagnosis"] = None
     ends = np.column_stack([y - 1, np.where(np.arange(40) < 20, y + 1, y - 0.5)])
     outputs = {OURS: y, TREES: 0 * y, "linear model": 0 * y}

@@ -173,6 +173,35 @@ def test_a_printed_report_fits_its_pages(visit, tmp_path):
     assert not page.locator("nav").is_visible()
 
 
+def test_charts_are_drawn_for_the_page_while_it_is_printed(visit):
+    page = visit("table.html")
+    half, widths = 182 / 25.4 * 96 / 2, []  # of the page's width in pixels
+    for event in ("beforeprint", "afterprint"):
+        page.evaluate("event => dispatchEvent(new Event(event))", event)
+        box = page.locator("#observed svg").get_attribute("viewBox")
+        widths.append(float(box.split()[2]))
+    assert widths[0] < half < widths[1]
+
+
+def test_a_chart_keeps_its_shape_until_it_is_drawn_anew(visit):
+    shapes = visit("table.html").evaluate(
+        """() => {
+            document.body.style.width = "300px";
+            const svg = document.querySelector("#observed svg");
+            const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
+            const box = svg.getBoundingClientRect();
+            return [width / height, box.width / box.height];
+        }"""
+    )
+    assert shapes[0] == pytest.approx(shapes[1], rel=0.01)  # whole pixels
+
+
+def test_the_label_of_the_map_is_not_cut_on_a_telephone(look):
+    texts = look("classes.html", width=390).locator("#map text").all_text_contents()
+    assert any(text.startswith("σ (R² ≤") for text in texts)
+    assert not any(text.endswith("…") for text in texts)
+
+
 @pytest.mark.parametrize("slider", ["sigma", "lambda"])
 @pytest.mark.parametrize("name", ["curve.html", "surface.html"])
 def test_both_sliders_move_every_chart(play, name, slider):

@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -49,13 +50,13 @@ def test_a_loaded_model_is_factored_once_before_files_are_read(parts, monkeypatc
     source, frame = parts
     X, y = frame.select("a", "b")[:40], frame["y"][:40]
     est = pickle.loads(pickle.dumps(JacobianKernelRidge(1.0, 0.1).fit(X, y)))
-    threads, restored = [], function.restored_model
+    threads, exact = [], function.SOLVED["exact"]
 
     def noted(*given):
         threads.append(threading.current_thread())
-        return restored(*given)
+        return exact.restored(*given)
 
-    monkeypatch.setattr(function, "restored_model", noted)
+    monkeypatch.setitem(function.SOLVED, "exact", replace(exact, restored=noted))
     est.predict(ParquetFiles(source, ["a", "b"]), return_std=True)
     assert threads == [threading.current_thread()]
 

@@ -385,3 +385,12 @@ def test_whitening_late_or_early_gives_the_same_sums(rng, first):
     a, b = (summed(ArrayRows(X, y), phi, np.zeros(1), centred=True) for phi in (early, late))
     np.testing.assert_allclose(np.tril(a.G), np.tril(b.G), atol=1e-10)
     np.testing.assert_allclose(a.B, b.B, atol=1e-10)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "scaled"])
+@pytest.mark.parametrize("solver", ["auto", "exact", "nystrom"])
+def test_landmarks_of_other_features_are_refused_by_every_solver(rng, solver, metric):
+    X = rng.standard_normal((30, 3))
+    est = JacobianKernelRidge(1.0, solver=solver, metric=metric, landmarks=X[:5, :2])
+    with pytest.raises(ValueError, match="`landmarks` must have 3 columns"):
+        est.fit(X, X[:, 0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import reduce
@@ -59,7 +59,8 @@ class DaskRows:
         task, parts = delayed(), self._tasks(work)
         tasks = len(parts)
         while len(parts) > 1:
-            parts = [task(_added)(group) for group in _groups(parts)]
+            starts = range(0, len(parts), FAN_IN)
+            parts = [task(_added)(parts[start : start + FAN_IN]) for start in starts]
         return self._passed(parts, work, tasks)[0]
 
     def take(self, indices: Indices) -> Block:
@@ -92,12 +93,6 @@ class DaskRows:
     def _tasks(self, work: Work[T]) -> list[Any]:
         task, shared = delayed(), _shared(work)
         return [task(_applied)(shared, *block) for block in self.blocks]
-
-
-def _groups(parts: Iterable[T]) -> list[list[T]]:
-    """FAN_IN parts at a time."""
-    listed = list(parts)
-    return [listed[first : first + FAN_IN] for first in range(0, len(listed), FAN_IN)]
 
 
 def _blocks_told(total: int, what: str) -> Any:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._checks import check_range, require
 from .._compute.arrays import Array, Indices
-from .._compute.progress import tell
-from .._compute.threads import in_order
 from .rows import (
     Block,
     T,
     Work,
+    one_pass,
     places_in_blocks,
     progress_name,
     rejoined,
@@ -97,15 +96,9 @@ class ParquetRows:
         self, part: Callable[[int, Block], T], work: Work[Any], pieces: list[Piece], most: int
     ) -> Iterator[T]:
         """Results of `part` for the number of each piece and its rows, in order."""
-        done = np.cumsum([_length(piece) for piece in pieces])
-
-        def found(i: int) -> T:
-            return part(i, self._read(pieces[i]))
-
-        with closing(in_order(found, range(len(pieces)), most)) as results:
-            for count, result in zip(done, results, strict=True):
-                tell(int(count), self.n, progress_name(work))
-                yield result
+        ends = list(accumulate(map(_length, pieces)))
+        what = progress_name(work)
+        return one_pass(lambda i: part(i, self._read(pieces[i])), ends, what, most)
 
     def _read(self, piece: Piece) -> Block:
         """The rows of a piece as features, targets and weights."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -88,7 +88,7 @@ class ParquetFiles:
             for path in paths:
                 check_no_others(path, known, paths[0])
         if not any(sizes):
-            raise ValueError(f"{paths[0]}: Parquet files must have rows to fit to, got none.")
+            raise ValueError(f"{paths[0]}: Parquet files must have rows, got none.")
         return ParquetRows(paths, sizes, features, targets, weight, distance, coding)
 
     def labels(self, name: str) -> Any:
@@ -115,11 +115,7 @@ class ParquetFiles:
 
     def features_rows(self, features: Sequence[str], distance: Distance = EUCLIDEAN) -> ParquetRows:
         """The rows of all files, without targets."""
-        paths = self.parts()
-        sizes = [checked_size(path, features, paths[0]) for path in paths]
-        if not any(sizes):
-            raise ValueError(f"{paths[0]}: Parquet files must have rows, got none.")
-        return ParquetRows(paths, sizes, list(features), [], None, distance)
+        return replace(self, features=list(features)).rows(None, None, distance)
 
 
 def _names(argument: str, given: Any) -> list[str]:

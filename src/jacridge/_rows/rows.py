@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import reduce
@@ -67,25 +67,25 @@ class ArrayRows:
     def _pass(self, part: Callable[[int, Block], T], what: str, most: int) -> Iterator[T]:
         """Results of `part` for the number of each block and the block itself, in order."""
         blocks = list(row_blocks(self.n, _task_rows(self.n)))
+        ends = [rows.stop for rows in blocks]
+        # A block of a memory map is read here; rows already in memory are not copied.
+        return one_pass(lambda i: part(i, self.take(blocks[i])), ends, what, most)
 
-        def found(i: int) -> T:
-            # A block of a memory map is read here; rows already in memory are not copied.
-            X, y = np.asarray(self.X[blocks[i]]), np.asarray(self.y[blocks[i]])
-            return part(i, (X, y, None if self.w is None else self.w[blocks[i]]))
-
-        with closing(in_order(found, range(len(blocks)), most)) as results:
-            for rows, result in zip(blocks, results, strict=True):
-                tell(rows.stop, self.n, what)
-                yield result
-
-    def take(self, indices: Indices) -> Block:
+    def take(self, indices: Indices | slice) -> Block:
         """The rows with these indices."""
-        w = None if self.w is None else self.w[indices]
-        return np.asarray(self.X[indices]), np.asarray(self.y[indices]), w
+        return rows_of((self.X, self.y, self.w), indices)
 
     def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]:
         """Results for all blocks, and the rows with these indices."""
         return list(self.each(work)), self.take(indices)
+
+
+def one_pass(part: Callable[[int], T], ends: Sequence[int], what: str, most: int) -> Iterator[T]:
+    """Results of `part` for all blocks, in order; `ends` are the rows up to the end of each."""
+    with closing(in_order(part, range(len(ends)), most)) as results:
+        for end, result in zip(ends, results, strict=True):
+            tell(end, ends[-1], what)
+            yield result
 
 
 def under_way() -> int:
@@ -142,7 +142,7 @@ def places_in_blocks(indices: Indices, starts: Indices) -> tuple[list[Indices], 
 def rows_of(block: Block, places: Indices | slice) -> Block:
     """Some rows of a block."""
     X, y, w = block
-    return X[places], y[places], None if w is None else w[places]
+    return np.asarray(X[places]), np.asarray(y[places]), None if w is None else w[places]
 
 
 def rejoined(parts: Iterable[Block], order: Indices) -> Block:

@@ -67,6 +67,7 @@ def calibrated(
     w: Array,
     prior: Array,
     n: float,
+    *,
     options: Mapping[str, float] = PRECISE,
 ) -> LogOdds:
     r"""Log-odds with the least log-loss, for scores to which their own rows did not contribute.
@@ -130,4 +131,4 @@ def log_losses(y: Array, odds: Array, prior: Array) -> Array:
 
 def calibrated_log_losses(y: Array, scores: Array, w: Array, prior: Array) -> Array:
     """Log-loss of each row, after calibration of the scores by all of them."""
-    return log_losses(y, calibrated(y, scores, w, prior, len(w), ROUGH)(scores), prior)
+    return log_losses(y, calibrated(y, scores, w, prior, len(w), options=ROUGH)(scores), prior)

@@ -46,7 +46,7 @@ def loo(
     m = len(y) if last is None else min(last, len(y))
     both = A.solve(np.column_stack([y, np.ones(len(y))]))[-m:]
     c, u = both[:, :-1], both[:, -1:]
-    moved = mean_shift(y, w, replicates)[-m:] * u if centred else 0.0
+    moved = mean_shift(y, w, replicates=replicates)[-m:] * u if centred else 0.0
     diagonal = A.inverse_diagonal() if m == len(y) else A.last_inverse_diagonal(m)
     v, E = (w if counts is None else counts)[-m:], (c + moved) / diagonal[:, None]
     if replicates is None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,25 +13,22 @@ from .._checks import check_choice, check_columns, check_rows, check_whole, gene
 from .._compute.arrays import Array
 from .._compute.memory import available_memory
 from .._compute.threads import blas_for
-from .._geometry.kernels import KERNELS, Kernel
-from .._geometry.space import LEARNED, LINEAR, METRICS, Space, kernels_with, space_of
+from .._geometry.space import LEARNED, LINEAR, Space, kernels_with
 from .._rows.rows import ArrayRows
 from .._rows.source import Source, in_memory, mapped
 from .._solvers.exact import centred_rows, solve_exact
 from .._solvers.landmarks import LANDMARKS
-from .._solvers.model import INTERCEPTS, Model
+from .._solvers.model import Model
 from .._solvers.pcg import solve_pcg
-from .choice import KERNELS_TRIED, Loss, squared_errors
 from .metric import Metric, metric_of
-from .registry import Found, as_rule, check_alpha, find, loo_error
+from .parameters import Request
+from .registry import Found, as_rule, find, loo_error
 from .streams import LandmarkChoice, training_data
 
 if TYPE_CHECKING:
     from .._geometry.maps import FeatureMap
     from .rounds import RuleInRounds
-    from .training import Penalty, TrainingData
-
-SOLVERS = ("auto", "exact", "nystrom", "pcg")
+    from .training import TrainingData
 
 # Up to here solver="auto" is exact: the n x n matrix takes 0.8 GB and its factor seconds.
 EXACT_ROWS = 10_000
@@ -43,64 +39,6 @@ EXACT_ROWS_LEARNED = 20_000
 NO_SIGNAL = 1e3
 
 logger = logging.getLogger("jacridge")
-
-
-@dataclass(frozen=True)
-class Request:
-    """Parameters of an estimator, as they were given.
-
-    `loss` chooses kernel and metric; `shared` asks for one penalty for all targets.
-    """
-
-    bandwidth: Any
-    alpha: Any
-    kernel: str
-    metric: str
-    solver: str
-    n_landmarks: int | None
-    landmarks: Any
-    fit_intercept: bool | str
-    random_state: Any
-    loss: Loss = squared_errors
-    shared: bool = False
-
-    @cached_property
-    def space(self) -> Space:
-        """Kernel and distance; a kernel that is to be chosen is Gaussian here."""
-        check_choice("metric", self.metric, METRICS)
-        check_choice("kernel", self.kernel, (*KERNELS, "auto"))
-        check_choice("solver", self.solver, SOLVERS)
-        return space_of("gaussian" if self.kernel == "auto" else self.kernel, self.metric)
-
-    @property
-    def kernels(self) -> Sequence[str]:
-        """The kernels to choose among by cross-fitting; one if it was given."""
-        if self.kernel != "auto":
-            return (self.kernel,)
-        return [name for name in KERNELS_TRIED if self.suits(KERNELS[name])]
-
-    def suits(self, kernel: Kernel) -> bool:
-        """Whether the bandwidth's rule can be used with a kernel."""
-        return as_rule(self.bandwidth).suits(kernel)
-
-    @cached_property
-    def penalty(self) -> Penalty:
-        """The penalty, or how to choose it."""
-        return replace(check_alpha(self.alpha), shared=self.shared)
-
-    @cached_property
-    def intercept(self) -> str:
-        """The kind of intercept, one of INTERCEPTS."""
-        given = [False, True, "free"]
-        if self.fit_intercept not in given:
-            raise ValueError(
-                f'`fit_intercept` must be True, False or "free", got {self.fit_intercept!r}.'
-            )
-        return INTERCEPTS[given.index(self.fit_intercept)]
-
-
-# The parameters of an estimator that a fit depends on.
-PARAMETERS = tuple(each.name for each in fields(Request) if each.name not in ("loss", "shared"))
 
 
 @dataclass(frozen=True)
@@ -133,37 +71,25 @@ class Solution:
 
 def fitted(source: Source, asked: Request) -> Solution:
     """Choose metric and kernel, then bandwidth and penalty, then solve."""
-    penalty, kind, rng = asked.penalty, asked.intercept, generator(asked.random_state)
-    metric = Metric(asked.space)
+    rng, metric = generator(asked.random_state), Metric(asked.space)
     if asked.metric in LINEAR:
-        words = asked.kernels, asked.metric, rule_in_rounds(asked.bandwidth)
-        metric = metric_of(source.rows, *words, penalty, rng, asked.loss, centred=kind != "none")
+        words = asked.kernels, asked.metric, rule_in_rounds(asked.bandwidth), asked.penalty
+        metric = metric_of(source.rows, *words, rng, asked.loss, centred=asked.intercept != "none")
     solver, landmarks = solver_for(source, asked, metric.mapping)
     source = source if solver == "nystrom" else in_memory(source, asked.space.distance)
     given, source = source.rows, mapped(source, metric.mapping)
-    spaces = [metric.space]
-    if asked.kernel == "auto" and asked.metric not in LINEAR:
-        spaces = [each for each in kernels_with(asked.metric) if asked.suits(each.kernel)]
+    options: dict[str, Any] = {"penalty": asked.penalty, "rng": rng, "start": metric.start}
+    options |= {"kind": asked.intercept} | ({} if solver == "exact" else {"choice": landmarks})
 
     def tried(space: Space) -> tuple[TrainingData, Found]:
-        options: dict[str, Any] = {"penalty": penalty, "rng": rng, "start": metric.start}
-        options |= {} if solver == "exact" else {"choice": landmarks}
-        data = training_data(source, space, exact=solver == "exact", kind=kind, **options)
+        data = training_data(source, space, exact=solver == "exact", **options)
         if solver == "pcg":
             check_pcg(data, asked)
             data.trials = None
         return data, find(asked.bandwidth, data)
 
-    data, found = tried(spaces[0])
-    for space in spaces[1:]:  # one n x n array at a time, beside that of the best kernel
-        other = tried(space)
-        if loo_error(*other) < loo_error(data, found):
-            data, found = other
-    lam = found.lam
-    if penalty.criterion and not (metric.has_signal or data.are_explained):
-        # Nothing to follow but noise.
-        lam = np.maximum(lam, min(NO_SIGNAL * data.penalty.unit, data.penalty.ends[1]))
-    Z, model = solved(solver, source, data, found.sigma, np.atleast_1d(lam), asked)
+    data, found = best_kernel(tried, asked, metric)
+    Z, model = solved(solver, source, data, found, asked)
     kept = metric.mapping is not None and solver == "exact"
     return Solution(
         model=model,
@@ -171,12 +97,31 @@ def fitted(source: Source, asked: Request) -> Solution:
         Z_given=given.X if kept and isinstance(given, ArrayRows) else None,
         space=data.space,
         sigma=found.sigma,
-        lam=lam,
+        lam=found.lam,
         solver=solver,
         metric=metric,
         source=source,
         notes=notes_on(data, source, asked),
     )
+
+
+def best_kernel(
+    tried: Callable[[Space], tuple[TrainingData, Found]], asked: Request, metric: Metric
+) -> tuple[TrainingData, Found]:
+    """Training data with the best kernel, and what was found for them.
+
+    The metric has chosen the kernel if it is linear; else the leave-one-out error does.
+    """
+    if asked.kernel != "auto" or asked.metric in LINEAR:
+        data, found = tried(metric.space)
+    else:  # one n x n array at a time, beside that of the best kernel
+        spaces = (each for each in kernels_with(asked.metric) if asked.suits(each.kernel))
+        data, found = min(map(tried, spaces), key=lambda each: loo_error(*each))
+    if asked.penalty.criterion and not (metric.has_signal or data.are_explained):
+        # Nothing to follow but noise.
+        least = min(NO_SIGNAL * data.penalty.unit, data.penalty.ends[1])
+        found = replace(found, lam=np.maximum(found.lam, least))
+    return data, found
 
 
 def rule_in_rounds(bandwidth: Any) -> RuleInRounds | None:
@@ -195,14 +140,9 @@ def solver_for(
     source: Source, asked: Request, mapping: FeatureMap | None
 ) -> tuple[str, LandmarkChoice]:
     """The solver for these rows, and its landmarks; rows that stream stay where they are."""
-    solver, rows, landmarks = asked.solver, source.rows, asked.landmarks
     # Checked here, whether or not there are enough rows to need them.
-    if isinstance(landmarks, str):
-        check_choice("landmarks", landmarks, LANDMARKS)
-    elif mapping is not None:
-        landmarks = check_rows(landmarks, "landmarks")
-        check_columns("landmarks", landmarks, len(mapping.T))
-        landmarks = mapping(landmarks)
+    landmarks = landmarks_for(source, asked, mapping)
+    solver, rows = asked.solver, source.rows
     if solver == "auto":
         most = EXACT_ROWS_LEARNED if asked.metric in LEARNED else EXACT_ROWS
         free = available_memory()
@@ -220,6 +160,16 @@ def solver_for(
     if solver == "nystrom" and choice.are_all(rows, mapping):
         solver = "exact"  # with all rows as landmarks the model is the exact one
     return solver, choice
+
+
+def landmarks_for(source: Source, asked: Request, mapping: FeatureMap | None) -> str | Array:
+    """How landmarks are chosen, or the given ones after the map."""
+    if isinstance(asked.landmarks, str):
+        return check_choice("landmarks", asked.landmarks, LANDMARKS)
+    Z = check_rows(asked.landmarks, "landmarks")
+    if asked.metric != "precomputed":  # which has no features, and needs no landmarks
+        check_columns("landmarks", Z, source.p)
+    return Z if mapping is None else mapping(Z)
 
 
 def landmark_number(source: Source, asked: Request) -> int | None:
@@ -250,10 +200,11 @@ def check_pcg(data: TrainingData, asked: Request) -> None:
 
 
 def solved(
-    solver: str, source: Source, data: TrainingData, sigma: float, lams: Array, asked: Request
+    solver: str, source: Source, data: TrainingData, found: Found, asked: Request
 ) -> tuple[Array, Model]:
     """The rows of the model, and the model at the chosen bandwidth and penalties."""
-    lams = lams[:1] if (lams == lams[0]).all() else lams
+    sigma, lams = found.sigma, np.unique(found.lam)
+    lams = lams if len(lams) == 1 else np.asarray(found.lam)
     if data.solver is not None and solver == "nystrom":
         return data.solver.spectrum(sigma).phi.Z, data.solver.solve(sigma, lams)
     X, rows = centred_rows(source, asked.intercept)

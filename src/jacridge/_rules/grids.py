@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,68 +15,52 @@ if TYPE_CHECKING:
     from .._geometry.space import Space
 
 
-@dataclass(frozen=True)
-class CriterionGrid:
-    """Criteria of one target at every pair: arrays of shape (lambdas, sigmas)."""
+def criterion_grid(
+    X: Array, y: Array, sigmas: Array, lams: Array, space: Space
+) -> dict[str, Array]:
+    """Criteria and degrees of freedom at every pair, by name: arrays of shape (lambdas, sigmas).
 
-    sigmas: Array
-    lams: Array
-    loo: Array
-    gcv: Array
-    mml: Array
-    dof: Array
-
-
-def criterion_grid(X: Array, y: Array, sigmas: Array, lams: Array, space: Space) -> CriterionGrid:
-    """Leave-one-out, GCV, MML and degrees of freedom; y of shape (n,), centred.
-
-    One eigendecomposition per bandwidth serves every penalty.
+    y of shape (n,) is centred. One eigendecomposition per bandwidth serves every penalty.
     """
     gaps = space.distance.gaps(X, X)
-    columns = [_criteria(_spectrum(gaps, y, sigma, space), lams) for sigma in sigmas]
-    return CriterionGrid(sigmas, lams, *np.transpose(columns, (1, 2, 0)))
+    return _side_by_side([_criteria(_spectrum(gaps, y, sigma, space), lams) for sigma in sigmas])
 
 
 def _spectrum(gaps: Array, y: Array, sigma: float, space: Space) -> Spectrum:
     return spectrum(space.kernel.of(gaps.copy(), sigma), y[:, None], np.ones(len(y)))
 
 
-def _criteria(S: Spectrum, lams: Array) -> list[Array]:
+def _criteria(S: Spectrum, lams: Array) -> dict[str, Array]:
+    """Values at one bandwidth, of shape (lambdas,)."""
+    criteria = {"loo": S.loo, "gcv": S.gcv, "mml": S.mml}
     with np.errstate(divide="ignore"):  # a constant y has no marginal likelihood
-        values = [criterion(lams)[:, 0] for criterion in (S.loo, S.gcv, S.mml)]
-    return [*values, S.degrees_of_freedom(lams)]
+        values = {name: criterion(lams)[:, 0] for name, criterion in criteria.items()}
+    return {**values, "dof": S.degrees_of_freedom(lams)}
 
 
-@dataclass(frozen=True)
-class FitGrid:
-    """All fits of one target at every pair: arrays that begin with (lambdas, sigmas)."""
-
-    criteria: CriterionGrid
-    slopes: Array  # largest norm of the gradient at and around the rows shown
-    loo_predictions: Array  # (lambdas, sigmas, rows shown)
-    predictions: Array  # (lambdas, sigmas, new rows)
+def _side_by_side(columns: list[dict[str, Array]]) -> dict[str, Array]:
+    """Values at all bandwidths, from those at each."""
+    return {name: np.stack([column[name] for column in columns], axis=1) for name in columns[0]}
 
 
 def fit_grid(
-    X: Array, y: Array, sigmas: Array, lams: Array, shown: Indices, X_new: Array, space: Space
-) -> FitGrid:
-    """Fit every pair; y of shape (n,), centred, `shown` the rows whose errors are wanted."""
+    X: Array, y: Array, sigmas: Array, lams: Array, space: Space, *, shown: Indices
+) -> dict[str, Array]:
+    """Criteria of every pair, and its fit where `shown`: arrays that begin (lambdas, sigmas).
+
+    `slopes` are the largest norms of the gradient at and around the rows shown, `loo_predictions`
+    of shape (lambdas, sigmas, rows shown) those without the own row. y of shape (n,) is centred.
+    """
     gaps = space.distance.gaps(X, X)
     columns = []
     for sigma in sigmas:
         S = _spectrum(gaps, y, sigma, space)
         dual_coef, residuals = S.dual_coef(lams)[..., 0], S.loo_residuals(lams)[..., 0]
         J = space.slopes(places_around(X[shown], sigma), X, dual_coef, sigma)
-        steepest = np.linalg.norm(J, axis=2).max(axis=0)
-        new = space.block(X_new, X, sigma) @ dual_coef
-        columns.append((_criteria(S, lams), steepest, (y[:, None] - residuals)[shown].T, new.T))
-    criteria_at, steepest_at, left_out, new_at = zip(*columns, strict=True)
-    return FitGrid(
-        CriterionGrid(sigmas, lams, *np.stack(criteria_at, axis=-1)),
-        np.stack(steepest_at, axis=-1),
-        np.stack(left_out, axis=1),
-        np.stack(new_at, axis=1),
-    )
+        fit = {"slopes": np.linalg.norm(J, axis=2).max(axis=0)}
+        fit["loo_predictions"] = (y[:, None] - residuals)[shown].T
+        columns.append(_criteria(S, lams) | fit)
+    return _side_by_side(columns)
 
 
 def places_around(X: Array, sigma: float) -> Array:

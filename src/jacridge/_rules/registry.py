@@ -26,7 +26,6 @@ from .criteria import CRITERIA, criterion_at
 from .joint import auto
 from .searches import (
     Surface,
-    best_lambdas,
     best_of,
     in_units_of,
     minimise,
@@ -104,8 +103,10 @@ def _closed_form(name: str, bandwidth: Callable[[TrainingData], float], **facts:
             return Found(sigma, data.lam)
         criterion = _criterion_of(data)
         for _ in range(5):  # sigma depends on lambda weakly, if at all: two rounds are usual
-            values = getattr(data.spectrum(sigma), criterion)(data.penalty.lams)
-            lams = best_lambdas(data.penalty.lams, in_units_of(data.scale, values, criterion))
+            line = surface(
+                data.spectrum, data.scale, np.array([sigma]), data.penalty.lams, criterion
+            )
+            lams = line.best()[1]
             data = data.with_lam(float(np.exp(np.log(lams).mean())))
             last, sigma = sigma, bandwidth(data)
             if abs(sigma / last - 1) < 1e-3:

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._checks import check_choice, check_columns, check_rows
 from .._compute.arrays import Array, weighted_mean
 from .._rows.extent import ArrayExtent, Extent, StreamExtent
 from .._rows.merging import distinct_rows
 from .._rows.rows import ArrayRows, Block, Rows
 from .._rows.samples import SAMPLE, first_look, sample_indices, sample_of
 from .._solvers.exact import centred_rows
-from .._solvers.landmarks import CANDIDATES, DEFAULT, LANDMARKS, chooser, evenly_among
+from .._solvers.landmarks import CANDIDATES, DEFAULT, chooser, evenly_among
 from .._solvers.nystrom import Choose, Nystrom, NystromSpectrum
 from .training import Penalty, TrainingData, carried, data_in_memory, in_units_of_weights
 
@@ -45,43 +44,33 @@ def training_data(
 
 @dataclass(frozen=True)
 class LandmarkChoice:
-    """How landmarks are chosen: a word or an array of them, and their number."""
+    """How landmarks are chosen: a word or an array of them, both checked, and their number."""
 
-    landmarks: Any = "kmeans"
+    landmarks: str | Array = "kmeans"
     number: int | None = None
 
     def chooser(
-        self, n: int, p: int, space: Space, seed: int
+        self, n: int, space: Space, seed: int
     ) -> tuple[Callable[[Array, int], Choose], int]:
         """Function of rows and a number that returns a chooser of landmarks, and their number."""
-        if not isinstance(self.landmarks, str):
-            Z = self.given(p)
-            return evenly_among(Z), len(Z)
-        kind = check_choice("landmarks", self.landmarks, LANDMARKS)
+        kind = self.landmarks
+        if not isinstance(kind, str):
+            return evenly_among(kind), len(kind)
 
         def among(X: Array, m: int) -> Choose:
             return chooser(kind, X, m, space, seed)
 
         return among, min(self.number or DEFAULT, n)
 
-    def given(self, p: int) -> Array:
-        """The landmarks that were given as an array."""
-        Z = check_rows(self.landmarks, "landmarks")
-        check_columns("landmarks", Z, p)
-        return Z
-
-    def are_all(self, rows: Rows, mapping: FeatureMap | None = None) -> bool:
+    def are_all(self, rows: Rows, mapping: FeatureMap | None) -> bool:
         """Whether all rows, after a map, are landmarks, so that the model is the exact one."""
         if isinstance(self.landmarks, str):
             return (self.number or DEFAULT) >= rows.n
-        Z = check_rows(self.landmarks, "landmarks")
-        if len(Z) < rows.n:
+        if len(self.landmarks) < rows.n:
             return False
-        X = rows.take(np.arange(rows.n))[0]
-        X = X if mapping is None else mapping(X)
-        check_columns("landmarks", Z, X.shape[1])
-        Z = distinct_rows(Z)
-        return len(distinct_rows(np.vstack([Z, X]))) == len(Z)
+        X, Z = rows.take(np.arange(rows.n))[0], distinct_rows(self.landmarks)
+        both = np.vstack([Z, X if mapping is None else mapping(X)])
+        return len(distinct_rows(both)) == len(Z)
 
 
 def data_of_stream(
@@ -98,10 +87,9 @@ def data_of_stream(
 
     `kind` is that of the intercept. Without `solved`, y is not looked at.
     """
-    rows, p = source.rows, source.p
-    choice, seed = choice or LandmarkChoice(), int(rng.integers(1 << 32))
+    rows, choice, seed = source.rows, choice or LandmarkChoice(), int(rng.integers(1 << 32))
     draws = [sample_indices(rows.n, SAMPLE, rng)]
-    among, m = choice.chooser(rows.n, p, space, seed)
+    among, m = choice.chooser(rows.n, space, seed)
     if solved and isinstance(choice.landmarks, str):
         draws.append(sample_indices(rows.n, CANDIDATES * m, rng))
     seen, blocks = first_look(rows, draws, space.distance, rng)

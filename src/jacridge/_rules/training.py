@@ -218,22 +218,18 @@ class TrainingData:
 
     def part(self, rows: Indices, *, capped: bool = False) -> TrainingData:
         """The data of some of the rows; `capped` keeps single rows from deciding a criterion."""
-        X, w = self.space.distance.some(self.X, rows), self.w[rows]
-        return TrainingData(
-            X=X,
-            y=None if self.y is None else self.y[rows],
-            w=w,
-            n=counted(w),
-            space=self.space,
-            extent=ArrayExtent(X, w, self.space.distance),
-            penalty=self.penalty,
-            rng=self.rng,
-            has_intercept=self.has_intercept,
-            grid=self.grid,
-            capped=capped,
-            start=self.start,
-            replicates=self.replicates and self.replicates.some(rows),
-        )
+        X, y = self.space.distance.some(self.X, rows), None if self.y is None else self.y[rows]
+        part = self.with_rows(X, y, self.w[rows], capped=capped)
+        part.replicates = self.replicates and self.replicates.some(rows)
+        return part
+
+    def with_rows(
+        self, X: Array, y: Array | None, w: Array, *, capped: bool = False
+    ) -> TrainingData:
+        """Other rows, which are in memory, to be treated in the same way."""
+        extent, n = ArrayExtent(X, w, self.space.distance), counted(w)
+        rows: dict[str, Any] = {"X": X, "y": y, "w": w, "n": n, "extent": extent, "capped": capped}
+        return replace(self, **rows, solver=None, trials=None, replicates=None)
 
     def sample(self, size: int) -> TrainingData:
         """The data of at most `size` of the rows, drawn at random."""

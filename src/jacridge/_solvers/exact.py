@@ -12,13 +12,12 @@ import numpy as np
 from .._compute.arrays import EPS, TINY, Array, Indices, evenly_spaced, weighted_mean
 from .._rows.merging import GivenRows
 from .._rows.rows import ArrayRows
-from .influence import ExactInfluence, expanded
-from .model import JACKKNIFE_ROWS, HeldOut, KnownRows, StackedModel
+from .influence import ExactInfluence, as_given, expanded
+from .model import JACKKNIFE_ROWS, HeldOut, Jackknife, KnownRows, Shifts, StackedModel
 from .spectrum import eigh, mean_shift
-from .systems import Eigen, PositivePart, System, stable_system
+from .systems import Eigen, System, stable_system
 
 if TYPE_CHECKING:
-    from .._geometry.distances import Distance
     from .._rows.source import Source
 
 # Rows, and penalty of a row, from which models without one row are predicted in single precision.
@@ -87,6 +86,7 @@ class ExactModel:
     rows: Centred
     lam: float
     kind: str  # of the intercept, one of INTERCEPTS
+    lost: Array  # eigenvectors that the solution leaves out of a singular A, of shape (n, l)
 
     @property
     def y(self) -> Array:
@@ -166,17 +166,12 @@ class ExactModel:
 
     def _left(self, y: Array, dual_coef: Array) -> Array:
         """Residuals of a fit to y without an intercept."""
-        left = (dual_coef.T * (self.lam / self.w)).T
-        if isinstance(self.A, PositivePart):
-            left = left + y - self.A.U @ (self.A.U.T @ y)
-        return np.asarray(left)
+        return np.asarray((dual_coef.T * (self.lam / self.w)).T + self.lost @ (self.lost.T @ y))
 
     @cached_property
     def _missing(self) -> Array:
         """How much of each row is outside of the span that is kept of a singular A."""
-        if isinstance(self.A, PositivePart):
-            return np.asarray(1.0 - (self.A.U**2).sum(axis=1))
-        return np.zeros(len(self.y))
+        return np.asarray(np.square(self.lost).sum(axis=1))
 
     @cached_property
     def group_residuals(self) -> Array:
@@ -227,19 +222,28 @@ class ExactModel:
         return KnownRows(Z, self.y, self.w, are_all=True)
 
     @cached_property
-    def jackknife(self) -> ExactJackknife:
+    def jackknife(self) -> Jackknife:
         """The models that leave one distinct row out, for rows of positive weight."""
-        n = len(self.y)
-        given = self.rows.given and self.rows.given.weighed()
-        group = np.arange(n) if given is None else given.group
-        some = evenly_spaced(len(group), JACKKNIFE_ROWS)
-        places, group = np.unique(group[some], return_inverse=True)
+        given = as_given(self.rows.given, self.w, self.y.shape[1]).weighed()
+        some = evenly_spaced(len(given.group), JACKKNIFE_ROWS)
+        places, group = np.unique(given.group[some], return_inverse=True)
         columns = self.A.inverse_columns(places)
         moved = self.residuals_at(places, columns[places, np.arange(len(places))])
-        if n > ROUGH_ROWS and (self.lam / self.w).min() >= ROUGH_PENALTY:
+        if len(self.y) > ROUGH_ROWS and (self.lam / self.w).min() >= ROUGH_PENALTY:
             columns = columns.astype(np.float32)
-        within = np.zeros((len(some), moved.shape[1])) if given is None else given.within[some]
-        return ExactJackknife(self, places, group.ravel(), columns, moved, within)
+        intercept = self._pull[places, None] * moved
+        if self.kind == "mean":
+            intercept = mean_shift(self.y, self.w)[places]
+        copies = None if np.array_equal(group, np.arange(len(places))) else group
+        return Jackknife(
+            group=group,
+            weights=self.w[places],
+            lams=np.array([self.lam]),
+            spread=np.ptp(given.residuals(self.y), axis=0),
+            residuals=moved[group] + given.within[some],
+            shifts=Shifts(columns, self._u, moved, intercept, copies),
+            places=places,
+        )
 
     @cached_property
     def influences(self) -> Sequence[ExactInfluence]:
@@ -265,82 +269,13 @@ class ExactModel:
             for i in batch:
                 rows, mine = parts[i], half[:, start : start + len(parts[i])]
                 held = (self.lam / self.w[rows])[:, None] * (mine.T @ mine)
-                if isinstance(self.A, PositivePart):
-                    held += np.eye(len(rows)) - self.A.U[rows] @ self.A.U[rows].T
+                held += self.lost[rows] @ self.lost[rows].T
                 yield held - np.outer(left[rows], pull[rows])
                 start += len(rows)
 
     def state(self) -> dict[str, Any]:
         """The rows, from which the system is solved again."""
         return self.rows.state()
-
-
-@dataclass(frozen=True)
-class ExactJackknife:
-    """Leave-one-out models of an exact system, of all rows or a sample.
-
-    Attributes
-    ----------
-    places : the d distinct rows that are left out
-    group : which of these each of s rows as given is
-    influence : columns of A^-1 at `places`, of shape (n, d), in single precision if that will do
-    moved : residuals of the distinct rows, of shape (d, k)
-    within : targets as given less the mean of their group, of shape (s, k)
-    """
-
-    model: ExactModel
-    places: Indices
-    group: Indices
-    influence: Array
-    moved: Array
-    within: Array
-
-    @cached_property
-    def residuals(self) -> Array:
-        """Residual of each row for the model without it, of shape (s, k)."""
-        return np.asarray(self.moved[self.group] + self.within)
-
-    @property
-    def weights(self) -> Array:
-        """Total weights of the distinct rows."""
-        return self.model.w[self.places]
-
-    @property
-    def lams(self) -> Array:
-        """The penalty."""
-        return np.array([self.model.lam])
-
-    @cached_property
-    def spread(self) -> Array:
-        """Largest less smallest value of each target."""
-        rows = self.model.rows
-        given = rows.given and rows.given.weighed()
-        return np.ptp(rows.y if given is None else given.residuals(rows.y), axis=0)
-
-    def distinct(self, X_fit: Array, distance: Distance) -> Array:
-        """The distinct rows that are left out."""
-        return distance.some(X_fit, self.places)
-
-    def columns(self, X_new: Array, distance: Distance) -> Array:
-        """New rows, of given distances those to the distinct rows alone."""
-        return X_new[:, self.places] if distance.is_given else X_new
-
-    def shifts(self, K_new: Array) -> Array:
-        """Change of the predictions at K_new when a row is left out, of shape (n_new, s, k)."""
-        # Without row i the intercept falls by its shift, and y_i to where its residual vanishes.
-        model, P = self.model, K_new.astype(self.influence.dtype, copy=False) @ self.influence
-        moved = P[:, :, None] * -self.moved
-        if model.kind != "none":
-            moved += (K_new @ model._u - 1.0)[:, None, None] * self._intercept_shift
-        each = np.array_equal(self.group, np.arange(len(self.places)))
-        return np.asarray(moved if each else moved[:, self.group])
-
-    @property
-    def _intercept_shift(self) -> Array:
-        """How much the intercept falls without each distinct row, of shape (d, k)."""
-        if self.model._is_free:
-            return np.asarray(self.model._pull[self.places, None] * self.moved)
-        return mean_shift(self.model.y, self.model.w)[self.places]
 
 
 def solve_exact(
@@ -353,11 +288,13 @@ def solve_exact(
     eigendecomposition.
     """
     if len(lams) == 1:
-        return ExactModel(stable_system(kernel, lams[0] / rows.w, remedy), rows, lams[0], kind)
+        A, lost = stable_system(kernel, lams[0] / rows.w, remedy)
+        return ExactModel(A, rows, lams[0], kind, lost)
     root = np.sqrt(rows.w)
     s, V = eigh(kernel() * root * root[:, None])
     U, s = V * root[:, None], np.maximum(s, 0.0)
     models = [
-        ExactModel(Eigen(U, s + lam), rows.target(t), lam, kind) for t, lam in enumerate(lams)
+        ExactModel(Eigen(U, s + lam), rows.target(t), lam, kind, lost=U[:, :0])
+        for t, lam in enumerate(lams)
     ]
     return StackedModel(models, rows.state())

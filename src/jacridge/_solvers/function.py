@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,9 +12,12 @@ import numpy as np
 from .._compute.arrays import Array, Indices, evenly_spaced, row_blocks, rows_per_block
 from .._compute.threads import blas_for, for_blocks, one_blas_thread, processors
 from .._rows.merging import distinct_rows
+from .exact import centred_from, solve_exact
 from .influence import DegreesOf, Influence, Noise, NoiseOf, even_noise
 from .intervals import Scale, upper_quantile, widened
-from .saved import restored_model
+from .landmarks import Features
+from .nystrom_model import nystrom_from
+from .pcg import PcgModel
 
 if TYPE_CHECKING:
     from .._geometry.maps import FeatureMap
@@ -64,19 +67,17 @@ class FittedFunction:
         """The solved model; if it was saved, an exact system is factored again."""
         if not isinstance(self.solved, dict):
             return self.solved
-        function = self.Z, self.dual_coef, self.intercept
-        options = self.sigma, self.lams, self.space, self.kind
-        return restored_model(self.solver, self.solved, function, *options)
+        return SOLVED[self.solver].restored(self, self.solved)
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether the model knows its errors, and not its coefficients alone."""
+        return SOLVED[self.solver].has_errors
 
     @property
     def influences(self) -> Sequence[Influence]:
         """How functionals follow y, for the targets of each penalty."""
         return self.model.influences
-
-    @property
-    def has_landmarks(self) -> bool:
-        """Whether the rows Z are landmarks, and not the training rows."""
-        return self.solver == "nystrom"
 
     def portable(self, *, errors: bool) -> FittedFunction:
         """The function as arrays alone, to send to other processes; errors need more of them."""
@@ -122,7 +123,9 @@ class FittedFunction:
 
     def neighbours(self) -> Array:
         """Distinct training rows after the map; of a model with landmarks those that it keeps."""
-        return distinct_rows(self.model.known_rows(self.Z).X) if self.has_landmarks else self.Z
+        if not SOLVED[self.solver].has_landmarks:
+            return self.Z  # a saved model need not be made for them
+        return distinct_rows(self.model.known_rows(self.Z).X)
 
     def mean(self, X: Array) -> Array:
         """Predictions, of shape (n, k)."""
@@ -220,10 +223,9 @@ class FittedFunction:
         """
         seen, distance = self.seen(X), self.space.distance
         J = np.empty((len(X), self.dual_coef.shape[1], seen.shape[1]))
-        bent = _bent_features(self.mapping)
+        bent, bends = self._bent(X)
         # How much rows count for all features that are not compressed, and for each that is.
-        bending = self._bending(X)
-        counts = np.hstack([V, *(V * bending[:, [f]] for f in bent)])
+        counts = np.hstack([V, *(V * bend[:, None] for bend in bends.T)])
         part = -(-len(X) // processors())  # of one thread, which adds up its blocks in order
         totals = np.zeros((-(-len(X) // part), counts.shape[1], len(self.Z), seen.shape[1]))
 
@@ -245,11 +247,12 @@ class FittedFunction:
             found[:, f] = self.mapping.T[f] @ total[i]
         return self.mapping.pulled_back(J, X), found
 
-    def _bending(self, X: Array) -> Array:
-        """Derivatives of the compressed features with respect to X, of shape (n, p)."""
+    def _bent(self, X: Array) -> tuple[Indices, Array]:
+        """Indices of the b features that the map compresses, and derivatives of these, (n, b)."""
         if self.mapping is None or self.mapping.warp is None:
-            return np.ones_like(X)
-        return self.mapping.warp.slope(X)
+            return np.empty(0, dtype=np.intp), np.empty((len(X), 0))
+        bent = np.flatnonzero(np.isfinite(self.mapping.warp.width))
+        return bent, self.mapping.warp.slope(X)[:, bent]
 
     def differences_and_average(self, X1: Array, X0: Array, share: Array) -> tuple[Array, Array]:
         """f(X1) - f(X0), of shape (n, k), and the functional of its average, (1, m)."""
@@ -303,20 +306,43 @@ class FittedFunction:
         found = np.empty((len(X), len(self.intercept), X.shape[1]))
         with blas_for(len(self.Z)):
             noises = [noise(part) for part in self.influences]  # once for all blocks
-        for rows, B in self._functional_blocks(X):
+        # Slopes take this many kernels a row: of features before the map, or after it.
+        columns = max(X.shape[1], self.Z.shape[1]) * len(self.Z)
+        for rows in row_blocks(len(X), rows_per_block(columns)):
+            B = self.slope_functionals(X[rows])
             g = np.zeros(B.shape[0] * B.shape[1])
             errors = self._deviations(B.reshape(-1, len(self.Z)), g, noises)
             found[rows] = errors.reshape(B.shape[0], B.shape[1], -1).transpose(0, 2, 1)
         return found
 
-    def _functional_blocks(self, X: Array) -> Iterator[tuple[slice, Array]]:
-        """Slices of the rows of X and the functionals of their slopes."""
-        columns = max(X.shape[1], self.Z.shape[1]) * len(self.Z)
-        for rows in row_blocks(len(X), rows_per_block(columns)):
-            yield rows, self.slope_functionals(X[rows])
+
+def _exact(at: FittedFunction, state: dict[str, Any]) -> Model:
+    with blas_for(len(at.Z)):
+        pairs, rows = at.space.pairs(at.Z), centred_from(state)
+        return solve_exact(lambda: pairs.kernel(at.sigma), rows, at.lams, at.kind, at.space.remedy)
 
 
-def _bent_features(mapping: FeatureMap | None) -> Indices:
-    """Indices of the features that a map compresses."""
-    width = np.empty(0) if mapping is None or mapping.warp is None else mapping.warp.width
-    return np.flatnonzero(np.isfinite(width))
+def _nystrom(at: FittedFunction, state: dict[str, Any]) -> Model:
+    phi = Features(at.Z, np.asfortranarray(state["L"]), at.sigma, at.space)
+    return nystrom_from(state, phi, at.lams, at.kind)
+
+
+def _pcg(at: FittedFunction, state: dict[str, Any]) -> Model:
+    return PcgModel(at.dual_coef, at.intercept, **state)
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A solver's models: how one is made from its state, and what it has."""
+
+    restored: Callable[[FittedFunction, dict[str, Any]], Model]
+    has_landmarks: bool = False
+    has_errors: bool = True
+
+
+# Solvers by the names that `solver_` has.
+SOLVED = {
+    "exact": Solved(_exact),
+    "nystrom": Solved(_nystrom, has_landmarks=True),
+    "pcg": Solved(_pcg, has_errors=False),
+}

@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, diags_array
 
 from .._compute.arrays import EPS, Array, Indices
 from .._rows.merging import GivenRows
@@ -57,23 +57,6 @@ class JointNoise(Noise, Protocol):
 
 
 @dataclass(frozen=True)
-class DiagonalNoise:
-    """M = diag(root_t^2); roots of shape (k, q), as their squares could overflow."""
-
-    roots: Array
-
-    def variances(self, C: Array) -> Array:
-        """Diagonals of C M C', of shape (r, k)."""
-        halves = (C * root for root in self.roots)
-        return np.column_stack([np.einsum("ij,ij->i", half, half) for half in halves])
-
-    def covariances(self, C: Array) -> Array:
-        """C M C', of shape (k, r, r)."""
-        halves = (C * root for root in self.roots)
-        return np.stack([half @ half.T for half in halves])
-
-
-@dataclass(frozen=True)
 class FullNoise:
     """M = scale_t M_t; M of shape (k, q, q), or (1, q, q) for all targets."""
 
@@ -91,8 +74,8 @@ class FullNoise:
 
 
 @dataclass(frozen=True)
-class ClusteredNoise:
-    """M = S_t'S_t, one row of S for each cluster, or each row: its scores, added up."""
+class FactoredNoise:
+    """M = S_t'S_t; a row of S has the scores of a cluster, or of one row, added up."""
 
     S: list[Any]  # arrays or sparse arrays of shape (clusters, q)
 
@@ -273,15 +256,15 @@ class ExactInfluence:
     @cached_property
     def even(self) -> Noise:
         """Noise of variance s2 / w_i."""
-        return DiagonalNoise(np.outer(np.sqrt(self.s2), np.sqrt(self.w)))
+        return FactoredNoise([diags_array(s * np.sqrt(self.w)).tocsr() for s in np.sqrt(self.s2)])
 
     def robust(self) -> JointNoise:
         """Noise whose variance differs from row to row."""
-        return ClusteredNoise(self._scores.by_row())
+        return FactoredNoise(self._scores.by_row())
 
     def clustered(self, labels: Indices) -> JointNoise:
         """Noise that is correlated within clusters."""
-        return ClusteredNoise(self._scores.by_cluster(labels, self.held_blocks))
+        return FactoredNoise(self._scores.by_cluster(labels, self.held_blocks))
 
     def readout(self, B: Array, g: Array) -> Array:
         """(B A^-1 + (g - B A^-1 1) pull') W^-1, of shape (r, n)."""

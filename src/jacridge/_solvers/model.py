@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from scipy.linalg.blas import dtrsm
 
 from .._compute.arrays import Array, Indices
 
@@ -22,41 +23,75 @@ INTERCEPTS = ("none", "mean", "free")
 JACKKNIFE_ROWS = 1000
 
 
-class Jackknife(Protocol):
+@dataclass(frozen=True)
+class Jackknife:
     """Models that each leave one row out: their residuals there, and how they predict.
 
     They are those of all rows as given, or of a sample of JACKKNIFE_ROWS of them; of these s rows
     d are distinct.
+
+    Attributes
+    ----------
+    group : which of the distinct rows each row is, of shape (s,)
+    weights : total weights of the distinct rows, of shape (d,)
+    lams : penalties, of shape (k,) or (1,)
+    spread : largest less smallest value of each target, of shape (k,)
+    residuals : residual of each row for the model without it, of shape (s, k)
+    shifts : from rows k(x, Z) to the changes of the predictions there, of shape (n_new, s, k)
+    places : places of the distinct rows among those of the model; None if they are in X
+    X : the distinct rows
     """
 
-    @property
-    def group(self) -> Indices:
-        """Which of the distinct rows each row is, of shape (s,)."""
+    group: Indices
+    weights: Array
+    lams: Array
+    spread: Array
+    residuals: Array
+    shifts: Callable[[Array], Array]
+    places: Indices | None = None
+    X: Array | None = None
 
-    @property
-    def weights(self) -> Array:
-        """Total weights of the distinct rows, of shape (d,)."""
-
-    @property
-    def lams(self) -> Array:
-        """Penalties, of shape (k,) or (1,)."""
-
-    @property
-    def spread(self) -> Array:
-        """Largest less smallest value of each target, of shape (k,)."""
-
-    def distinct(self, X_fit: Array, distance: Distance) -> Array:
-        """The distinct rows; X_fit holds those that the model is made of."""
+    def distinct(self, Z: Array, distance: Distance) -> Array:
+        """The distinct rows; Z are the rows of the model."""
+        if self.places is not None:
+            return distance.some(Z, self.places)
+        return np.asarray(self.X)
 
     def columns(self, X_new: Array, distance: Distance) -> Array:
         """New rows, of given distances those to the distinct rows alone."""
+        return X_new[:, self.places] if distance.is_given else X_new
 
-    @property
-    def residuals(self) -> Array:
-        """Residual of each row for the model without it, of shape (s, k)."""
 
-    def shifts(self, K_new: Array) -> Array:
-        """Change of the predictions at rows k(x, Z) of K_new, of shape (n_new, s, k)."""
+@dataclass(frozen=True)
+class Shifts:
+    """Changes of the predictions when each of d rows is left out.
+
+    Attributes
+    ----------
+    influence : how the coefficients follow y of each row, (q, d), in double or single precision
+    ones : coefficients for a target of ones, of shape (q,)
+    moved : residuals of the rows for the models without them, of shape (d, k)
+    intercept : how much the intercept falls without each row, of shape (d, k)
+    copies : which of the d rows is meant by each of s rows; None for all in order
+    L : factor of the kernel of the landmarks, if coefficients are those of features
+    """
+
+    influence: Array
+    ones: Array
+    moved: Array
+    intercept: Array
+    copies: Indices | None = None
+    L: Array | None = None
+
+    def __call__(self, K_new: Array) -> Array:
+        """Changes at rows k(x, Z) of K_new, of shape (n_new, s, k)."""
+        phi = K_new if self.L is None else np.asarray(dtrsm(1.0, self.L, K_new.T, lower=1)).T
+        # Without a row y falls there to where its residual vanishes, and so does the intercept.
+        P = phi.astype(self.influence.dtype, copy=False) @ self.influence
+        rest = 1.0 - phi @ self.ones
+        change = P[:, :, None] * -self.moved
+        change -= rest[:, None, None] * self.intercept
+        return np.asarray(change if self.copies is None else change[:, self.copies])
 
 
 @dataclass(frozen=True)
@@ -160,9 +195,18 @@ class StackedModel:
         return np.hstack([model.loo_residuals for model in self.models])
 
     @cached_property
-    def jackknife(self) -> StackedJackknife:
+    def jackknife(self) -> Jackknife:
         """The models that leave one row out."""
-        return StackedJackknife([model.jackknife for model in self.models])
+        parts = [model.jackknife for model in self.models]
+        lams, spread, residuals = (
+            np.concatenate([getattr(part, name) for part in parts], axis=-1)
+            for name in ("lams", "spread", "residuals")
+        )
+
+        def shifts(K_new: Array) -> Array:
+            return np.concatenate([part.shifts(K_new) for part in parts], axis=2)
+
+        return replace(parts[0], lams=lams, spread=spread, residuals=residuals, shifts=shifts)
 
     @property
     def held_out(self) -> HeldOut:
@@ -192,47 +236,3 @@ class StackedModel:
     def state(self) -> dict[str, Any]:
         """Plain arrays that restore the models."""
         return self.saved
-
-
-@dataclass(frozen=True)
-class StackedJackknife:
-    """Leave-one-out models of one target each, side by side."""
-
-    parts: Sequence[Jackknife]
-
-    @property
-    def group(self) -> Indices:
-        """Which of the distinct rows each row is."""
-        return self.parts[0].group
-
-    @property
-    def weights(self) -> Array:
-        """Total weights of the distinct rows."""
-        return self.parts[0].weights
-
-    @property
-    def lams(self) -> Array:
-        """Penalties of the targets."""
-        return np.concatenate([part.lams for part in self.parts])
-
-    @property
-    def spread(self) -> Array:
-        """Largest less smallest value of each target."""
-        return np.concatenate([part.spread for part in self.parts])
-
-    def distinct(self, X_fit: Array, distance: Distance) -> Array:
-        """The distinct rows."""
-        return self.parts[0].distinct(X_fit, distance)
-
-    def columns(self, X_new: Array, distance: Distance) -> Array:
-        """New rows, of given distances those to the distinct rows alone."""
-        return self.parts[0].columns(X_new, distance)
-
-    @property
-    def residuals(self) -> Array:
-        """Residual of each row for the model without it, of shape (s, k)."""
-        return np.hstack([part.residuals for part in self.parts])
-
-    def shifts(self, K_new: Array) -> Array:
-        """Change of the predictions when a row is left out, of shape (n_new, s, k)."""
-        return np.concatenate([part.shifts(K_new) for part in self.parts], axis=2)

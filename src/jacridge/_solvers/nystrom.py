@@ -32,7 +32,7 @@ from .._rows.rows import ArrayRows, Block, Rows
 from .cholesky import factor
 from .landmarks import Features, features, whitened_late
 from .nystrom_model import NystromModel, jackknife_sample, solve_nystrom
-from .spectrum import eigh
+from .spectrum import eigh, mean_shift
 from .sums import Sums, summed
 
 if TYPE_CHECKING:
@@ -135,9 +135,7 @@ class _LooErrors:
         for rows in row_blocks(len(X), max(rows_per_block(len(self.T)), 1024)):
             K, v, left = self.phi.kernel(X[rows]), w[rows], y[rows] - self.mean
             fit = (K @ C).reshape(len(K), len(self.R), -1)
-            rest = self.weight - v
-            share = np.divide(v, rest, out=np.zeros_like(v), where=rest > 0)
-            shift = share[:, None] * left
+            shift = mean_shift(left, v, self.weight)
             E = left[:, None] - fit[..., :-1] + shift[:, None] * (1.0 - fit[..., -1:])
             E /= np.maximum(1.0 - self._leverages(K, v), EPS)[:, :, None]
             total += np.einsum("i,ilt,ilt->lt", v, E, E)
@@ -206,4 +204,6 @@ class Nystrom:
         """The model at one bandwidth, with one penalty or one for each target."""
         at = self.spectrum(sigma)
         sample = jackknife_sample(self.sample, self.rows, self.given)
-        return solve_nystrom(at.phi, at.sums, lams, self.kind, sample, self.rows, self.given)
+        return solve_nystrom(
+            at.phi, at.sums, lams, self.kind, sample=sample, rows=self.rows, given=self.given
+        )

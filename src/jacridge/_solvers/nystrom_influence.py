@@ -14,7 +14,7 @@ from .._compute.arrays import EPS, Array, Indices, row_blocks, rows_per_block
 from .._rows.merging import GivenRows
 from .._rows.rows import ArrayRows, Rows
 from .influence import (
-    ClusteredNoise,
+    FactoredNoise,
     FullNoise,
     JointNoise,
     Noise,
@@ -140,7 +140,7 @@ class NystromInfluence:
             psi = self.residuals.coordinates(rows.X[some])
             for total, part in zip(sums, T, strict=True):
                 total += part[:, some] @ psi
-        return ClusteredNoise(sums)
+        return FactoredNoise(sums)
 
     def _held_blocks(self, parts: Sequence[Indices]) -> Iterator[Array]:
         """Blocks of I - H for some sets of rows."""
@@ -200,7 +200,7 @@ class _Pass:
 
     residuals: Residuals
 
-    def blocks(self, X: Array, y: Array, w: Array | None) -> Any:
+    def blocks(self, X: Array, y: Array, w: Array | None) -> Iterator[tuple[Array, Array, Array]]:
         w = np.ones(len(X)) if w is None else w
         for rows in row_blocks(len(X), max(rows_per_block(len(self.residuals.beta)), 1024)):
             yield self.residuals.coordinates(X[rows]), y[rows], w[rows]
@@ -224,7 +224,7 @@ class _ScorePass(_Pass):
     what: ClassVar[str] = "their squared scores"
     targets: slice | None  # None if the scores stand in for the targets
 
-    def scored(self, X: Array, y: Array, w: Array | None) -> Any:
+    def scored(self, X: Array, y: Array, w: Array | None) -> Iterator[tuple[Array, Array]]:
         """Coordinates and scores of blocks of rows."""
         for psi, t, v in self.blocks(X, y, w):
             if self.targets is None:

@@ -12,16 +12,15 @@ from scipy.linalg.blas import dtrsm
 
 from .._compute.arrays import EPS, Array, Indices, evenly_spaced, row_blocks, rows_per_block
 from .._rows.merging import GivenRows, row_labels
+from .._rows.rows import rows_of
 from .landmarks import Features
-from .model import JACKKNIFE_ROWS, HeldOut, KnownRows, StackedModel
+from .model import JACKKNIFE_ROWS, HeldOut, Jackknife, KnownRows, Shifts, StackedModel
 from .nystrom_influence import Counted, NystromInfluence, Residuals, counted_rows
-from .spectrum import eigh
+from .spectrum import eigh, mean_shift
 from .sums import Sums
 from .systems import Eigen, System, stable_system
 
 if TYPE_CHECKING:
-    from .._geometry.distances import Distance
-    from .._geometry.space import Space
     from .._rows.rows import Block, Rows
 
 # Rows that a model keeps for intervals and diagnoses, if there are more.
@@ -46,6 +45,13 @@ class Sample:
         rows = evenly_spaced(len(self.X), most)
         return Sample(*(part[rows] for part in (self.X, self.y, self.w, self.within)))
 
+    def distinct(self) -> tuple[Indices, Indices]:
+        """Where each distinct row comes first, and which of these each row is."""
+        label = row_labels(self.X)
+        label = np.arange(len(self.X)) if label is None else label
+        _, first, group = np.unique(label, return_index=True, return_inverse=True)
+        return first, group
+
 
 def jackknife_sample(sample: Block, rows: Rows, given: GivenRows | None) -> Sample:
     """At most SAMPLE_ROWS of the rows: of those as given if they were merged."""
@@ -56,7 +62,7 @@ def jackknife_sample(sample: Block, rows: Rows, given: GivenRows | None) -> Samp
     else:
         some = evenly_spaced(len(sample[0]), SAMPLE_ROWS)
         within = np.zeros((len(some), sample[1].shape[1]))
-        sample = sample[0][some], sample[1][some], None if sample[2] is None else sample[2][some]
+        sample = rows_of(sample, some)
     X, y, w = sample
     return Sample(X, y, np.ones(len(X)) if w is None else w, within)
 
@@ -177,28 +183,31 @@ class NystromModel:
         leverage = np.einsum("ij,ij->j", half, half) + rest**2 / self._spare
         residuals = y - self.intercept - phi @ self._coef
         if self.kind == "mean":
-            residuals += self._mean_shift(y, w) * rest[:, None]
+            shift = mean_shift(y - self.sums.mean, w, self.sums.weight)
+            residuals += shift * rest[:, None]
         return np.asarray(residuals / np.maximum(1.0 - leverage * w, EPS)[:, None])
 
-    def _mean_shift(self, y: Array, w: Array) -> Array:
-        """How much the mean of y falls when a row is left out."""
-        rest = self.sums.weight - w
-        share = np.divide(w, rest, out=np.zeros_like(w), where=rest > 0)  # a single row has no rest
-        return np.asarray(share[:, None] * (y - self.sums.mean))
-
     @cached_property
-    def jackknife(self) -> NystromJackknife:
+    def jackknife(self) -> Jackknife:
         """Leave-one-out models of a sample of the rows."""
         sample = self.sample.some(JACKKNIFE_ROWS)
         y, w = sample.y, sample.w
         phi, ones = self.phi(sample.X), self._beta[:, -1]
         moved = self.left_out(phi, y, w)
         pull = w * (1.0 - phi @ ones) / self._spare  # of y on a free intercept
-        shift = self._mean_shift(y, w) if self.kind == "mean" else pull[:, None] * moved
-        influence = self.A.solve(phi.T) * w
-        spread = np.ptp(self.sample.y + self.sample.within, axis=0)
-        parts: dict[str, Any] = {"sample": sample, "spread": spread, "lams": np.array([self.lam])}
-        return NystromJackknife(self.phi, influence, ones, moved, shift, **parts)
+        fall = pull[:, None] * moved
+        if self.kind == "mean":
+            fall = mean_shift(y - self.sums.mean, w, self.sums.weight)
+        first, group = sample.distinct()
+        return Jackknife(
+            group=group,
+            weights=w[first],
+            lams=np.array([self.lam]),
+            spread=np.ptp(self.sample.y + self.sample.within, axis=0),
+            residuals=moved + sample.within,
+            shifts=Shifts(self.A.solve(phi.T) * w, ones, moved, fall, L=self.phi.L),
+            X=sample.X[first],
+        )
 
     @property
     def held_out(self) -> HeldOut:
@@ -208,17 +217,16 @@ class NystromModel:
         share the weight of the row that they were merged into.
         """
         X, y, w = self.sample.X, self.sample.y, self.sample.w
-        share = np.ones(len(X))
+        counts = w
         if self.given is not None and self.rows is not None:
             X, y, weights = self.rows.take(evenly_spaced(self.rows.n, SAMPLE_ROWS))
             y = y if self.target is None else y[:, [self.target]]
-            w = np.ones(len(X)) if weights is None else weights
-            share = np.ones(len(X))
-        elif self.sample.within.any() and (label := row_labels(X)) is not None:
-            _, group, count = np.unique(label, return_inverse=True, return_counts=True)
-            share = 1.0 / count[group.ravel()]
+            counts = w = np.ones(len(X)) if weights is None else weights
+        elif self.sample.within.any():
+            _, group = self.sample.distinct()
+            counts = w / np.bincount(group)[group]
         within = self.counted.within / self.sums.weight
-        return HeldOut(y, _LeavingOut([self])(X, y, w), w * share, within)
+        return HeldOut(y, _LeavingOut([self])(X, y, w), counts, within)
 
     def known_rows(self, Z: Array) -> KnownRows:
         """The rows of the sample."""
@@ -228,57 +236,6 @@ class NystromModel:
     def state(self) -> dict[str, Any]:
         """The sums and the sample as plain arrays; landmarks are the estimator's `X_fit_`."""
         return nystrom_state(self.phi, self.sums, self.sample, self.counted)
-
-
-@dataclass(frozen=True)
-class NystromJackknife:
-    """Models that leave one of s sampled rows out: their residuals, and how they predict."""
-
-    phi: Features
-    influence: Array  # (G + lambda I)^-1 Phi'W, of shape (m, s)
-    ones: Array  # coefficients of the features for a target of ones
-    moved: Array  # residuals of the distinct rows, of shape (s, k)
-    intercept_shift: Array  # how much the intercept falls without a row
-    sample: Sample
-    spread: Array
-    lams: Array
-
-    @cached_property
-    def residuals(self) -> Array:
-        """Residual of each row as given for the model without it, of shape (s, k)."""
-        return np.asarray(self.moved + self.sample.within)
-
-    @cached_property
-    def _distinct(self) -> tuple[Indices, Indices]:
-        """Where each distinct row comes first, and which of these each row is."""
-        label = row_labels(self.sample.X)
-        label = np.arange(len(self.sample.X)) if label is None else label
-        _, first, group = np.unique(label, return_index=True, return_inverse=True)
-        return first, group.ravel()
-
-    @property
-    def group(self) -> Indices:
-        """Which of the distinct rows each row is."""
-        return self._distinct[1]
-
-    @property
-    def weights(self) -> Array:
-        """Weights of the distinct rows."""
-        return self.sample.w[self._distinct[0]]
-
-    def distinct(self, X_fit: Array, distance: Distance) -> Array:
-        """The distinct rows that are left out."""
-        return self.sample.X[self._distinct[0]]
-
-    def columns(self, X_new: Array, distance: Distance) -> Array:
-        """New rows."""
-        return X_new
-
-    def shifts(self, K_new: Array) -> Array:
-        """Change of the predictions at K_new when a row is left out, of shape (n_new, s, k)."""
-        phi = np.asarray(dtrsm(1.0, self.phi.L, K_new.T, lower=1)).T
-        P, rest = phi @ self.influence, 1.0 - phi @ self.ones
-        return -(P[:, :, None] * self.moved + rest[:, None, None] * self.intercept_shift)
 
 
 @dataclass(frozen=True)
@@ -318,6 +275,7 @@ def solve_nystrom(
     sums: Sums,
     lams: Array,
     kind: str,
+    *,
     sample: Sample,
     rows: Rows | None = None,
     given: GivenRows | None = None,
@@ -326,7 +284,7 @@ def solve_nystrom(
     """The model of these sums, with one penalty or one for each target."""
     counted = counted or counted_rows(given, sums)
     if len(lams) == 1:
-        A = stable_system(lambda: np.array(sums.G, order="C"), lams[0])
+        A, _ = stable_system(lambda: np.array(sums.G, order="C"), lams[0])
         return NystromModel(phi, sums, A, lams[0], kind, sample, counted, rows, given)
     s, V = eigh(sums.G)
     s = np.maximum(s, 0.0)
@@ -347,14 +305,13 @@ def nystrom_state(phi: Features, sums: Sums, sample: Sample, counted: Counted) -
 
 
 def nystrom_from(
-    state: dict[str, Any], Z: Array, sigma: float, lams: Array, space: Space, kind: str
+    state: dict[str, Any], phi: Features, lams: Array, kind: str
 ) -> NystromModel | StackedModel:
     """The model from its plain arrays, without the rows."""
-    phi = Features(Z, np.asfortranarray(state["L"]), sigma, space)
     kept = ((field.name, state[field.name]) for field in fields(Sums))
     values: dict[str, Any] = {name: part if np.ndim(part) else float(part) for name, part in kept}
     sample = Sample(*(state[f"sample_{field.name}"] for field in fields(Sample)))
     counted = None  # in models that older versions saved
     if "given_n" in state:
         counted = Counted(float(state["given_n"]), state["given_within"])
-    return solve_nystrom(phi, Sums(**values), lams, kind, sample, counted=counted)
+    return solve_nystrom(phi, Sums(**values), lams, kind, sample=sample, counted=counted)

@@ -43,6 +43,18 @@ KernelRows = Callable[[slice], npt.NDArray[Any]]
 Product = Callable[[Array], Array]
 
 
+def _needs_factor(name: str) -> Any:
+    """An attribute that raises, as it needs a factor of the kernel matrix."""
+
+    def refuse(self: PcgModel) -> Any:
+        raise AttributeError(
+            f"`{name}` needs a factor of the kernel matrix, which solver='pcg' does not make. "
+            "Use solver='exact' or 'nystrom' for deviations, intervals and leave-one-out."
+        )
+
+    return property(refuse)
+
+
 @dataclass(frozen=True)
 class PcgModel:
     """A solved system of which no factor exists: only its solution is known."""
@@ -52,49 +64,17 @@ class PcgModel:
     iterations: int
     residual: float
 
-    def deviations(self, K_new: Array) -> Array:
-        """Not available."""
-        raise self._without_factor("return_std")
-
-    @property
-    def loo_residuals(self) -> Array:
-        """Not available."""
-        raise self._without_factor("loo_residuals_")
-
-    @property
-    def jackknife(self) -> Any:
-        """Not available."""
-        raise self._without_factor("predict_interval")
-
-    @property
-    def held_out(self) -> Any:
-        """Not available."""
-        raise self._without_factor("predict_proba")
-
-    def known_rows(self, Z: Array) -> Any:
-        """Not available."""
-        raise self._without_factor("diagnose")
-
-    @property
-    def degrees_of_freedom(self) -> Array:
-        """Not available."""
-        raise self._without_factor("diagnose")
-
-    @property
-    def influences(self) -> Any:
-        """Not available."""
-        raise self._without_factor("effects")
+    deviations = _needs_factor("return_std")
+    loo_residuals = _needs_factor("loo_residuals_")
+    jackknife = _needs_factor("predict_interval")
+    held_out = _needs_factor("predict_proba")
+    known_rows = _needs_factor("diagnose")
+    degrees_of_freedom = _needs_factor("diagnose")
+    influences = _needs_factor("effects")
 
     def state(self) -> dict[str, Any]:
         """Iterations and residual; the rest are public attributes of the estimator."""
         return {"iterations": self.iterations, "residual": self.residual}
-
-    @staticmethod
-    def _without_factor(name: str) -> AttributeError:
-        return AttributeError(
-            f"`{name}` needs a factor of the kernel matrix, which solver='pcg' does not make. "
-            "Use solver='exact' or 'nystrom' for deviations, intervals and leave-one-out."
-        )
 
 
 def solve_pcg(
@@ -193,7 +173,9 @@ def refined(
         goal = max(TOLERANCE / 2, ROUND * residual if len(products) > 1 else 0.0)
         most = min(ITERATIONS - total, ROUND_ITERATIONS if len(products) > 1 else ITERATIONS)
         try:
-            step, done = conjugate_gradients(products[0], precondition, left, size, goal, most)
+            step, done = conjugate_gradients(
+                products[0], precondition, left, size, goal=goal, most=most
+            )
         except LinAlgError:
             if len(products) == 1:
                 raise
@@ -210,7 +192,7 @@ def refined(
 
 
 def conjugate_gradients(
-    product: Product, precondition: Product, B: Array, size: Array, goal: float, most: int
+    product: Product, precondition: Product, B: Array, size: Array, *, goal: float, most: int
 ) -> tuple[Array, int]:
     """Solution until all columns of the residual are below goal times size, and iterations."""
     Z, R = np.zeros_like(B), B.copy()

@@ -1,20 +1,12 @@
-"""Models from their saved arrays, also those that older versions saved."""
+"""Estimators from their saved arrays, also those that older versions saved."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from .._compute.arrays import Array, weighted_mean
-from .._compute.threads import blas_for
-from .exact import centred_from, solve_exact
-from .nystrom_model import nystrom_from
-from .pcg import PcgModel
-
-if TYPE_CHECKING:
-    from .._geometry.space import Space
-    from .model import Model
+from .._compute.arrays import weighted_mean
 
 # Shapes of saved arrays: k targets, q columns of the model's rows; all sides with the letter m, n
 # or s have the same length.
@@ -43,30 +35,6 @@ def check_saved(saved: dict[str, Any], q: int, k: int) -> None:
             )
         if not np.isfinite(values).all():
             raise ValueError(f"A saved model must hold finite numbers, got others in `{name}`.")
-
-
-def restored_model(
-    solver: str,
-    saved: dict[str, Any],
-    function: tuple[Array, Array, Array],
-    sigma: float,
-    lams: Array,
-    space: Space,
-    kind: str,
-) -> Model:
-    """The model of a solver from `Model.state()`; an exact system is factored again.
-
-    `function` holds the rows Z, the dual coefficients (m, k) and the intercepts (k,).
-    """
-    Z, dual_coef, intercept = function
-    if solver == "pcg":
-        return PcgModel(dual_coef, intercept, **saved)
-    if solver == "nystrom":
-        return nystrom_from(saved, Z, sigma, lams, space, kind)
-    with blas_for(len(Z)):
-        pairs = space.pairs(Z)
-        rows = centred_from(saved)
-        return solve_exact(lambda: pairs.kernel(sigma), rows, lams, kind, space.remedy)
 
 
 def state_to_save(state: dict[str, Any]) -> dict[str, Any]:

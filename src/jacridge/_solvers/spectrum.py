@@ -115,13 +115,16 @@ class Spectrum:
         return np.asarray(1.0 / (self.s + np.asarray(lams, dtype=np.float64)[:, None]))
 
 
-def mean_shift(y: Array, w: Array, replicates: Replicates | None = None) -> Array:
+def mean_shift(
+    y: Array, w: Array, total: float | None = None, replicates: Replicates | None = None
+) -> Array:
     """How much the mean falls when each row is left out; y of shape (n, k), centred at it.
 
-    With `replicates`, a typical observation of the row is left out.
+    `total` is the weight of all rows, if w has only those of some. With `replicates`, a typical
+    observation of the row is left out.
     """
     v = w if replicates is None else w / replicates.m
-    rest = w.sum() - v
+    rest = (w.sum() if total is None else total) - v
     share = np.divide(v, rest, out=np.zeros_like(w), where=rest > 0)  # a single row has no rest
     return np.asarray(share[:, None] * y)
 
@@ -144,7 +147,7 @@ def spectrum(
     root = np.sqrt(w)
     S = K * root * root[:, None] if (w != 1).any() else K
     s, V = eigh(S)
-    shift = mean_shift(y, w, replicates) if centred else np.zeros_like(y)
+    shift = mean_shift(y, w, replicates=replicates) if centred else np.zeros_like(y)
     # A kernel of a geodesic distance may have negative eigenvalues; rounding makes some, too.
     c, c_1 = V.T @ (y * root[:, None]), V.T @ root
     counts = w if counts is None else counts

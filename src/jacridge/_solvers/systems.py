@@ -76,23 +76,20 @@ class Eigen:
         return np.asarray((self.U / self.d) @ self.U[places].T)
 
 
-@dataclass(frozen=True)
-class PositivePart(Eigen):
-    """The positive part of a singular A; U has the orthonormal eigenvectors that are kept."""
-
-
 def stable_system(
     kernel: Callable[[], Array],
     lam: Array | float,
     remedy: str = "Give a larger `alpha` to avoid this.",
-) -> System:
-    """A = K + diag(lam), factored in the array that `kernel` makes.
+) -> tuple[System, Array]:
+    """A = K + diag(lam), factored in the array that `kernel` makes, and what is left out of it.
 
     Where A has no stable Cholesky factor, solutions are those of smallest norm on its positive
-    part, with a warning that ends in the `remedy`.
+    part, with a warning that ends in the `remedy`. The second result, of shape (n, l), has the l
+    orthonormal eigenvectors that are left out; else l is zero.
     """
     try:
-        return factor(kernel(), lam)
+        regular = factor(kernel(), lam)
+        return regular, np.empty((regular.rank, 0))
     except LinAlgError:
         A = kernel()
     A.flat[:: len(A) + 1] += lam
@@ -102,7 +99,7 @@ def stable_system(
         f"K + lambda I is not positive definite, its smallest eigenvalue is {d[0]:.3g}; the "
         f"solution of smallest norm on its positive part is used. {remedy}"
     )
-    return PositivePart(U[:, keep], d[keep])
+    return Eigen(U[:, keep], d[keep]), U[:, ~keep]
 
 
 def clustered_system(pairs: Pairs, sigma: float, lam: Array) -> Solvable:

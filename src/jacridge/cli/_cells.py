@@ -122,11 +122,6 @@ def outcome_of_part(column: pl.Series) -> pl.Series:
     return found if found.null_count() == len(found) else outcome(column)
 
 
-def groups(column: pl.Series, decimal: str = ".") -> pl.Series:
-    """A column whose values name groups of rows."""
-    return categories(column)
-
-
 def labels(column: pl.Series) -> pl.Series:
     """Labels of classes: texts as they are, numbers as whole numbers or as texts."""
     if column.n_unique() > MOST_CATEGORIES:
@@ -150,7 +145,7 @@ def labels(column: pl.Series) -> pl.Series:
 
 def numbers(column: pl.Series, decimal: str = ".") -> pl.Series:
     """A column that must hold numbers."""
-    if column.dtype.is_numeric() or column.dtype == pl.Boolean or column.dtype == pl.Null:
+    if _has_numbers(column):
         return _checked(column.cast(pl.Float64).fill_nan(None))
     texts = categories(column)
     found = _parsed_numbers(texts, decimal)
@@ -162,7 +157,7 @@ def numbers(column: pl.Series, decimal: str = ".") -> pl.Series:
 
 def categories(column: pl.Series) -> pl.Series:
     """A column as trimmed texts; what stands for a missing value as null."""
-    if column.dtype.is_numeric() or column.dtype == pl.Boolean or column.dtype == pl.Null:
+    if _has_numbers(column):
         return column.cast(pl.String)
     if is_date(column.dtype):
         return column.dt.to_string("iso")
@@ -207,11 +202,16 @@ def is_id(column: pl.Series) -> bool:
     return different == n or (different > MOST_CATEGORIES and 2 * different > n)
 
 
+def _has_numbers(column: pl.Series) -> bool:
+    """Whether the type of a column is one of numbers, or it holds nothing."""
+    return column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)
+
+
 def _typed(column: pl.Series, decimal: str) -> pl.Series:
     """A column as numbers, dates or texts, by what most of its cells are."""
     if is_date(column.dtype):
         return as_dates(column)
-    if column.dtype.is_numeric() or column.dtype == pl.Boolean or column.dtype == pl.Null:
+    if _has_numbers(column):
         return numbers(column, decimal)
     texts = categories(column)
     found = _parsed_numbers(texts, decimal)

@@ -15,7 +15,7 @@ from ..report._columns import columns_prepared, place_columns, task_name
 from . import _cells
 from ._cells import each_column, is_id
 from ._dates import Dates, format_of, is_date, part_name, varying_parts, with_parts
-from ._missing import POLICIES, Losses, complete_rows, filled, losses
+from ._missing import DROP, IMPUTE, Losses, complete_rows, filled, losses
 from ._tables import listed, read_frame
 from ._terminal import WrongUse
 from ._text import TableError
@@ -31,13 +31,18 @@ class Reading:
 
     features: Sequence[str] = ()
     drop: Sequence[str] = ()
-    missing: str = "drop"
+    missing: str = DROP
     decimal: str = "."
     header: bool = True
     weights: str | None = None
     task: str = "regression"
     cluster: str | None = None
     on_globe: bool = False  # latitude and longitude are the only features
+
+    @property
+    def fills(self) -> bool:
+        """Whether gaps of features are filled."""
+        return self.missing == IMPUTE
 
 
 @dataclass(frozen=True)
@@ -60,11 +65,6 @@ class Rows:
         return ", ".join(self.targets) if self.targets else None
 
     @property
-    def n_dropped(self) -> int:
-        """The number of rows that are left out."""
-        return self.losses.n
-
-    @property
     def numbers(self) -> list[str]:
         """Names of the columns that hold numbers."""
         return [name for name, kind in self.X.schema.items() if kind == pl.Float64]
@@ -83,7 +83,7 @@ class Rows:
 
     def prepared(self, reading: Reading, *, standardize: bool) -> ColumnTransformer:
         """The preparation of the columns, not fitted yet."""
-        marked = self.marked if POLICIES[reading.missing].fills else None
+        marked = self.marked if reading.fills else None
         return columns_prepared(self.numbers, self.texts, standardize=standardize, marked=marked)
 
     def filled(self) -> "Rows":
@@ -103,41 +103,25 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
     names = columns_named(raw.columns, targets)
     weights = [] if how.weights is None else [column_named(raw.columns, how.weights)]
     clusters = [] if how.cluster is None else [column_named(raw.columns, how.cluster)]
-    roles = dict.fromkeys(weights, "the weights") | dict.fromkeys(names, "the target")
-    roles = dict.fromkeys(clusters, "the cluster") | roles
+    roles = dict.fromkeys(clusters, "the cluster") | dict.fromkeys(weights, "the weights")
+    roles |= dict.fromkeys(names, "the target")
     chosen = feature_columns(raw.columns, roles, how.features, how.drop)
     chosen = latitude_and_longitude(chosen, named=bool(how.features)) if how.on_globe else chosen
-    one = len(names) == 1 and how.task != "regression"
-    asked_for = len(chosen) == 1 or bool(how.features) or how.on_globe
-    kinds: dict[str, Any] = dict.fromkeys(chosen, partial(_cells.feature, asked_for=asked_for))
-    kinds |= dict.fromkeys(clusters, _cells.groups) | dict.fromkeys(weights, _cells.target)
-    kinds |= dict.fromkeys(names, _cells.outcome if one else _cells.target)
-    columns = each_column(lambda c: kinds[c.name](c, how.decimal), (raw[name] for name in kinds))
-    frame = pl.DataFrame(columns)
-    ids = [] if asked_for else [name for name in chosen if is_id(frame[name])]
-    if len(ids) == len(chosen):
-        raise TableError(
-            f"At least one feature must be left, got {listed(ids)}, which look like ids. Name the "
-            "features to use with --features."
-        )
-    frame, chosen = frame.drop(ids), [name for name in chosen if name not in ids]
-    policy = POLICIES[how.missing]
-    needed = names + weights + clusters if policy.fills else frame.columns
-    kept = frame.drop_nulls(needed) if policy.fills else complete_rows(frame, policy)
+    frame, ids = _typed(raw, chosen, roles, how)
+    chosen = [name for name in chosen if name not in ids]
+    needed = [*roles] if how.fills else frame.columns
+    kept = frame.drop_nulls(needed) if how.fills else complete_rows(frame, how.missing)
     if kept.is_empty():
         raise TableError(f"`{source}` must hold a row without missing values, got none.")
     dates = {
         name: _dates_of(raw[name], kept[name]) for name in chosen if is_date(frame[name].dtype)
     }
-    y = (kept[names[0]] if len(names) == 1 else kept.select(names)).to_numpy()
-    task = task_name(how.task, y) if one else "regression"
-    if task == "classification":
-        y = np.array(_cells.labels(kept[names[0]]).to_list())
+    y, task = _targets(kept.select(names), how.task)
     return Rows(
         with_parts(kept.select(chosen), dates),
-        y if names else None,
+        y,
         names,
-        losses(frame.select(needed) if policy.fills else frame, kept),
+        losses(frame.select(needed), kept),
         dates,
         kept[weights[0]].to_numpy() if weights else None,
         ids,
@@ -146,32 +130,45 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
     )
 
 
+def _typed(
+    raw: pl.DataFrame, chosen: list[str], roles: dict[str, str], how: Reading
+) -> tuple[pl.DataFrame, list[str]]:
+    """Features and columns with a role by their types, without ids, and the names of these."""
+    asked_for = len(chosen) == 1 or bool(how.features) or how.on_globe
+    one = how.task != "regression" and [*roles.values()].count("the target") == 1
+    kinds: dict[str, Any] = {
+        "the cluster": lambda column, decimal: _cells.categories(column),
+        "the weights": _cells.target,
+        "the target": _cells.outcome if one else _cells.target,
+    }
+    as_feature = _cells.numbers if how.on_globe else partial(_cells.feature, asked_for=asked_for)
+    works = dict.fromkeys(chosen, as_feature) | {name: kinds[role] for name, role in roles.items()}
+    columns = each_column(lambda c: works[c.name](c, how.decimal), (raw[name] for name in works))
+    frame = pl.DataFrame(columns)
+    ids = [] if asked_for else [name for name in chosen if is_id(frame[name])]
+    if len(ids) == len(chosen):
+        raise TableError(
+            f"At least one feature must be left, got {listed(ids)}, which look like ids. Name the "
+            "features to use with --features."
+        )
+    return frame.drop(ids), ids
+
+
+def _targets(columns: pl.DataFrame, asked: str) -> tuple[Any, str]:
+    """Targets as an array, of one dimension if there is one, and the task; None without any."""
+    if columns.width != 1:
+        return columns.to_numpy() if columns.width else None, "regression"
+    y = columns.to_series().to_numpy()
+    task = task_name(asked, y)
+    if task == "classification":
+        y = np.array(_cells.labels(columns.to_series()).to_list())
+    return y, task
+
+
 def _dates_of(raw: pl.Series, dates: pl.Series) -> Dates:
     """How a column of dates is read again, and its features."""
     form = None if is_date(raw.dtype) else format_of(_cells.categories(raw))
     return Dates(form, varying_parts(dates, form))
-
-
-def read_columns(
-    source: str,
-    *,
-    numbers: Sequence[str],
-    texts: Sequence[str] = (),
-    outcomes: Sequence[str] = (),
-    known: Sequence[str] | None = None,
-) -> pl.DataFrame:
-    """Named columns of a table as numbers, texts or targets, missing values as nulls.
-
-    Columns that are not `known`, if that is given, are refused.
-    """
-    frame = read_frame(source)
-    others = [name for name in frame.columns if known is not None and name not in known]
-    if others:
-        raise TableError(
-            f"`{source}` must have the columns of the first part, got {listed(others)} besides. "
-            "Name those to take with --features."
-        )
-    return typed_columns(frame, source, numbers=numbers, texts=texts, outcomes=outcomes)
 
 
 def typed_columns(
@@ -243,9 +240,9 @@ def feature_columns(
 
 
 def latitude_and_longitude(names: list[str], *, named: bool) -> list[str]:
-    """The columns of latitude and longitude, by their names; else the two that were named."""
+    """The columns of latitude and longitude: by their names, or two that were asked for."""
     found = place_columns(names)
-    if found:
+    if found and not (named and len(names) > 2):
         return [found[1], found[0]]
     if named and len(names) == 2:
         return names

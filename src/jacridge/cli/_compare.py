@@ -20,7 +20,7 @@ from .._checks import require
 from .._compute.arrays import Indices
 from .._compute.files import replaced
 from ..report._tasks import REGRESSION, TASKS, Task
-from ._terminal import WrongUse
+from ._terminal import check_suffix
 
 TEST_SHARE = 0.35  # as in the paper
 PARALLEL_ROWS = 600  # from which a process for each core pays
@@ -57,7 +57,7 @@ def compare_rules(
     outcomes: dict[str, list[dict[str, Any]]] = {rule: [] for rule in rules}
     folds = task.draws(splits, test_size=TEST_SHARE, random_state=random_state)
     jobs = [
-        delayed(_outcome)(rule, alpha, dict(space), task.name, *data)
+        delayed(_outcome)(rule, alpha, dict(space), task.name, data)
         for data in (_split(X, y, prepare, *pair) for pair in folds.split(y, y))
         for rule in rules
     ]
@@ -89,16 +89,10 @@ def _split(
 
 
 def _outcome(
-    rule: str,
-    alpha: float | str,
-    space: dict[str, str],
-    name: str,
-    X: Any,
-    y: Any,
-    X_test: Any,
-    y_test: Any,
+    rule: str, alpha: float | str, space: dict[str, str], name: str, data: tuple[Any, ...]
 ) -> dict[str, Any]:
     """Result of one rule or model on one split, or the reason why there is none."""
+    X, y, X_test, y_test = data
     task = TASKS[name]
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
@@ -159,11 +153,7 @@ def _summary(rule: str, outcomes: list[dict[str, Any]], key: str) -> dict[str, A
 def check_picture_name(path: str) -> None:
     """Refuse a file whose suffix names no form of picture that can be drawn."""
     known = require("matplotlib.backend_bases", extra="plots").FigureCanvasBase.filetypes
-    if _picture_form(path) not in known:
-        raise WrongUse(
-            f"A picture is written to a file that ends in {', '.join('.' + k for k in known)}, "
-            f"got `{path}`."
-        )
+    check_suffix("A picture", path, f".{_picture_form(path)}", [f".{form}" for form in known])
 
 
 def _picture_form(path: str) -> str:

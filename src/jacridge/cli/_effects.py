@@ -1,40 +1,25 @@
 """The command on effects: which columns move the prediction, in their own units."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 import typer
 
 from .._compute.files import check_place
-from ..report._columns import deviations, table_of
+from ..report._columns import Table, deviations, table_of
 from ..report._tasks import TASKS
 from ..report._units import effects_in_units
 from ._columns import columns_named
 from ._options import (
-    Alpha,
     AsJson,
-    BandwidthOrRule,
     Data,
-    Decimal,
-    Drop,
-    Features,
-    KernelOrAuto,
-    Landmarks,
-    MetricName,
-    Missing,
-    NoHeader,
-    Solver,
-    Standardize,
+    ModelOptions,
+    TableOptions,
     Target,
-    TaskName,
-    Weights,
-    estimator_of,
-    kernel_of,
-    reading_of,
+    between_0_and_1,
+    option,
     rows_of,
-    scales,
-    solver_of,
 )
 from ._tables import check_table_name, write_table
 from ._terminal import note, progress, show
@@ -45,42 +30,26 @@ def effects(
     target: Target,
     variables: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMNS", help="Columns to show, joined by commas; if none, all."),
+        option("--variables", "COLUMNS", "Columns to show, joined by commas; if none, all."),
     ] = None,
     by: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Average within the groups of a feature.")
+        str | None, option("--by", "COLUMN", "Average within the groups of a feature.")
     ] = None,
     robust: Annotated[
         bool,
         typer.Option(
-            "--robust",
-            help="Allow for noise that differs between rows (HC3), as for classes.",
+            "--robust", help="Allow for noise that differs between rows (HC3), as for classes."
         ),
     ] = False,
     cluster: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Allow for noise that rows of a group share (CR3)."),
+        option("--cluster", "COLUMN", "Allow for noise that rows of a group share (CR3)."),
     ] = None,
-    level: Annotated[
-        float, typer.Option(metavar="COVERAGE", help="Coverage of the intervals.")
-    ] = 0.95,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Table to write.")
-    ] = None,
-    rule: BandwidthOrRule = "auto",
-    alpha: Alpha = None,
-    kernel: KernelOrAuto = "auto",
-    metric: MetricName = "auto",
-    task: TaskName = "auto",
-    solver: Solver = "auto",
-    n_landmarks: Landmarks = None,
-    features: Features = None,
-    drop: Drop = None,
-    standardize: Standardize = True,
-    missing: Missing = "drop",
-    decimal: Decimal = ".",
-    weights: Weights = None,
-    no_header: NoHeader = False,
+    level: Annotated[float, between_0_and_1("--level", "Coverage of the intervals.")] = 0.95,
+    output: Annotated[str | None, option("--output -o", "FILE", "Table to write.")] = None,
+    *,
+    model: ModelOptions,
+    table: TableOptions,
     as_json: AsJson = False,
 ) -> None:
     """Print the average effect of each column on the prediction, with standard errors.
@@ -90,9 +59,7 @@ def effects(
     unless --task says otherwise: effects are then those on the probability of each class, of two
     on that of the second. Effects are associations, not causes.
     """
-    if not 0 < level < 1:
-        raise typer.BadParameter(f"must lie between 0 and 1, got {level:g}.", param_hint="--level")
-    if solver == "pcg":
+    if model.solver == "pcg":
         raise typer.BadParameter(
             'must be "exact" or "nystrom", got "pcg", which has no standard errors.',
             param_hint="--solver",
@@ -100,36 +67,32 @@ def effects(
     if output is not None:
         check_place(output, file)
         check_table_name(output)
-    chosen = features, drop, missing, decimal, no_header
-    reading = reading_of(*chosen, weights, task, cluster, metric)
-    fitted = {"solver": solver_of(solver), "n_landmarks": n_landmarks}
-    known = kernel_of(kernel, automatic=True)
-    make = estimator_of(rule, alpha, known, metric, standardize=standardize, **fitted)
+    spec, roles = model.spec(standardize=table.standardize), {"weights": model.weights}
+    reading = table.reading(model.metric, task=model.task, cluster=cluster, **roles)
     rows = rows_of(file, [target], reading).filled()
-    estimator = make(TASKS[rows.task])
     shown = columns_named(rows.X.columns, variables) if variables else rows.X.columns
-    noise = {"cluster": rows.clusters}
+    noise: dict[str, Any] = {"cluster": rows.clusters, "level": level}
     if rows.task == "regression":
         noise["robust"] = robust
-    groups = None if by is None else rows.X[columns_named(rows.X.columns, [by])[0]].to_numpy()
+    if by is not None:
+        noise["by"] = rows.X[columns_named(rows.X.columns, [by])[0]].to_numpy()
     encoded = table_of(rows.X.select(rows.numbers + rows.texts), None, {})
-    for column in encoded.columns:
-        if column.name in shown and not np.ptp(encoded.X[:, column.places], axis=0).any():
-            note(f"`{column.name}` is constant and has no effect.")
-    scale = (
-        deviations(encoded) if scales(rule, metric, standardize) else np.ones(len(encoded.names))
-    )
+    _note_constants(encoded, shown)
+    scale = deviations(encoded) if spec.scales else np.ones(len(encoded.names))
     with progress("fitting"):
-        estimator.fit(encoded.X / scale, rows.y, rows.weights)
-        table = effects_in_units(estimator, encoded, scale, shown, by=groups, level=level, **noise)
-    summary = {
-        "target": rows.target,
-        "task": rows.task,
-        "n_samples": len(rows.y),
-        "errors": table.noise,
-    }
-    if output is not None:
-        write_table(pl.DataFrame(table.dict()), output)
+        estimator = spec.model(TASKS[rows.task]).fit(encoded.X / scale, rows.y, rows.weights)
+        found = effects_in_units(estimator, encoded, scale, shown, **noise)
+    summary: dict[str, Any] = {"target": rows.target, "task": rows.task}
+    summary |= {"n_samples": len(rows.y), "errors": found.noise}
+    if output is None:
+        show({**summary, "effects": found.dict()}, as_json=as_json, text=str(found))
+    else:
+        write_table(pl.DataFrame(found.dict()), output)
         show({**summary, "output": output}, as_json=as_json, text=f"The effects are in {output}.")
-        return
-    show({**summary, "effects": table.dict()}, as_json=as_json, text=str(table))
+
+
+def _note_constants(table: Table, shown: list[str]) -> None:
+    """Name the columns that have no effect because they are constant."""
+    for column in table.columns:
+        if column.name in shown and not np.ptp(table.X[:, column.places], axis=0).any():
+            note(f"`{column.name}` is constant and has no effect.")

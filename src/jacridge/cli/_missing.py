@@ -11,17 +11,7 @@ from ._text import TableError
 # More rows lost than this share are a warning.
 MANY = 0.2
 SHOWN = 5
-
-
-@dataclass(frozen=True)
-class Policy:
-    """Treatment of rows that lack a value in a feature."""
-
-    fills: bool = False
-    refuses: bool = False
-
-
-POLICIES = {"drop": Policy(), "impute": Policy(fills=True), "error": Policy(refuses=True)}
+DROP, IMPUTE, ERROR = POLICIES = ("drop", "impute", "error")
 
 
 @dataclass(frozen=True)
@@ -66,10 +56,10 @@ def gaps(frame: pl.DataFrame) -> dict[str, int]:
     return {name: n for name, n in sorted(counts.items(), key=lambda item: -item[1]) if n}
 
 
-def complete_rows(frame: pl.DataFrame, policy: Policy) -> pl.DataFrame:
+def complete_rows(frame: pl.DataFrame, policy: str) -> pl.DataFrame:
     """Rows without a missing value; a refusal where there are others and the policy says so."""
     complete = frame.drop_nulls()
-    if policy.refuses and len(complete) < len(frame):
+    if policy == ERROR and len(complete) < len(frame):
         raise TableError(
             f"With --missing error no value may be missing, got {len(frame) - len(complete)} of "
             f"{len(frame)} rows with missing values: {costs(gaps(frame))}."

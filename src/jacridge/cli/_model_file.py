@@ -20,7 +20,7 @@ from ..report._columns import GAP
 from ._columns import typed_columns
 from ._dates import PARTS, Dates, part_name, with_parts
 from ._tables import listed
-from ._terminal import WrongUse
+from ._terminal import WrongUse, check_suffix
 
 # Files of format 1 have one target, no dates and no filled gaps.
 MODEL_CLASSES = (jacridge.JacobianKernelRidge, jacridge.JacobianKernelClassifier)
@@ -110,9 +110,9 @@ class SavedModel:
         )
 
     def outside(self, X: pl.DataFrame) -> Any:
-        """How far rows lie from the training rows, from 0 to 1; see `is_outside`."""
+        """How far rows lie from the training rows, from 0 to 1; see `outside_share`."""
         regressor = regressor_of(self.pipeline[-1])
-        return regressor.is_outside(self.pipeline[:-1].transform(X))
+        return regressor.outside_share(self.pipeline[:-1].transform(X))
 
     def unknown(self, X: pl.DataFrame) -> dict[str, int]:
         """Columns with categories that training did not have, and in how many rows."""
@@ -128,17 +128,9 @@ class SavedModel:
 
 def save_skops(path: str, model: SavedModel) -> None:
     """Write a model for `jacridge predict`."""
-    content = {
-        "format": FORMATS[-1],
-        "version": jacridge.__version__,
-        "targets": list(model.targets),
-        "numbers": list(model.numbers),
-        "texts": list(model.texts),
-        "dates": {name: asdict(date) for name, date in model.dates.items()},
-        "fills": model.fills,
-        "decimal": model.decimal,
-        "pipeline": model.pipeline,
-    }
+    dates = {name: asdict(date) for name, date in model.dates.items()}
+    about = {"format": FORMATS[-1], "version": jacridge.__version__}
+    content = {**about, **vars(model), "dates": dates}
     skops = require("skops.io", extra="cli")  # slow to import
     with replaced(path) as beside:
         skops.dump(content, beside)
@@ -146,12 +138,7 @@ def save_skops(path: str, model: SavedModel) -> None:
 
 def save_onnx(path: str, model: SavedModel) -> None:
     """Write the predictions of a model of plain numbers as an ONNX graph."""
-    if model.texts or model.dates or model.fills:
-        kinds = listed([*model.texts, *model.dates]) or "gaps that are filled"
-        raise ModelFileError(
-            f"`{path}` takes models of columns of numbers only, got {kinds}. "
-            "Write a .skops file, or leave these columns out with --drop."
-        )
+    check_columns(path, model)
     scale = model.pipeline[0].named_transformers_["numbers"]
     steps = [scale] if isinstance(scale, StandardScaler) else []
     graph = require("jacridge.onnx", extra="onnx").to_onnx(
@@ -169,16 +156,29 @@ SAVERS: dict[str, Callable[[str, SavedModel], None]] = {
 }
 
 
-def check_model_name(path: str) -> None:
-    """Refuse a file whose suffix names no form of model that can be written."""
+def check_model_name(path: str, *, on_globe: bool = False) -> None:
+    """Refuse a file whose suffix names no form in which the model can be written."""
     suffix = Path(path).suffix.lower()
-    if suffix not in SAVERS:
-        raise WrongUse(
-            f"A model is written to a file that ends in {', '.join(filter(None, SAVERS))}, got "
-            f"`{path}`. Pickled files are not written, as they can run code when they are loaded."
-        )
+    pickled = "Pickled files are not written, as they can run code when they are loaded."
+    check_suffix("A model", path, suffix, SAVERS, pickled)
     if suffix == ".onnx":
         require("onnx", extra="onnx")
+        if on_globe:
+            raise WrongUse(
+                f"ONNX cannot measure distances on the globe, got --metric geodesic and `{path}`. "
+                "Write a .skops file."
+            )
+
+
+def check_columns(path: str, model: SavedModel) -> None:
+    """Refuse columns that the form of the file does not take; the model need not be fitted."""
+    plain = not (model.texts or model.dates or model.fills)
+    if not plain and Path(path).suffix.lower() == ".onnx":
+        kinds = listed([*model.texts, *model.dates]) or "gaps that are filled"
+        raise ModelFileError(
+            f"`{path}` takes models of columns of numbers only, got {kinds}. "
+            "Write a .skops file, or leave these columns out with --drop."
+        )
 
 
 def save_model(path: str, model: SavedModel) -> None:

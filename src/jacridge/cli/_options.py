@@ -1,7 +1,9 @@
 """Options that several commands share, and what their values stand for."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, is_dataclass, replace
+from functools import wraps
 from typing import Annotated, Any
 
 import numpy as np
@@ -9,11 +11,12 @@ import typer
 
 from jacridge import RULES
 
+from .._checks import require
 from .._geometry.kernels import KERNELS
-from .._geometry.space import METRICS
-from .._rules.fitting import SOLVERS
+from .._rules.parameters import SOLVERS
 from .._rules.registry import ALPHAS, SELECTORS
 from ..report._columns import TASK_NAMES, on_places, place_columns
+from ..report._tasks import COLUMN_METRICS, ModelSpec
 from ._cells import drop_option
 from ._columns import Reading, Rows, read_rows
 from ._dates import MONTHS
@@ -22,148 +25,125 @@ from ._tables import listed
 from ._terminal import note, warn
 
 ENGINES = ("memory", "dask")
-MODEL_METRICS = tuple(name for name in METRICS if name != "precomputed")
 RULE_METRICS = ("auto", "euclidean", "geodesic")
+BANDWIDTH_RULES = [rule for rule in RULES if not SELECTORS[rule].is_automatic]
+PLAIN = "euclidean after --standardize; geodesic: metres between latitude and longitude"
+
+
+def option(
+    names: str,
+    metavar: str,
+    text: str,
+    words: Sequence[str] = (),
+    *,
+    numbers: bool = False,
+    **more: Any,
+) -> Any:
+    """An option; one that takes words refuses others, and numbers unless it takes these, too."""
+    flags = names.split()
+
+    def checked(value: Any) -> Any:
+        if value is not None:
+            number_or(value, words, flags[0]) if numbers else one_of(value, words, flags[0])
+        return value
+
+    if words:
+        more |= {"autocompletion": lambda: list(words), "callback": checked}
+    return typer.Option(*flags, metavar=metavar, help=text, **more)
+
+
+def one_word(names: str, words: Sequence[str], more: str = "") -> Any:
+    """An option that takes one of a few words, which its help lists."""
+    metavar = names.split()[0].removeprefix("--").upper()
+    return option(names, metavar, f"{', '.join(words)}{more}.", words)
+
+
+def between_0_and_1(flag: str, text: str) -> Any:
+    """An option that takes a share."""
+
+    def checked(value: float | None) -> float | None:
+        if value is not None and not 0 < value < 1:
+            raise typer.BadParameter(f"must lie between 0 and 1, got {value:g}.", param_hint=flag)
+        return value
+
+    return option(flag, "COVERAGE", text, callback=checked)
+
 
 FILE = (
     "CSV, TSV, Parquet, Feather or Excel file, gzip too; a quoted pattern for several; - for stdin"
 )
+COLUMN = "Column to predict: its name, or its position (1 is the first, -1 the last)."
 Data = Annotated[str, typer.Argument(metavar="FILE", help=FILE, show_default=False)]
-Target = Annotated[
-    str,
-    typer.Option(
-        "--target",
-        "-t",
-        metavar="COLUMN",
-        help="Column to predict: its name, or its position (1 is the first, -1 the last).",
-    ),
-]
+Target = Annotated[str, option("--target -t", "COLUMN", COLUMN)]
 Targets = Annotated[
-    str,
-    typer.Option(
-        "--target",
-        "-t",
-        metavar="COLUMNS",
-        help="Column to predict: its name, or its position (1 is the first, -1 the last). "
-        "Several are joined by commas.",
-    ),
+    str, option("--target -t", "COLUMNS", f"{COLUMN} Several are joined by commas.")
 ]
 TargetIfAny = Annotated[
-    str | None,
-    typer.Option(
-        "--target",
-        "-t",
-        metavar="COLUMN",
-        help="Column to predict, by name or position; only rules that look at it need it.",
-    ),
+    str | None, option("--target -t", "COLUMN", "Column to predict, for rules that look at it.")
 ]
-RuleName = Annotated[
-    str,
-    typer.Option(
-        "--rule",
-        "-r",
-        metavar="RULE",
-        help=f"{', '.join(RULES)}.",
-        autocompletion=lambda: list(RULES),
-    ),
-]
+RuleName = Annotated[str, one_word("--rule -r", RULES)]
 BandwidthOrRule = Annotated[
     str,
-    typer.Option(
-        "--rule",
-        "-r",
-        metavar="RULE",
-        help="auto chooses everything: kernel, metric, bandwidth and penalty. Else the bandwidth: "
-        f"a number, or {', '.join(rule for rule in RULES if not SELECTORS[rule].is_automatic)}.",
-        autocompletion=lambda: list(RULES),
+    option(
+        "--rule -r",
+        "RULE",
+        "auto chooses everything: kernel, metric, bandwidth and penalty. Else the bandwidth: a "
+        f"number, or {', '.join(BANDWIDTH_RULES)}.",
+        RULES,
+        numbers=True,
     ),
 ]
 Alpha = Annotated[
     str | None,
-    typer.Option(
-        metavar="PENALTY",
-        help=f"Ridge penalty: a number, or {', '.join(ALPHAS)}.",
+    option(
+        "--alpha",
+        "PENALTY",
+        f"Ridge penalty: a number, or {', '.join(ALPHAS)}.",
+        ALPHAS,
+        numbers=True,
         show_default="chosen with the rule auto; else 1e-3",
-        autocompletion=lambda: list(ALPHAS),
     ),
 ]
-KernelName = Annotated[
-    str,
-    typer.Option(
-        "--kernel",
-        "-k",
-        metavar="KERNEL",
-        help=f"{', '.join(KERNELS)}.",
-        autocompletion=lambda: list(KERNELS),
-    ),
-]
+KernelName = Annotated[str, one_word("--kernel -k", tuple(KERNELS))]
 KernelOrAuto = Annotated[
     str,
-    typer.Option(
-        "--kernel",
-        "-k",
-        metavar="KERNEL",
-        help=f"{', '.join(KERNELS)}; auto: chosen with the rule auto, else gaussian.",
-        autocompletion=lambda: [*KERNELS, "auto"],
-    ),
+    one_word("--kernel -k", ("auto", *KERNELS), "; auto: chosen with the rule auto, else gaussian"),
 ]
 MetricName = Annotated[
     str,
-    typer.Option(
-        "--metric",
-        "-m",
-        metavar="METRIC",
-        help=f"{', '.join(MODEL_METRICS)}; auto: learned with the rule auto, else euclidean after "
-        "--standardize; geodesic: metres between latitude and longitude.",
-        autocompletion=lambda: list(MODEL_METRICS),
-    ),
+    one_word("--metric -m", COLUMN_METRICS, f"; auto: learned with the rule auto, else {PLAIN}"),
 ]
-RuleMetric = Annotated[
-    str,
-    typer.Option(
-        "--metric",
-        "-m",
-        metavar="METRIC",
-        help=f"{', '.join(RULE_METRICS)}; auto: euclidean after --standardize; geodesic: metres "
-        "between latitude and longitude.",
-        autocompletion=lambda: list(RULE_METRICS),
-    ),
-]
-Solver = Annotated[
-    str,
-    typer.Option(
-        metavar="SOLVER", help=f"{', '.join(SOLVERS)}.", autocompletion=lambda: list(SOLVERS)
-    ),
-]
+RuleMetric = Annotated[str, one_word("--metric -m", RULE_METRICS, f"; auto: {PLAIN}")]
+Solver = Annotated[str, one_word("--solver", SOLVERS)]
 Landmarks = Annotated[
     int | None,
-    typer.Option(
-        metavar="NUMBER",
+    option(
+        "--n-landmarks",
+        "NUMBER",
+        "Landmarks of the solvers nystrom and pcg.",
         min=1,
-        help="Landmarks of the solvers nystrom and pcg.",
         show_default="up to 3000; pcg 1000",
     ),
 ]
-Engine = Annotated[str, typer.Option(metavar="ENGINE", help=f"{' or '.join(ENGINES)}.")]
+Engine = Annotated[str, one_word("--engine", ENGINES)]
 Scheduler = Annotated[
     str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Scheduler of a Dask cluster, such as tcp://host:8786.",
+    option(
+        "--scheduler",
+        "ADDRESS",
+        "Scheduler of a Dask cluster, such as tcp://host:8786.",
         show_default="none: this process",
     ),
 ]
 Features = Annotated[
     list[str] | None,
-    typer.Option(metavar="COLUMNS", help="Columns to use, joined by commas; if none, all others."),
+    option("--features", "COLUMNS", "Columns to use, joined by commas; if none, all others."),
 ]
 Drop = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COLUMNS", help="Columns to leave out, joined by commas."),
+    list[str] | None, option("--drop", "COLUMNS", "Columns to leave out, joined by commas.")
 ]
 Weights = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="Column of weights: a row of weight 2 counts twice."),
+    str | None, option("--weights", "COLUMN", "Column of weights: a row of weight 2 counts twice.")
 ]
 Standardize = Annotated[
     bool,
@@ -173,27 +153,69 @@ Standardize = Annotated[
 ]
 Missing = Annotated[
     str,
-    typer.Option(
-        metavar="WHAT",
-        help="Missing values: drop (leave rows out), impute (the median, marked; of "
-        "texts a category of their own) or error.",
-        autocompletion=lambda: list(POLICIES),
+    option(
+        "--missing",
+        "WHAT",
+        "Missing values: drop (leave rows out), impute (the median, marked; of texts a category of "
+        "their own) or error.",
+        POLICIES,
     ),
 ]
 Decimal = Annotated[
-    str, typer.Option(metavar="SIGN", help="Sign before decimals in texts: . or a comma.")
+    str, option("--decimal", "SIGN", "Sign before decimals in texts: . or a comma.", (".", ","))
 ]
 TaskName = Annotated[
     str,
-    typer.Option(
-        "--task",
-        metavar="TASK",
-        help=f"auto, {' or '.join(TASK_NAMES)}; auto takes texts and two values as classes.",
-        autocompletion=lambda: ["auto", *TASK_NAMES],
-    ),
+    one_word("--task", ("auto", *TASK_NAMES), "; auto takes texts and two values as classes"),
 ]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="The first row is data.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """Options of all commands that read a table of features."""
+
+    features: Features = None
+    drop: Drop = None
+    standardize: Standardize = True
+    missing: Missing = "drop"
+    decimal: Decimal = "."
+    no_header: NoHeader = False
+
+    def reading(self, metric: str = "auto", **more: Any) -> Reading:
+        """How the table is read; distances on the globe need their extra."""
+        if metric == "geodesic":
+            require("pyproj", extra="geo")
+        return Reading(
+            self.features or (),
+            self.drop or (),
+            self.missing,
+            self.decimal,
+            not self.no_header,
+            on_globe=metric == "geodesic",
+            **more,
+        )
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Options of the commands that fit a model of any kind."""
+
+    rule: BandwidthOrRule = "auto"
+    alpha: Alpha = None
+    kernel: KernelOrAuto = "auto"
+    metric: MetricName = "auto"
+    task: TaskName = "auto"
+    solver: Solver = "auto"
+    n_landmarks: Landmarks = None
+    weights: Weights = None
+
+    def spec(self, *, standardize: bool) -> ModelSpec:
+        """The model before its fit, if the kernel has the rule."""
+        check_rule(self.rule, self.kernel)
+        spec = spec_of(self.rule, self.alpha, self.metric, standardize=standardize)
+        return replace(spec, kernel=self.kernel, solver=self.solver, n_landmarks=self.n_landmarks)
 
 
 def add_command(
@@ -201,7 +223,30 @@ def add_command(
 ) -> None:
     """Add a command with an example; its summary is given, as click cuts the one it finds."""
     summary = (inspect.getdoc(command) or "").split("\n\n")[0].replace("\n", " ")
-    app.command(name, epilog=f"Example: {example}", short_help=summary)(command)
+    app.command(name, epilog=f"Example: {example}", short_help=summary)(_flat(command))
+
+
+def _flat(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for each field of its parameters that are dataclasses."""
+    parameters = inspect.signature(command).parameters.values()
+    groups: dict[str, Any] = {
+        p.name: p.annotation for p in parameters if is_dataclass(p.annotation)
+    }
+    inner = {name: inspect.signature(group).parameters.values() for name, group in groups.items()}
+
+    @wraps(command)
+    def flat(**options: Any) -> None:
+        for name, group in groups.items():
+            options[name] = group(**{p.name: options.pop(p.name) for p in inner[name]})
+        command(**options)
+
+    each = [
+        inspect.Parameter(p.name, p.KEYWORD_ONLY, default=p.default, annotation=p.annotation)
+        for outer in parameters
+        for p in inner.get(outer.name, [outer])
+    ]
+    flat.__signature__ = inspect.Signature(each)  # type: ignore[attr-defined]
+    return flat
 
 
 def number_or(text: str, words: Sequence[str], option: str) -> float | str:
@@ -217,43 +262,18 @@ def number_or(text: str, words: Sequence[str], option: str) -> float | str:
         ) from None
 
 
-def is_automatic(rule: str) -> bool:
-    """Whether kernel, metric and penalty are to be chosen, too; a number is no rule."""
-    return rule in SELECTORS and SELECTORS[rule].is_automatic
+def spec_of(rule: str, alpha: str | None, metric: str, *, standardize: bool) -> ModelSpec:
+    """The model of a rule before its fit."""
+    penalty = None if alpha is None else penalty_of(alpha)
+    return ModelSpec(number_or(rule, RULES, "--rule"), penalty, metric, standardize)
 
 
-def penalty_of(text: str | None, rule: str = "") -> float | str:
-    """The penalty that is asked for; by default the paper's, but `auto` chooses its own."""
-    if text is None:
-        return "auto" if is_automatic(rule) else 1e-3
+def penalty_of(text: str) -> float | str:
+    """The penalty that is asked for."""
     alpha = number_or(text, ALPHAS, "--alpha")
     if isinstance(alpha, float) and not 0 <= alpha < float("inf"):
         raise typer.BadParameter(f"must be at least 0, got {text}.", param_hint="--alpha")
     return alpha
-
-
-def estimator_of(
-    rule: str, alpha: str | None, kernel: str, metric: str, *, standardize: bool, **options: Any
-) -> Callable[[Any], Any]:
-    """Class and options of the model; the rule `auto` chooses everything for itself."""
-    options |= {"alpha": penalty_of(alpha, rule), "random_state": 0}
-    learns = is_automatic(rule) and standardize
-    options |= {"metric": "euclidean" if metric == "auto" and not learns else metric}
-    if not is_automatic(rule):
-        options |= {"kernel": "gaussian" if kernel == "auto" else kernel}
-        bandwidth = number_or(rule, RULES, "--rule")
-        return lambda task: task.plain(bandwidth, **options)
-    return lambda task: task.automatic(kernel=kernel, **options)
-
-
-def scales(rule: str, metric: str, standardize: bool) -> bool:
-    """Whether numbers are standardised before the model: metrics, and the rule `auto`, do it."""
-    return standardize and metric == "auto" and not is_automatic(rule)
-
-
-def rule_of(text: str, kernel: str) -> str:
-    """The name of a rule, if there is such a rule, and the kernel has it."""
-    return check_rule(one_of(text, RULES, "--rule"), kernel)
 
 
 def check_rule(rule: str, kernel: str) -> str:
@@ -274,11 +294,6 @@ def rules_of(kernel: str) -> list[str]:
     ]
 
 
-def kernel_of(text: str, *, automatic: bool = False) -> str:
-    """The name of a kernel, if there is such a kernel; or "auto", where one may be chosen."""
-    return one_of(text, (*KERNELS, "auto") if automatic else tuple(KERNELS), "--kernel")
-
-
 def target_of(text: str | None, rule: str, alpha: float | str) -> list[str]:
     """The target; without one, a refusal of what looks at it and a note for the rest."""
     if text is not None:
@@ -293,19 +308,6 @@ def target_of(text: str | None, rule: str, alpha: float | str) -> list[str]:
     return []
 
 
-def solver_of(text: str) -> str:
-    """The name of a solver, if there is such a solver."""
-    return one_of(text, SOLVERS, "--solver")
-
-
-def engine_of(text: str, scheduler: str | None) -> str:
-    """The name of an engine, if there is such an engine; only Dask has a scheduler."""
-    engine = one_of(text, ENGINES, "--engine")
-    if scheduler is not None and engine != "dask":
-        raise typer.BadParameter("needs --engine dask.", param_hint="--scheduler")
-    return engine
-
-
 def one_of(text: str, words: Sequence[str], option: str) -> str:
     """The text, if it is one of a few words."""
     if text not in words:
@@ -314,53 +316,13 @@ def one_of(text: str, words: Sequence[str], option: str) -> str:
     return text
 
 
-def reading_of(
-    features: list[str] | None,
-    drop: list[str] | None,
-    missing: str,
-    decimal: str,
-    no_header: bool,
-    weights: str | None = None,
-    task: str = "regression",
-    cluster: str | None = None,
-    metric: str = "auto",
-) -> Reading:
-    """How a table is to be read, if there is such a way."""
-    one_of(missing, tuple(POLICIES), "--missing")
-    one_of(decimal, (".", ","), "--decimal")
-    one_of(task, ("auto", *TASK_NAMES), "--task")
-    one_of(metric, MODEL_METRICS, "--metric")
-    chosen = features or (), drop or ()
-    on_globe = metric == "geodesic"
-    return Reading(*chosen, missing, decimal, not no_header, weights, task, cluster, on_globe)
-
-
 def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
     """The rows of a table, with notes on what was done to it."""
     rows = read_rows(file, targets, reading)
     for sentence in rows.losses.sentences:
         (warn if rows.losses.are_many else note)(sentence)
-    if POLICIES[reading.missing].fills:
-        for sentence in fillings(rows.X.select(rows.gappy)):
-            note(sentence)
-    for name, date in rows.dates.items():
-        parts = ", ".join(dict.fromkeys(part.split()[0] for part in date.parts)) or "nothing"
-        kind = "years and months" if date.format in MONTHS else "dates"
-        cycles = ", all but the year as sine and cosine" if len(date.parts) > 1 else ""
-        note(
-            f"`{name}` holds {kind} and becomes {parts}{cycles}. Leave it out with "
-            f"{drop_option(name)}."
-        )
-    for name in rows.texts:
-        count = rows.X[name].drop_nulls().n_unique()
-        what = "category" if count == 1 else "categories"
-        note(f"`{name}` holds {count} {what} and is one-hot encoded.")
-    places = place_columns(rows.numbers)
-    if reading.on_globe:
-        lat, lon = rows.numbers
-        note(f"`{lat}` is latitude and `{lon}` longitude, in degrees. Other columns are not used.")
-    elif places:
-        note(on_places(*places))
+    for sentence in [*_on_gaps(rows, reading), *_on_columns(rows), *_on_places(rows, reading)]:
+        note(sentence)
     if reading.task == "auto" and rows.task == "classification":
         note_classes(rows.target or "", np.unique(rows.y))
     if rows.ids:
@@ -371,6 +333,35 @@ def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
             f"{'it matters' if one else 'one matters'}, name all features with --features."
         )
     return rows
+
+
+def _on_gaps(rows: Rows, reading: Reading) -> list[str]:
+    """How gaps are filled, if they are."""
+    return fillings(rows.X.select(rows.gappy)) if reading.fills else []
+
+
+def _on_columns(rows: Rows) -> Iterator[str]:
+    """What dates and texts become."""
+    for name, date in rows.dates.items():
+        parts = ", ".join(dict.fromkeys(part.split()[0] for part in date.parts)) or "nothing"
+        kind = "years and months" if date.format in MONTHS else "dates"
+        cycles = ", all but the year as sine and cosine" if len(date.parts) > 1 else ""
+        leave = f"Leave it out with {drop_option(name)}."
+        yield f"`{name}` holds {kind} and becomes {parts}{cycles}. {leave}"
+    for name in rows.texts:
+        count = rows.X[name].drop_nulls().n_unique()
+        what = "category" if count == 1 else "categories"
+        yield f"`{name}` holds {count} {what} and is one-hot encoded."
+
+
+def _on_places(rows: Rows, reading: Reading) -> Iterator[str]:
+    """How latitude and longitude are used."""
+    places = place_columns(rows.numbers)
+    if reading.on_globe:
+        lat, lon = rows.numbers
+        yield f"`{lat}` is latitude and `{lon}` longitude, in degrees; no other column is used."
+    elif places:
+        yield on_places(*places)
 
 
 def note_classes(target: str, classes: Any) -> None:

@@ -6,7 +6,7 @@ import typer
 
 from jacridge import datasets
 
-from ._options import AsJson, add_command
+from ._options import AsJson, add_command, one_of, option
 from ._terminal import progress, show
 
 data_app = typer.Typer(
@@ -35,8 +35,7 @@ def fetch(
     """Download data sets that are not here yet, check them, and print where they are."""
     known = [str(row["name"]) for row in datasets.list_datasets()]
     for name in names:
-        if name not in (*known, "all"):
-            raise typer.BadParameter(f"must be one of {', '.join(known)} or all, got '{name}'.")
+        one_of(name, (*known, "all"), "NAME")
     wanted = known if "all" in names else names
     paths = {name: str(datasets.fetch(name)) for name in wanted}
     show({"files": paths}, as_json=as_json, text="\n".join(paths.values()))
@@ -69,16 +68,12 @@ def paper(
             autocompletion=known_experiments,
         ),
     ],
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FOLDER", help="Where files go.")
-    ] = "out/paper",
+    output: Annotated[str, option("--output -o", "FOLDER", "Where files go.")] = "out/paper",
     splits: Annotated[
         int | None,
-        typer.Option(
-            metavar="NUMBER", min=1, help="Splits or seeds.", show_default="as in the paper"
-        ),
+        option("--splits", "NUMBER", "Splits or seeds.", min=1, show_default="as in the paper"),
     ] = None,
-    jobs: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Processes.")] = 1,
+    jobs: Annotated[int, option("--jobs", "NUMBER", "Processes.", min=1)] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer splits and rows.")] = False,
     redraw: Annotated[
         bool, typer.Option("--redraw", help="Only draw again what was run before.")
@@ -92,9 +87,7 @@ def paper(
     from jacridge.experiments import GROUPS, draw_experiment, run_experiment
 
     for name in names:
-        if name not in known_experiments():
-            known = ", ".join(known_experiments())
-            raise typer.BadParameter(f"must be one of {known}, got '{name}'.")
+        one_of(name, known_experiments(), "NAME")
     files = []
     with progress() as move:
         for name in [each for asked in names for each in GROUPS.get(asked, (asked,))]:

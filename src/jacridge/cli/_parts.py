@@ -14,21 +14,14 @@ from .._checks import require
 from .._compute.arrays import Array
 from ..report._columns import columns_prepared, task_name
 from ._cells import MOST_CATEGORIES, TargetError, labels
-from ._columns import Reading, column_named, feature_columns, read_columns
-from ._missing import POLICIES, complete_rows
+from ._columns import Reading, column_named, feature_columns, typed_columns
+from ._missing import complete_rows
 from ._model_file import SavedModel
-from ._tables import read_frame, table_parts
+from ._tables import listed, read_frame, table_parts
 from ._text import TableError
 
 # Seconds after which a scheduler without workers is given up.
 WORKERS_WITHIN = 20
-
-
-class Counts(NamedTuple):
-    """Number of complete and of all rows."""
-
-    n: int
-    n_all: int
 
 
 class ColumnMoments(NamedTuple):
@@ -96,11 +89,6 @@ class Parts:
     task: str
     classes: pl.Series
 
-    @property
-    def counts(self) -> Counts:
-        """Number of complete and of all rows."""
-        return Counts(self.moments.n, self.moments.n_all)
-
 
 def read_parts(source: str, target: str, reading: Reading) -> Parts:
     """Look at all parts that a pattern matches once; features must be numbers."""
@@ -146,9 +134,16 @@ def part_rows(
 ) -> Part:
     """The complete rows of a part."""
     try:
+        raw = read_frame(path)
+        others = [each for each in raw.columns if known is not None and each not in known]
+        if others:
+            raise TableError(
+                f"`{path}` must have the columns of the first part, got {listed(others)} besides. "
+                "Name those to take with --features."
+            )
         numbers, outcomes = ([*columns, name], []) if task == "regression" else (columns, [name])
-        frame = read_columns(path, numbers=numbers, outcomes=outcomes, known=known)
-        rows = complete_rows(frame, POLICIES[missing])
+        frame = typed_columns(raw, path, numbers=numbers, outcomes=outcomes)
+        rows = complete_rows(frame, missing)
         return Part(rows.select(columns).to_numpy(), rows[name], len(frame))
     except TableError as error:
         raise TableError(f"In `{path}`: {error}") from error

@@ -19,39 +19,30 @@ from ..report._tasks import TASKS, Task
 from ._columns import Reading, Rows
 from ._compare import NAMES, check_picture_name, compare_rules, save_picture, score_key
 from ._dates import part_name
-from ._missing import POLICIES, fillings
+from ._missing import fillings
 from ._options import (
     FILE,
-    RULE_METRICS,
     Alpha,
     AsJson,
     BandwidthOrRule,
     Data,
-    Decimal,
-    Drop,
-    Features,
     KernelName,
     MetricName,
-    Missing,
-    NoHeader,
     RuleMetric,
     RuleName,
-    Standardize,
+    TableOptions,
     Target,
     TargetIfAny,
     TaskName,
     check_rule,
-    kernel_of,
-    number_or,
     one_of,
-    penalty_of,
-    reading_of,
+    option,
     rows_of,
-    rule_of,
     rules_of,
+    spec_of,
     target_of,
 )
-from ._terminal import WrongUse, as_options, busy, grid, note, progress, show
+from ._terminal import as_options, check_suffix, grid, note, progress, show
 
 
 def select(
@@ -61,29 +52,26 @@ def select(
     alpha: Alpha = None,
     kernel: KernelName = "gaussian",
     metric: RuleMetric = "auto",
-    features: Features = None,
-    drop: Drop = None,
-    standardize: Standardize = True,
-    missing: Missing = "drop",
-    decimal: Decimal = ".",
-    no_header: NoHeader = False,
+    *,
+    table: TableOptions,
     as_json: AsJson = False,
 ) -> None:
     """Print the bandwidth for a table.
 
     Without --target all columns are features. Rules that look at the target need one.
     """
-    name, penalty = rule_of(rule, kernel_of(kernel)), penalty_of(alpha, rule)
-    wanted, scaled = target_of(target, name, penalty), standardize and metric == "auto"
-    options: Any = {"alpha": penalty, "kernel": kernel, "metric": space_metric(metric)}
-    reading = reading_of(features, drop, missing, decimal, no_header, metric=metric)
+    spec = spec_of(check_rule(rule, kernel), alpha, metric, standardize=table.standardize)
+    wanted, scaled = target_of(target, rule, spec.penalty), table.standardize and metric == "auto"
+    reading = table.reading(metric)
     rows = rows_of(file, wanted, reading)
     X = rows.prepared(reading, standardize=scaled).fit_transform(rows.X)
-    with busy(f"looking for the bandwidth by {name}"):
-        choice = select_bandwidth(X, rows.y, name, **options, random_state=0)
+    options: Any = {"alpha": spec.penalty, "kernel": kernel, "metric": spec.distance}
+    with progress(f"looking for the bandwidth by {rule}"):
+        choice = select_bandwidth(X, rows.y, rule, **options, random_state=0)
     result = {
         "rule": choice.rule,
         "kernel": choice.kernel,
+        "metric": spec.distance,
         "sigma": choice.sigma,
         **_gamma(choice),
         "alpha": float(np.squeeze(choice.alpha)),
@@ -94,7 +82,7 @@ def select(
         "seconds": choice.seconds,
         "standardized": scaled,
         "target": rows.target,
-        "rows_left_out": rows.n_dropped,
+        "rows_left_out": rows.losses.n,
     }
     show(result, as_json=as_json)
     for doubt in _doubts(choice):
@@ -103,41 +91,33 @@ def select(
 
 def compare(
     file: Annotated[str | None, typer.Argument(metavar="FILE", help=FILE)] = None,
-    target: Annotated[
-        str | None,
-        typer.Option("--target", "-t", metavar="COLUMN", help="Column to predict."),
-    ] = None,
+    target: Annotated[str | None, option("--target -t", "COLUMN", "Column to predict.")] = None,
     rules: Annotated[
-        str,
-        typer.Option(
-            metavar="RULES", help=f"Joined by commas: {', '.join(NAMES)}.", show_default="all"
-        ),
-    ] = ",".join(NAMES),
+        str | None,
+        option("--rules", "RULES", f"Joined by commas: {', '.join(NAMES)}.", show_default="all"),
+    ] = None,
     alpha: Alpha = None,
     kernel: KernelName = "gaussian",
     metric: RuleMetric = "auto",
     task: TaskName = "auto",
     splits: Annotated[
         int | None,
-        typer.Option(
-            metavar="NUMBER",
+        option(
+            "--splits",
+            "NUMBER",
+            "Number of random splits.",
             min=1,
-            help="Number of random splits.",
             show_default="5; 3 from 1000 rows on",
         ),
     ] = None,
     max_rows: Annotated[
-        int, typer.Option(metavar="NUMBER", min=6, help="At most so many rows, at random.")
+        int, option("--max-rows", "NUMBER", "At most so many rows, at random.", min=6)
     ] = 2000,
-    features: Features = None,
-    drop: Drop = None,
-    standardize: Standardize = True,
-    missing: Missing = "drop",
-    decimal: Decimal = ".",
-    no_header: NoHeader = False,
     plot: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Picture to write: R2 against seconds.")
+        str | None, option("--plot", "FILE", "Picture to write: R2 against seconds.")
     ] = None,
+    *,
+    table: TableOptions,
     as_json: AsJson = False,
 ) -> None:
     """Compare rules, boosted trees and a linear model on a table, or on the diabetes data.
@@ -149,62 +129,63 @@ def compare(
     the splits; seconds go from the features to sigma, and are those of the whole fit for auto,
     trees, linear, and for classes.
     """
-    given = [one_of(name.strip(), NAMES, "--rules") for name in rules.split(",") if name.strip()]
-    known = rules_of(kernel_of(kernel))
-    if rules == ",".join(NAMES):  # all of them, but for those that the kernel does not have
-        names = [name for name in given if name in known or name not in RULES]
-    else:
-        names = [check_rule(name, kernel) for name in given]
-    if not names:
-        raise typer.BadParameter("must name at least one rule.", param_hint="--rules")
-    penalty = penalty_of(alpha)
+    names = _rules_named(rules, kernel)
+    spec = spec_of(RULES[0], alpha, metric, standardize=table.standardize)
     if plot is not None:
         check_place(plot, file)
         check_picture_name(plot)
-    space = {"kernel": kernel, "metric": space_metric(metric)}
-    reading = reading_of(features, drop, missing, decimal, no_header, task=task, metric=metric)
+    reading = table.reading(metric, task=task)
     rows = _sampled(_rows_or_diabetes(file, target, reading), max_rows)
-    prepare = rows.prepared(reading, standardize=standardize and metric == "auto")
+    prepare = rows.prepared(reading, standardize=spec.scales)
     splits = splits or (5 if len(rows.y) < 1000 else 3)  # the more test rows, the less they differ
+    _note_times(rows)
+    space, known = {"kernel": kernel, "metric": spec.distance}, TASKS[rows.task]
+    with progress() as move:
+        options: Any = {"alpha": spec.penalty, "space": space, "splits": splits, "task": known}
+        found = compare_rules(rows.X, rows.y, names, prepare=prepare, progress=move, **options)
+    if all("error" in row for row in found):
+        raise ValueError(found[0]["error"])
+    for row in found:
+        for text in [row["error"]] if "error" in row else row["notes"]:
+            note(as_options(f"{row['rule']}: {text}"))
+    if plot:
+        save_picture(found, plot, known)
+        note(f"the picture is in {plot}.")
+    summary = {"data": file or "diabetes", "task": rows.task, "n_samples": len(rows.y)}
+    summary |= {"splits": splits, **space, "rules": found}
+    show(summary, as_json=as_json, text=_rules_text(found, known))
+
+
+def _rules_named(text: str | None, kernel: str) -> list[str]:
+    """The rules that are asked for; without that, all that the kernel has."""
+    if text is None:
+        return [name for name in NAMES if name in rules_of(kernel) or name not in RULES]
+    given = [one_of(name.strip(), NAMES, "--rules") for name in text.split(",") if name.strip()]
+    if not given:
+        raise typer.BadParameter("must name at least one rule.", param_hint="--rules")
+    return [check_rule(name, kernel) for name in given]
+
+
+def _note_times(rows: Rows) -> None:
+    """Tell that random splits are no test of the future."""
     times = [name for name in rows.numbers if follows_time(name, rows.X[name].to_numpy())]
     if times:
         note(
             f"The rows are in order of `{times[0]}`. Random splits flatter models that have to "
             "predict the future; jacridge report judges models on later rows."
         )
-    with progress() as move:
-        options: dict[str, Any] = {"alpha": penalty, "space": space, "splits": splits}
-        options["task"] = task_of = TASKS[rows.task]
-        table = compare_rules(rows.X, rows.y, names, prepare=prepare, progress=move, **options)
-    if all("error" in row for row in table):
-        raise ValueError(table[0]["error"])
-    for row in table:
-        for text in [row["error"]] if "error" in row else row["notes"]:
-            note(as_options(f"{row['rule']}: {text}"))
-    if plot:
-        save_picture(table, plot, task_of)
-        note(f"the picture is in {plot}.")
-    summary = {"data": file or "diabetes", "task": rows.task, "n_samples": len(rows.y)}
-    summary |= {"splits": splits, "kernel": kernel, "rules": table}
-    show(summary, as_json=as_json, text=_rules_text(table, task_of))
 
 
 def report(
     file: Data,
     target: Target,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="HTML page to write.")
-    ] = "report.html",
+    output: Annotated[str, option("--output -o", "FILE", "HTML page to write.")] = "report.html",
     rule: BandwidthOrRule = "auto",
     alpha: Alpha = None,
     metric: MetricName = "auto",
     task: TaskName = "auto",
-    features: Features = None,
-    drop: Drop = None,
-    standardize: Standardize = True,
-    missing: Missing = "drop",
-    decimal: Decimal = ".",
-    no_header: NoHeader = False,
+    *,
+    table: TableOptions,
     as_json: AsJson = False,
 ) -> None:
     """Write one HTML page: how well a model predicts a table, and what it depends on.
@@ -213,38 +194,24 @@ def report(
     values is one of classes, unless --task says otherwise.
     """
     check_place(output, file)
-    if PurePath(output).suffix.lower() not in ("", ".html", ".htm"):
-        raise WrongUse(
-            f"A report is an HTML page, such as report.html, got `{output}`. For a PDF, print the "
-            "page from a browser."
-        )
-    bandwidth, penalty = number_or(rule, RULES, "--rule"), penalty_of(alpha, rule)
-    reading = reading_of(features, drop, missing, decimal, no_header, task=task, metric=metric)
+    suffix, pages = PurePath(output).suffix.lower(), ("", ".html", ".htm")
+    check_suffix("A report", output, suffix, pages, "For a PDF, print the page from a browser.")
+    spec = spec_of(rule, alpha, metric, standardize=table.standardize)
+    reading = table.reading(metric, task=task)
     rows = rows_of(file, [target], reading)
-    remarks = [("id", f"`{name}` looks like an id and was left out.") for name in rows.ids]
-    if POLICIES[missing].fills:
-        remarks += [(GAPS_FILLED, text) for text in fillings(rows.X.select(rows.gappy))]
-    rows = rows.filled()
     start = perf_counter()
-    from jacridge.report import write_report  # not needed by other commands
+    from ..report import write_report  # by this command alone, and at the end of a long chain
 
     with progress("fitting the model") as move:
         write_report(
             output,
-            rows.X,
+            rows.filled().X,
             rows.y,
-            target=str(rows.target),
-            task=rows.task,
-            bandwidth=bandwidth,
-            alpha=penalty,
+            bandwidth=spec.bandwidth,
+            alpha=spec.alpha,
             metric=metric,
-            standardize=standardize,
-            source=file,
-            options=_reading_options(reading),
-            left_out=rows.n_dropped,
-            losses=rows.losses.sentences,
-            remarks=remarks,
-            parts=_made_of(rows),
+            standardize=table.standardize,
+            **_origin(file, rows, reading),
             progress=move,
         )
     result = {
@@ -252,15 +219,27 @@ def report(
         "target": rows.target,
         "task": rows.task,
         "n_samples": len(rows.y),
-        "rows_left_out": rows.n_dropped,
+        "rows_left_out": rows.losses.n,
         "seconds": perf_counter() - start,
     }
     show(result, as_json=as_json, text=f"The report is in {output}.")
 
 
-def space_metric(text: str) -> str:
-    """The metric in which a rule measures distances."""
-    return "geodesic" if one_of(text, RULE_METRICS, "--metric") == "geodesic" else "euclidean"
+def _origin(file: str, rows: Rows, reading: Reading) -> dict[str, Any]:
+    """What the report tells of the table, as it was read."""
+    remarks = [("id", f"`{name}` looks like an id and was left out.") for name in rows.ids]
+    if reading.fills:
+        remarks += [(GAPS_FILLED, text) for text in fillings(rows.X.select(rows.gappy))]
+    return {
+        "source": file,
+        "options": _reading_options(reading),
+        "target": rows.target,
+        "task": rows.task,
+        "left_out": rows.losses.n,
+        "losses": rows.losses.sentences,
+        "remarks": remarks,
+        "parts": {part_name(name, p): name for name, d in rows.dates.items() for p in d.parts},
+    }
 
 
 def _gamma(choice: Choice) -> dict[str, float]:
@@ -269,13 +248,6 @@ def _gamma(choice: Choice) -> dict[str, float]:
         return {"gamma": choice.gamma}
     except ValueError:
         return {}
-
-
-def _made_of(rows: Rows) -> dict[str, str]:
-    """The column of dates that each of its parts was made of."""
-    return {
-        part_name(name, part): name for name, dates in rows.dates.items() for part in dates.parts
-    }
 
 
 def _doubts(choice: Choice) -> list[str]:
@@ -292,19 +264,15 @@ def _doubts(choice: Choice) -> list[str]:
 
 def _reading_options(reading: Reading) -> list[str]:
     """The options that chose the columns, for the commands that the report shows."""
-    chosen = [word for text in reading.features for word in ("--features", text)]
-    dropped = [word for text in reading.drop for word in ("--drop", text)]
-    decimal = [] if reading.decimal == "." else ["--decimal", reading.decimal]
-    task = [] if reading.task == "auto" else ["--task", reading.task]
-    missing = [] if reading.missing == "drop" else ["--missing", reading.missing]
-    return [
-        *chosen,
-        *dropped,
-        *decimal,
-        *missing,
-        *task,
-        *([] if reading.header else ["--no-header"]),
+    given = [
+        *(("--features", text) for text in reading.features),
+        *(("--drop", text) for text in reading.drop),
+        *([("--decimal", reading.decimal)] if reading.decimal != "." else []),
+        *([("--missing", reading.missing)] if reading.missing != "drop" else []),
+        *([("--task", reading.task)] if reading.task != "auto" else []),
+        *([] if reading.header else [("--no-header",)]),
     ]
+    return [word for words in given for word in words]
 
 
 def _rows_or_diabetes(file: str | None, target: str | None, reading: Reading) -> Rows:
@@ -312,8 +280,9 @@ def _rows_or_diabetes(file: str | None, target: str | None, reading: Reading) ->
         if target is None:
             raise typer.BadParameter("must name the column to predict.", param_hint="--target")
         return rows_of(file, [target], reading)
-    if target is not None:
-        raise typer.BadParameter("needs a FILE.", param_hint="--target")
+    for name, given in (("--target", target is not None), ("--metric", reading.on_globe)):
+        if given:
+            raise typer.BadParameter("needs a FILE.", param_hint=name)
     data = load_diabetes(scaled=False)
     X = pl.DataFrame(data.data, schema=list(data.feature_names))
     return Rows(X, data.target, ["disease progression"])

@@ -8,6 +8,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import polars as pl
 from .._checks import require
 from .._compute.files import replaced
 from .._compute.memory import available_memory
-from ._terminal import WrongUse
+from ._terminal import check_suffix
 from ._text import TableError, named, text_rows
 
 BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
@@ -124,15 +125,8 @@ def _read_excel(data: bytes, path: str, *, header: bool) -> pl.DataFrame:
     return frame.rename(dict(zip(frame.columns, names, strict=True)))
 
 
-def _read_parquet(data: bytes, path: str, *, header: bool) -> pl.DataFrame:
-    return _read_binary(pl.read_parquet, "Parquet", data, path)
-
-
-def _read_feather(data: bytes, path: str, *, header: bool) -> pl.DataFrame:
-    return _read_binary(pl.read_ipc, "Feather", data, path)
-
-
-def _read_binary(read: Any, kind: str, data: bytes, path: str) -> pl.DataFrame:
+def _read_binary(read: Any, kind: str, data: bytes, path: str, *, header: bool) -> pl.DataFrame:
+    """A table in a form that always names its columns."""
     try:
         frame: pl.DataFrame = read(io.BytesIO(data))
     except BROKEN as error:
@@ -146,8 +140,8 @@ def _read_text(data: bytes, path: str, *, header: bool) -> pl.DataFrame:
 
 # First bytes of a file, and what reads it; all others are text.
 READERS: dict[bytes, Callable[..., pl.DataFrame]] = {
-    b"PAR1": _read_parquet,
-    b"ARROW1": _read_feather,
+    b"PAR1": partial(_read_binary, pl.read_parquet, "Parquet"),
+    b"ARROW1": partial(_read_binary, pl.read_ipc, "Feather"),
     b"PK\x03\x04": _read_excel,
     b"\xd0\xcf\x11\xe0": _read_excel,
 }
@@ -159,20 +153,16 @@ def _parsed(data: bytes, path: str, *, header: bool) -> pl.DataFrame:
     return (found or [_read_text])[0](data, path, header=header)
 
 
-def _write_csv(frame: pl.DataFrame, path: Path) -> None:
-    path.write_text(frame.write_csv(), encoding="utf-8", newline="")
-
-
-def _write_tsv(frame: pl.DataFrame, path: Path) -> None:
-    path.write_text(frame.write_csv(separator="\t"), encoding="utf-8", newline="")
+def _write_text(frame: pl.DataFrame, path: Path, separator: str = ",") -> None:
+    path.write_text(frame.write_csv(separator=separator), encoding="utf-8", newline="")
 
 
 # Suffixes of files that tables are written to; without one it is CSV.
 WRITERS: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
-    "": _write_csv,
-    ".csv": _write_csv,
-    ".tsv": _write_tsv,
-    ".txt": _write_csv,
+    "": _write_text,
+    ".csv": _write_text,
+    ".tsv": partial(_write_text, separator="\t"),
+    ".txt": _write_text,
     ".parquet": pl.DataFrame.write_parquet,
     ".feather": pl.DataFrame.write_ipc,
     ".arrow": pl.DataFrame.write_ipc,
@@ -182,9 +172,7 @@ WRITERS: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
 
 def check_table_name(path: str) -> None:
     """Refuse a file whose suffix names no form of table that can be written."""
-    if _table_suffix(path) not in WRITERS:
-        known = ", ".join(filter(None, WRITERS))
-        raise WrongUse(f"A table is written to a file that ends in {known}, got `{path}`.")
+    check_suffix("A table", path, _table_suffix(path), WRITERS)
 
 
 def _table_suffix(path: str) -> str:

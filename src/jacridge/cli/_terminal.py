@@ -5,7 +5,7 @@ import json
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any
@@ -26,6 +26,15 @@ FIRST_LINE, NEXT_LINES = 3.0, 15.0
 
 class WrongUse(ValueError):
     """A wrong word on the command line: exit code 2."""
+
+
+def check_suffix(what: str, path: str, suffix: str, known: Iterable[str], advice: str = "") -> None:
+    """Refuse a file whose suffix names no form in which something can be written."""
+    if suffix not in known:
+        ends = ", ".join(filter(None, known))
+        raise WrongUse(
+            f"{what} is written to a file that ends in {ends}, got `{path}`. {advice}".rstrip()
+        )
 
 
 def note(text: str) -> None:
@@ -53,20 +62,13 @@ def visible(text: str, keep: str = "") -> str:
 
 def as_options(text: str) -> str:
     """A message of the library in the words of the command: `bandwidth` is `--rule` here."""
-    names = {
-        "bandwidth": "rule",
-        "n_landmarks": "n-landmarks",
-        "alpha": "alpha",
-        "solver": "solver",
-        "kernel": "kernel",
-        "metric": "metric",
-        "sample_weight": "weights",
-    }
+    names = {"bandwidth": "rule", "n_landmarks": "n-landmarks", "sample_weight": "weights"}
+    names |= {name: name for name in ("alpha", "solver", "kernel", "metric")}
     text = text.replace("bandwidth='auto', alpha='auto'", "bandwidth='auto'")  # implied there
     for name, option in names.items():
         text = re.sub(rf"\b{name}=['\"]?([\w.]+\b)['\"]?", rf"--{option} \1", text)
         text = text.replace(f"`{name}`", f"`--{option}`")
-    return text
+    return text.replace("`X` must", "The features must")
 
 
 def _sentence(error: Exception) -> str:
@@ -123,18 +125,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
-@contextmanager
-def busy(what: str) -> Iterator[None]:
-    """Show on stderr that work goes on: a sign on a terminal, else a line now and then."""
-    console = Console(stderr=True)
-    if console.is_terminal:
-        with console.status(escape(what)):
-            yield
-    else:
-        with _lines_now_and_then(what):
-            yield
 
 
 @contextmanager

@@ -95,6 +95,7 @@ def diagnose(data: TrainingData, fit: Fitted) -> Diagnosis:
     findings += [
         _search_finding(data, fit, gain),
         *_range_findings(data, fit),
+        _width_finding(data, fit, gain),
         *_rule_findings(data, fit, gain),
         _condition_finding(data, fit),
         _freedom_finding(fit, gain),
@@ -170,20 +171,21 @@ def _range_findings(data: TrainingData, fit: Fitted) -> Iterator[Finding]:
     """Whether bandwidth or penalty were chosen at an end of their range, and what is beyond."""
     if not data.targets.any():
         return
-    part, rule = sampled(data), _rule_of(fit)
+    part, rule, steps = sampled(data), _rule_of(fit), np.array([1.0, 2.0])
     sigma = fit.sigma / data.carried_from(part)
-    steps = np.array([1.0, 2.0])
+
+    def gain(sigmas: Array, lams: Array) -> Gain:
+        return gain_of(part, best_fit(part, sigmas, lams), fit_at(part, sigma, fit.lam))
+
     if rule.ends is not None:
         side = _side(fit.sigma, *rule.ends(data))
-        sigmas = list(sigma * 2.0 ** (side * steps)) if side else []
-        yield _end_finding(
-            "bandwidth", fit.sigma, side, part, (sigma, fit.lam), sigmas, GRID_LAMBDAS
-        )
+        found = gain(sigma * 2.0 ** (side * steps), GRID_LAMBDAS) if side else Gain()
+        yield _end_finding("bandwidth", fit.sigma, side, found)
     if fit.lams is not None:
         lam = float(np.exp(np.log(np.maximum(fit.lam, TINY)).mean()))
         side = _side(lam, *fit.lams)
-        lams, sigmas = lam * 10.0 ** (side * steps), [sigma] if side else []
-        yield _end_finding("penalty", lam, side, part, (sigma, fit.lam), sigmas, lams)
+        found = gain(np.array([sigma]), lam * 10.0 ** (side * steps)) if side else Gain()
+        yield _end_finding("penalty", lam, side, found)
 
 
 def _side(value: float, low: float, high: float) -> int:
@@ -191,16 +193,7 @@ def _side(value: float, low: float, high: float) -> int:
     return int(value >= 0.99 * high) - int(value <= 1.01 * low)
 
 
-def _end_finding(
-    what: str,
-    value: float,
-    side: int,
-    part: TrainingData,
-    fit: tuple[float, Array],
-    sigmas: Sequence[float],
-    lams: Array,
-) -> Finding:
-    gain = gain_of(part, best_fit(part, sigmas, lams), fit_at(part, *fit)) if side else Gain()
+def _end_finding(what: str, value: float, side: int, gain: Gain) -> Finding:
     end = "largest" if side > 0 else "smallest"
     sentence = f"The {what} lies within the range that was searched."
     if side:
@@ -211,15 +204,18 @@ def _end_finding(
     return Finding(what, float(value), gain.is_clear, sentence)
 
 
-def _rule_findings(data: TrainingData, fit: Fitted, gain: Gain) -> Iterator[Finding]:
-    """Where the assumptions behind a bandwidth's rule fail."""
+def _width_finding(data: TrainingData, fit: Fitted, gain: Gain) -> Finding:
     ratio = fit.sigma / data.l_max
     wide = ratio > 1
     sentence = f"The kernel is {'wider' if wide else 'narrower'} than the data"
     if wide and data.space.kernel.is_smooth:
         sentence += ": the model is close to a polynomial of low degree"
     sentence += "."
-    yield Finding("sigma / l_max", ratio, wide and gain.is_clear, sentence)
+    return Finding("sigma / l_max", ratio, wide and gain.is_clear, sentence)
+
+
+def _rule_findings(data: TrainingData, fit: Fitted, gain: Gain) -> Iterator[Finding]:
+    """Where the assumptions behind a bandwidth's rule fail."""
     if not _rule_of(fit).needs_minimum:
         return
     spacing = data.even_spacing / data.l_max

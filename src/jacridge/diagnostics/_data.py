@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._rules.training import TrainingData, data_in_memory
+from .._rules.training import TrainingData
 from ._gains import GRID_LAMBDAS, Gain, best_fit, gain_of, r2_of_groups, sampled, sigma_range
 from ._result import Finding, Fitted
 from ._suspects import near_duplicates, r2_alone
@@ -81,21 +81,30 @@ def feature_findings(data: TrainingData, fit: Fitted) -> Iterator[Finding]:
     if len(fit.features) < 2 or not data.targets.any():
         return
     if len(data.w) >= FEW_ROWS:
-        # Of near duplicates one row each: the next one in any order would give y away.
-        first = np.unique(near_duplicates(fit.table), return_index=True)[1]
-        y = data.targets[first]
-        alone = {name: r2_alone(x[first], y) for name, x in fit.features.items()}
-        best = max(alone, key=lambda name: alone[name])
-        leaks = alone[best] > LEAK
-        mean = f" (mean over {y.shape[1]} targets)" if y.shape[1] > 1 else ""
-        sentence = (
-            f"{best} alone predicts y: make sure that it was not made from y."
-            if leaks
-            else f"R2 of the best single feature, {best}{mean}."
-        )
-        yield Finding("best single feature", alone[best], leaks, sentence)
-    if not fit.scales_matter:
-        return
+        yield _leak_finding(data, fit)
+    if fit.scales_matter:
+        yield _scale_finding(data)
+
+
+def _leak_finding(data: TrainingData, fit: Fitted) -> Finding:
+    """How well the best single feature predicts y."""
+    # Of near duplicates one row each: the next one in any order would give y away.
+    first = np.unique(near_duplicates(fit.table), return_index=True)[1]
+    y = data.targets[first]
+    alone = {name: r2_alone(x[first], y) for name, x in fit.features.items()}
+    best = max(alone, key=lambda name: alone[name])
+    leaks = alone[best] > LEAK
+    mean = f" (mean over {y.shape[1]} targets)" if y.shape[1] > 1 else ""
+    sentence = (
+        f"{best} alone predicts y: make sure that it was not made from y."
+        if leaks
+        else f"R2 of the best single feature, {best}{mean}."
+    )
+    return Finding("best single feature", alone[best], leaks, sentence)
+
+
+def _scale_finding(data: TrainingData) -> Finding:
+    """Whether features of small scale are lost beside others."""
     std = data.X.std(axis=0)
     std = np.where(std > 1e-9 * np.abs(data.X).max(axis=0), std, 0.0)
     some = std[std > 0]
@@ -108,15 +117,13 @@ def feature_findings(data: TrainingData, fit: Fitted) -> Iterator[Finding]:
             f"{len(sampled(data).w)} of the rows leave-one-out R2 gains {gain.value:.2f} with "
             "metric='scaled'."
         )
-    yield Finding("ratio of scales", ratio, gain.is_clear, sentence)
+    return Finding("ratio of scales", ratio, gain.is_clear, sentence)
 
 
 def _scaled_gain(data: TrainingData, std: Array) -> Gain:
     """Gain of features of equal standard deviation, each with the best of a grid."""
     part = sampled(data)
     X = part.X[:, std > 0] / std[std > 0]
-    options: dict[str, Any] = {"penalty": part.penalty, "has_intercept": part.has_intercept}
-    options["capped"] = True
-    scaled = data_in_memory(X, part.y, part.w, part.space, **options)
+    scaled = part.with_rows(X, part.y, part.w, capped=True)
     fits = [best_fit(each, sigma_range(each, each.l_max), GRID_LAMBDAS) for each in (part, scaled)]
     return gain_of(part, fits[1], fits[0])

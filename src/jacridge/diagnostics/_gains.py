@@ -10,7 +10,7 @@ import numpy as np
 
 from .._compute.arrays import TINY, Array, Indices
 from .._rules.criteria import LEFT_OUT, criterion_at
-from .._rules.training import TrainingData, data_in_memory
+from .._rules.training import TrainingData
 
 # Gains are measured on at most this many rows.
 GAIN_ROWS = 500
@@ -84,9 +84,8 @@ def r2_of_groups(
     _, first = np.unique(group, return_index=True)
     w: Array = np.bincount(group, weights=part.w).astype(np.float64)
     sums = [np.bincount(group, weights=part.w * column) for column in part.targets.T]
-    options: dict[str, Any] = {"penalty": part.penalty, "has_intercept": part.has_intercept}
     y = np.column_stack(sums) / w[:, None]
-    merged = data_in_memory(part.X[first], y, w, part.space, capped=True, **options)
+    merged = part.with_rows(part.X[first], y, w, capped=True)
     sigma = sigma / data.carried_from(part)
     return r2_of(part, fit_at(part, sigma, lam)), r2_of(merged, fit_at(merged, sigma, lam))
 

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from html import escape
 from typing import Any
 
 from .._checks import require
-
-# Columns as marginaleffects names them; `target` and `by` only where there are several.
-COLUMNS = (
-    "target", "by", "term", "contrast", "kind", "estimate", "std_error", "statistic", "p_value",
-    "conf_low", "conf_high", "q25", "q50", "q75",
-)  # fmt: skip
 
 HELD_FIXED = (
     "Errors hold kernel, metric, bandwidth and penalty fixed and leave out the bias of ridge.\n"
@@ -29,7 +23,8 @@ HELD_FIXED_FOR_CLASSES = (
 class Effect:
     """One average effect, its standard error and interval, and quartiles of its pointwise values.
 
-    `statistic` is the estimate over its standard error, `p_value` that of Student's t.
+    `statistic` is the estimate over its standard error, `p_value` that of Student's t. Names are
+    those of marginaleffects.
     """
 
     target: str
@@ -75,16 +70,11 @@ class Effects:
         return iter(self.rows)
 
     def dict(self) -> dict[str, list[Any]]:
-        """The columns as lists, by name."""
-        hidden = {
-            name for name in ("target", "by") if len({getattr(r, name) for r in self.rows}) == 1
-            and getattr(self.rows[0], name) in ("y", None)
-        }  # fmt: skip
-        return {
-            name: [getattr(row, name) for row in self.rows]
-            for name in COLUMNS
-            if name not in hidden
-        }
+        """The columns as lists, by name; `target` and `by` only where they say something."""
+        names = [column.name for column in fields(Effect)]
+        columns = {name: [getattr(row, name) for row in self.rows] for name in names}
+        hidden = [name for name in ("target", "by") if set(columns[name]) in ({"y"}, {None})]
+        return {name: values for name, values in columns.items() if name not in hidden}
 
     def to_pandas(self) -> Any:
         """The table as a pandas data frame."""

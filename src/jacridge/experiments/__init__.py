@@ -17,91 +17,46 @@ __all__ = ["EXPERIMENTS", "GROUPS", "draw_experiment", "run_experiment"]
 
 @dataclass(frozen=True)
 class Experiment:
-    """Jobs that make rows, what is drawn and what is written of them."""
+    """Jobs that make rows, what is drawn and what is written of them.
 
-    title: str
+    A table has the name of the experiment; `more` are names of further ones. `size` is the column
+    by which rows of a quick run are known.
+    """
+
     run: Callable[[Harness], Tables]
     draw: Callable[[Tables], Any]
-    tables: tuple[str, ...]
+    size: str | None = None
+    more: tuple[str, ...] = ()
     texts: Mapping[str, Callable[[Tables], str]] = field(default_factory=dict)
-    size: str | None = None  # the column by which rows of a quick run are known
 
 
-SIZED = ("beyond_rules", "beyond_true", "beyond_gp", "beyond_high_p", "beyond_kernels")
-SIZES = dict.fromkeys(SIZED, "n") | {"table2": "rows_used"}
-SIZES |= dict.fromkeys(("beyond_kernel_factors", "beyond_kernel_norms"), "points")
+TABLE_2 = {
+    "table2.md": real_data.as_markdown,
+    "table2.tex": real_data.as_latex,
+    "table2_summary.csv": real_data.as_csv,
+}
 EXPERIMENTS: dict[str, Experiment] = {
-    tables[0]: Experiment(title, run, draw, tables, texts, SIZES.get(tables[0]))
-    for title, run, draw, tables, texts in (
-        ("three bandwidths, two penalties", demo.run_fig1, demo.draw_fig1, ("fig1",), {}),
-        ("the approximate norm, its factors", demo.run_fig2, demo.draw_fig2, ("fig2",), {}),
-        ("approximate against true norm", demo.run_fig3, demo.draw_fig3, ("fig3",), {}),
-        (
-            "jackknife of the French 2-D temperatures",
-            temperature.run_fig4,
-            temperature.draw_fig4,
-            ("fig4", "fig4_map"),
-            {},
-        ),
-        (
-            "jackknife of the French 1-D temperatures",
-            temperature.run_fig5,
-            temperature.draw_fig5,
-            ("fig5", "fig5_curve"),
-            {},
-        ),
-        ("sweep over n", sweeps.run_fig6, sweeps.draw_fig6, ("fig6",), {}),
-        ("sweep over lambda", sweeps.run_fig7, sweeps.draw_fig7, ("fig7",), {}),
-        (
-            "five large data sets",
-            real_data.run_table2,
-            real_data.draw_table2,
-            ("table2",),
-            {
-                "table2.md": real_data.as_markdown,
-                "table2.tex": real_data.as_latex,
-                "table2_summary.csv": real_data.as_csv,
-            },
-        ),
-        ("more rules, other models", beyond.run_rules, beyond.draw_rules, ("beyond_rules",), {}),
-        ("minimum of the true norm", beyond.run_true, beyond.draw_true, ("beyond_true",), {}),
-        (
-            "stability under sub-sampling",
-            beyond.run_subsamples,
-            beyond.draw_subsamples,
-            ("beyond_subsamples",),
-            {},
-        ),
-        (
-            "functions of a known length scale",
-            made_up.run_known_scale,
-            made_up.draw_known_scale,
-            ("beyond_gp",),
-            {},
-        ),
-        ("many features", made_up.run_high_p, made_up.draw_high_p, ("beyond_high_p",), {}),
-        (
-            "the norm of other kernels, its factors",
-            kernels.run_factors,
-            kernels.draw_factors,
-            ("beyond_kernel_factors",),
-            {},
-        ),
-        (
-            "approximate against true norm of other kernels",
-            kernels.run_norms,
-            kernels.draw_norms,
-            ("beyond_kernel_norms",),
-            {},
-        ),
-        (
-            "all kernels without a look at y",
-            kernels.run_without_y,
-            kernels.draw_without_y,
-            ("beyond_kernels",),
-            {"beyond_kernels.md": kernels.as_markdown},
-        ),
-    )
+    "fig1": Experiment(demo.run_fig1, demo.draw_fig1),
+    "fig2": Experiment(demo.run_fig2, demo.draw_fig2),
+    "fig3": Experiment(demo.run_fig3, demo.draw_fig3),
+    "fig4": Experiment(temperature.run_fig4, temperature.draw_fig4, more=("fig4_map",)),
+    "fig5": Experiment(temperature.run_fig5, temperature.draw_fig5, more=("fig5_curve",)),
+    "fig6": Experiment(sweeps.run_fig6, sweeps.draw_fig6),
+    "fig7": Experiment(sweeps.run_fig7, sweeps.draw_fig7),
+    "table2": Experiment(real_data.run_table2, real_data.draw_table2, "rows_used", texts=TABLE_2),
+    "beyond_rules": Experiment(beyond.run_rules, beyond.draw_rules, "n"),
+    "beyond_true": Experiment(beyond.run_true, beyond.draw_true, "n"),
+    "beyond_subsamples": Experiment(beyond.run_subsamples, beyond.draw_subsamples),
+    "beyond_gp": Experiment(made_up.run_known_scale, made_up.draw_known_scale, "n"),
+    "beyond_high_p": Experiment(made_up.run_high_p, made_up.draw_high_p, "n"),
+    "beyond_kernel_factors": Experiment(kernels.run_factors, kernels.draw_factors, "points"),
+    "beyond_kernel_norms": Experiment(kernels.run_norms, kernels.draw_norms, "points"),
+    "beyond_kernels": Experiment(
+        kernels.run_without_y,
+        kernels.draw_without_y,
+        "n",
+        texts={"beyond_kernels.md": kernels.as_markdown},
+    ),
 }
 # Names that stand for several experiments.
 GROUPS = {
@@ -170,7 +125,7 @@ def draw_experiment(name: str, out: str | Path) -> list[Path]:
     list of pathlib.Path
     """
     experiment = EXPERIMENTS[check_choice("name", name, EXPERIMENTS)]
-    tables = {each: read_rows(Path(out) / f"{each}.csv") for each in experiment.tables}
+    tables = {each: read_rows(Path(out) / f"{each}.csv") for each in (name, *experiment.more)}
     if missing := [f"{each}.csv" for each, rows in tables.items() if not rows]:
         raise FileNotFoundError(
             f"`{out}` must have {', '.join(missing)}. Run the experiment first."

@@ -18,6 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from jacridge import __version__
@@ -42,6 +43,17 @@ class Job:
         made = [{**self.key, **row, "versions": versions()} for row in self.work(*self.arguments)]
         assert len(made) == self.n_rows, (self.key, len(made))
         return made
+
+
+def job(work: Callable[..., list[Row]], n_rows: int = 1, /, **key: Any) -> Job:
+    """A job whose arguments are the values of its key, in order."""
+    return Job(key, work, tuple(key.values()), n_rows)
+
+
+def table_rows(**columns: Any) -> list[Row]:
+    """Rows from columns; a single value stands in every row."""
+    values = np.broadcast_arrays(*columns.values())
+    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from jacridge._rules.registry import SELECTORS
 from jacridge.datasets import Split
 
 from ._draw import column, figure, legend_below, line_style, values, where
-from ._rules import LABELS, choose, r2_on_test
-from ._table import Harness, Job, Row, Tables
+from ._rules import LABELS, choose, plain_fit, r2_on_test
+from ._table import Harness, Row, Tables, job
 from .demo import largest_slope
 from .real_data import ALPHA, TITLES, standardised_split
 
@@ -39,9 +39,7 @@ def run_rules(harness: Harness) -> Tables:
     """Every rule of the package and other models on the splits of Table 2, 2000 rows of each."""
     n = 300 if harness.quick else 2000
     jobs = [
-        Job(
-            {"dataset": name, "seed": seed, "n": n, "method": method}, _fit, (name, seed, n, method)
-        )
+        job(_fit, dataset=name, seed=seed, n=n, method=method)
         for seed in range(harness.n_splits(full=5, quick=1))
         for name in TITLES
         for method in METHODS
@@ -134,7 +132,7 @@ def run_true(harness: Harness) -> Tables:
     """Where the true Jacobian norm has its minimum, against where the approximate one has it."""
     n = 150 if harness.quick else 500
     jobs = [
-        Job({"dataset": name, "seed": seed, "n": n, "alpha": lam}, _minima, (name, seed, n, lam))
+        job(_minima, dataset=name, seed=seed, n=n, alpha=lam)
         for seed in range(harness.n_splits(full=5, quick=1))
         for name in TITLES
         for lam in TRUE_PENALTIES
@@ -146,7 +144,7 @@ def _minima(name: str, seed: int, n: int, lam: float) -> list[Row]:
     split, start = training_rows(name, seed, n, n), perf_counter()
     approximate = select_bandwidth(split.X, alpha=lam).sigma
     sigmas = approximate * np.logspace(-2.5, 1, 43)
-    fits = [_plain_fit(split, sigma, lam) for sigma in sigmas]
+    fits = [plain_fit(split.X, split.y, sigma, lam) for sigma in sigmas]
     slopes = [largest_slope(fitted, _steep_points(split, fitted.bandwidth_)) for fitted in fits]
     scores = [float(fitted.score(split.X_test, split.y_test)) for fitted in fits]
     lowest = first_minimum(np.array(slopes))
@@ -171,12 +169,6 @@ def _steep_points(split: Split, sigma: float) -> Array:
     step = np.random.default_rng(0).normal(size=split.X.shape)
     step *= sigma / np.linalg.norm(step, axis=1, keepdims=True)
     return np.vstack([split.X, split.X_test, split.X + step])
-
-
-def _plain_fit(split: Split, sigma: float, lam: float) -> JacobianKernelRidge:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*not positive definite")
-        return JacobianKernelRidge(sigma, lam).fit(split.X, split.y)
 
 
 def first_minimum(curve: Array, rise: float = 1.05) -> int | None:
@@ -219,9 +211,7 @@ def run_subsamples(harness: Harness) -> Tables:
     """How much a rule depends on which rows it sees, and on how many."""
     sizes = SUBSAMPLES[:2] if harness.quick else SUBSAMPLES
     jobs = [
-        Job(
-            {"dataset": name, "seed": seed, "m": m, "rule": rule}, _subsample, (name, seed, m, rule)
-        )
+        job(_subsample, dataset=name, seed=seed, m=m, rule=rule)
         for seed in range(harness.n_splits(full=10, quick=2))
         for name in TITLES
         for m in sizes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,8 @@ from jacridge._compute.arrays import Array
 from jacridge._geometry.geodesics import metres_per_degree
 
 from ._draw import column, figure, legend_below, log_scale, values, where
-from ._table import Harness, Job, Row, Tables
+from ._rules import plain_fit
+from ._table import Harness, Job, Row, Tables, job, table_rows
 
 FACTORS = {"sigma_0": 1.0, "sigma_0 / 5": 0.2, "5 sigma_0": 5.0}
 # Figure 2: n = 10, l_max = 1, p = 1; penalty -> range of sigma.
@@ -44,19 +44,13 @@ def _fits(lam: float) -> list[Row]:
     y = np.sin(np.pi * x) + rng.normal(0, 0.1, 10)
     grid = np.linspace(-2.5, 2.5, 401)
     sigma_0 = theory.sigma_0(10, theory.even_spacing(10, 1, 5.0), lam)
-    rows = [_point("observation", 0.0, *xy) for xy in zip(x, y, strict=True)]
-    rows += [
-        _point("true function", 0.0, *xy) for xy in zip(grid, np.sin(np.pi * grid), strict=True)
-    ]
+    rows = table_rows(what="observation", sigma=0.0, x=x, y=y)
+    rows += table_rows(what="true function", sigma=0.0, x=grid, y=np.sin(np.pi * grid))
     for name, factor in FACTORS.items():
-        fitted = _fit(x[:, None], y, factor * sigma_0, lam, fit_intercept=False)
-        curve = zip(grid, fitted.predict(grid[:, None]), strict=True)
-        rows += [_point(name, factor * sigma_0, *xy) for xy in curve]
+        sigma = factor * sigma_0
+        fitted = plain_fit(x[:, None], y, sigma, lam, fit_intercept=False)
+        rows += table_rows(what=name, sigma=sigma, x=grid, y=fitted.predict(grid[:, None]))
     return rows
-
-
-def _point(what: str, sigma: float, x: float, y: float) -> Row:
-    return {"what": what, "sigma": sigma, "x": x, "y": y}
 
 
 def draw_fig1(tables: Tables) -> Any:
@@ -84,7 +78,7 @@ def draw_fig1(tables: Tables) -> Any:
 
 def run_fig2(harness: Harness) -> Tables:
     """The approximate norm and its factors in the three regimes of the penalty."""
-    jobs = [Job({"alpha": lam}, _factors, (lam,), 400) for lam in REGIMES]
+    jobs = [job(_factors, 400, alpha=lam) for lam in REGIMES]
     return {"fig2": harness.rows("fig2", jobs)}
 
 
@@ -94,9 +88,7 @@ def _factors(lam: float) -> list[Row]:
     norm = theory.approximate_jacobian_norm(sigma, 10, spacing, lam)
     j_b = theory.j_b(sigma, 10, spacing, lam)
     chosen = theory.sigma_0(10, spacing, lam)
-    names = ("sigma", "norm", "j_a", "j_b")
-    table = zip(sigma, norm, theory.j_a(sigma), j_b, strict=True)
-    return [{**dict(zip(names, row, strict=True)), "sigma_0": chosen} for row in table]
+    return table_rows(sigma=sigma, norm=norm, j_a=theory.j_a(sigma), j_b=j_b, sigma_0=chosen)
 
 
 def draw_fig2(tables: Tables) -> Any:
@@ -123,7 +115,7 @@ def run_fig3(harness: Harness) -> Tables:
     """Approximate and true Jacobian norm over sigma, three data sets, three penalties."""
     points = 16 if harness.quick else 60
     jobs = [
-        Job({"dataset": name, "alpha": lam, "points": points}, _norms, (name, lam, points), points)
+        job(_norms, points, dataset=name, alpha=lam, points=points)
         for name, ranges in COMPARED.items()
         for lam in ranges
     ]
@@ -136,16 +128,11 @@ def _norms(name: str, lam: float, n_sigmas: int) -> list[Row]:
     choice = select_bandwidth(X, y, rule, alpha=lam, metric=metric)
     sigmas = np.linspace(*COMPARED[name][lam], n_sigmas)
     norms = theory.approximate_jacobian_norm(sigmas, len(X), choice.spacing, lam)
-    return [
-        {
-            "sigma": sigma,
-            "approximate": norm,
-            "true": largest_slope(_fit(X, y, sigma, lam, metric=metric), points),
-            "sigma_0": choice.sigma,
-            "threshold": theory.lambda_threshold(len(X)),
-        }
-        for sigma, norm in zip(sigmas, norms, strict=True)
-    ]
+    fits = (plain_fit(X, y, sigma, lam, metric=metric) for sigma in sigmas)
+    true = [largest_slope(fitted, points) for fitted in fits]
+    threshold = theory.lambda_threshold(len(X))
+    chosen = {"sigma_0": choice.sigma, "threshold": threshold}
+    return table_rows(sigma=sigmas, approximate=norms, true=true, **chosen)
 
 
 def compared_data(name: str) -> tuple[Array, Array, Array, str]:
@@ -167,13 +154,6 @@ def largest_slope(fitted: JacobianKernelRidge, points: Array) -> float:
         slopes = fitted.jacobian(points) / metres_per_degree(points[:, 0])
         return float(np.linalg.norm(slopes, axis=1).max())
     return float(theory.true_jacobian_norm(fitted, points).max())
-
-
-def _fit(X: Array, y: Array, sigma: float, lam: float, **options: Any) -> JacobianKernelRidge:
-    """A fit with these numbers; without a penalty K may be singular, which is the point here."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*not positive definite")
-        return JacobianKernelRidge(sigma, lam, **options).fit(X, y)
 
 
 def draw_fig3(tables: Tables) -> Any:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from jacridge import JacobianKernelRidge, select_bandwidth, theory
-from jacridge._compute.arrays import Array
+from jacridge import select_bandwidth, theory
 from jacridge._geometry.kernels import KERNELS
 from jacridge._rules.registry import SELECTORS
 
 from ._draw import column, figure, legend_below, values, where
-from ._table import Harness, Job, Row, Tables
+from ._rules import plain_fit
+from ._table import Harness, Row, Tables, job, table_rows
 from .beyond import training_rows
 from .demo import compared_data, largest_slope
 from .real_data import ALPHA, TITLES
@@ -43,12 +43,7 @@ def run_factors(harness: Harness) -> Tables:
     """The norm of a grid and its two factors, for each kernel, in the three regimes."""
     points = 60 if harness.quick else 400
     jobs = [
-        Job(
-            {"kernel": kernel, "alpha": lam, "points": points},
-            _factors,
-            (kernel, lam, points),
-            points,
-        )
+        job(_factors, points, kernel=kernel, alpha=lam, points=points)
         for kernel in KERNELS
         for lam in PENALTIES
     ]
@@ -62,9 +57,8 @@ def _factors(kernel: str, lam: float, points: int) -> list[Row]:
     norm = theory.lattice_jacobian_norm(sigmas, kernel, spacing, 1, lam)
     smallest = theory.lattice_eigenvalue(sigmas, kernel, spacing, 1)
     chosen = theory.lattice_sigma_0(kernel, spacing, 1, lam) if KERNELS[kernel].is_smooth else ""
-    table = zip(sigmas, norm, slope, smallest, strict=True)
-    names = ("sigma", "norm", "slope", "smallest_eigenvalue")
-    return [{**dict(zip(names, row, strict=True)), "sigma_0": chosen} for row in table]
+    factors = {"slope": slope, "smallest_eigenvalue": smallest}
+    return table_rows(sigma=sigmas, norm=norm, **factors, sigma_0=chosen)
 
 
 def draw_factors(tables: Tables) -> Any:
@@ -95,12 +89,7 @@ def run_norms(harness: Harness) -> Tables:
     """Norm of a grid and true norm over sigma, for each data set and kernel."""
     points = 6 if harness.quick else 40
     jobs = [
-        Job(
-            {"dataset": name, "kernel": kernel, "alpha": lam, "points": points},
-            _norms,
-            (name, kernel, lam, points),
-            points,
-        )
+        job(_norms, points, dataset=name, kernel=kernel, alpha=lam, points=points)
         for name, kernel in DATA_AND_KERNELS
         for lam in PENALTIES
         if not harness.quick or name != "french_2d"  # distances on the globe take a minute
@@ -118,24 +107,9 @@ def _norms(name: str, kernel: str, lam: float, n_sigmas: int) -> list[Row]:
     chosen = theory.lattice_sigma_0(kernel, spacing, 1, lam) if KERNELS[kernel].is_smooth else ""
     sigmas = spacing * np.geomspace(0.1, 10, n_sigmas)
     norms = theory.lattice_jacobian_norm(sigmas, kernel, spacing, 1, lam)
-    return [
-        {
-            "sigma": sigma,
-            "approximate": norm,
-            "true": largest_slope(_fitted(X, y, sigma, lam, kernel, metric), points),
-            "sigma_0": chosen,
-        }
-        for sigma, norm in zip(sigmas, norms, strict=True)
-    ]
-
-
-def _fitted(
-    X: Array, y: Array, sigma: float, lam: float, kernel: str, metric: str = "euclidean"
-) -> JacobianKernelRidge:
-    """A fit with these numbers; without a penalty K may be singular, which is the point here."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*not positive definite")
-        return JacobianKernelRidge(sigma, lam, kernel=kernel, metric=metric).fit(X, y)
+    fits = (plain_fit(X, y, sigma, lam, kernel=kernel, metric=metric) for sigma in sigmas)
+    true = [largest_slope(fitted, points) for fitted in fits]
+    return table_rows(sigma=sigmas, approximate=norms, true=true, sigma_0=chosen)
 
 
 def draw_norms(tables: Tables) -> Any:
@@ -176,11 +150,7 @@ def run_without_y(harness: Harness) -> Tables:
     n = 200 if harness.quick else 2000
     tables = list(TITLES)[:2] if harness.quick else list(TITLES)
     jobs = [
-        Job(
-            {"dataset": name, "seed": seed, "n": n, "kernel": kernel, "rule": rule},
-            _score,
-            (name, seed, n, kernel, rule),
-        )
+        job(_score, dataset=name, seed=seed, n=n, kernel=kernel, rule=rule)
         for seed in range(harness.n_splits(full=5, quick=1))
         for name in tables
         for kernel, rule in PAIRS
@@ -195,7 +165,7 @@ def _score(name: str, seed: int, n: int, kernel: str, rule: str) -> list[Row]:
         warnings.filterwarnings("ignore", message=".*rows are equal")
         options = {"alpha": ALPHA, "kernel": kernel, "random_state": 0}
         choice = select_bandwidth(split.X, None, rule, **options)  # type: ignore[arg-type]
-    fitted = _fitted(split.X, split.y, choice.sigma, ALPHA, kernel)
+    fitted = plain_fit(split.X, split.y, choice.sigma, ALPHA, kernel=kernel)
     r2 = float(fitted.score(split.X_test, split.y_test))
     return [{"sigma": choice.sigma, "r2": r2, "seconds": choice.seconds}]
 

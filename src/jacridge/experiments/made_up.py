@@ -10,7 +10,7 @@ from jacridge.datasets import Split
 
 from ._draw import STYLES, column, figure, legend_below, values, where
 from ._rules import LABELS, choose, r2_on_test
-from ._table import Harness, Job, Row, Tables
+from ._table import Harness, Row, Tables, job
 
 RULES_RUN = ("jacobian", "jacobian_median", "silverman", "median", "scale", "loo", "mml", "auto")
 DIMENSIONS = (1, 2, 5, 10)
@@ -24,12 +24,7 @@ def run_known_scale(harness: Harness) -> Tables:
     """Draws from a Gaussian process whose length scale is known."""
     n = 150 if harness.quick else 500
     jobs = [
-        Job(
-            {"p": p, "share": share, "seed": seed, "n": n},
-            _known_scale,
-            (p, share, seed, n),
-            len(RULES_RUN),
-        )
+        job(_known_scale, len(RULES_RUN), p=p, share=share, seed=seed, n=n)
         for seed in range(harness.n_splits(full=10, quick=1))
         for p in DIMENSIONS
         for share in SCALES
@@ -115,7 +110,7 @@ def run_high_p(harness: Harness) -> Tables:
     """A function of two features among more and more features of no use."""
     n = 150 if harness.quick else 500
     jobs = [
-        Job({"p": p, "seed": seed, "n": n}, _high_p, (p, seed, n), len(RULES_RUN))
+        job(_high_p, len(RULES_RUN), p=p, seed=seed, n=n)
         for seed in range(harness.n_splits(full=10, quick=1))
         for p in FEATURES
     ]

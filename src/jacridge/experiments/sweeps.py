@@ -111,7 +111,7 @@ def _draw(rows: list[Row], over: str, label: str, scale: str) -> Any:
             ax = axes[i, j]
             in_km = 1e-3 if (quantity, name) == ("sigma", "french_2d") else 1
             lines = [
-                _draw_rule(ax, where(rows, dataset=name), rule, over, quantity, unit * in_km)
+                _draw_rule(ax, where(rows, dataset=name), rule, over, quantity, unit=unit * in_km)
                 for rule in DRAWN
             ]
             ax.set_yscale("linear" if quantity == "r2" else "log")
@@ -124,7 +124,9 @@ def _draw(rows: list[Row], over: str, label: str, scale: str) -> Any:
     return fig
 
 
-def _draw_rule(ax: Any, rows: list[Row], rule: str, over: str, quantity: str, unit: float) -> Any:
+def _draw_rule(
+    ax: Any, rows: list[Row], rule: str, over: str, quantity: str, *, unit: float
+) -> Any:
     """Median of one rule with a band from the first to the ninth decile."""
     at_hand = "jacobian_median" if (rule, rows[0]["dataset"]) == ("jacobian", "cauchy") else rule
     rows = where(rows, rule=at_hand)

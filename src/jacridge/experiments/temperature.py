@@ -16,7 +16,7 @@ from jacridge.datasets import Split
 
 from ._draw import column, figure, line_style, where
 from ._rules import DRAWN, LABELS, PAPER_RULES, bandwidths, choose, measured, r2_on_test
-from ._table import Harness, Job, Row, Tables
+from ._table import Harness, Job, Row, Tables, job, table_rows
 
 ALPHA = 1e-3
 SEEDED = ("jacobian_loo", "jacobian_mml_published")
@@ -34,7 +34,7 @@ def jackknife_std(values: Array, axis: int | None = None) -> Any:
 def run_fig4(harness: Harness) -> Tables:
     """Bandwidths with each station left out, then mean and deviation over the map."""
     left_out = range(0, 40, 8 if harness.quick else 1)
-    jobs = [Job({"left_out": i}, _without_station, (i,), len(PAPER_RULES)) for i in left_out]
+    jobs = [job(_without_station, len(PAPER_RULES), left_out=i) for i in left_out]
     found = harness.rows("fig4", jobs)
     maps = [_summary(found, rule, _map, N_MAP**2) for rule in DRAWN]
     return {"fig4": found, "fig4_map": harness.rows("fig4_map", maps)}
@@ -75,8 +75,7 @@ def map_axes() -> tuple[Array, Array]:
 def _moments(predictions: list[Array], where_: dict[str, Array]) -> list[Row]:
     """Rows of mean and jackknife deviation, with the coordinates of each."""
     made = np.array(predictions)
-    table = {**where_, "mean": made.mean(axis=0), "std": jackknife_std(made, axis=0)}
-    return [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    return table_rows(**where_, mean=made.mean(axis=0), std=jackknife_std(made, axis=0))
 
 
 def draw_fig4(tables: Tables) -> Any:
@@ -161,9 +160,7 @@ def run_fig5(harness: Harness) -> Tables:
     """Bandwidths with each training row left out, then mean and deviation over January."""
     n_rows = len(PAPER_RULES) + len(SEEDED)
     left_out = range(0, 124, 31 if harness.quick else 1)
-    found = harness.rows(
-        "fig5", [Job({"left_out": i}, _without_hour, (i,), n_rows) for i in left_out]
-    )
+    found = harness.rows("fig5", [job(_without_hour, n_rows, left_out=i) for i in left_out])
     curves = [_summary(found, rule, _curve, N_CURVE) for rule in DRAWN]
     return {"fig5": found, "fig5_curve": harness.rows("fig5_curve", curves)}
 

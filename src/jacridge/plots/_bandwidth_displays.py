@@ -101,11 +101,8 @@ class JacobianNormDisplay(Display):
 
     def plot(self, *, ax: Axes | None = None, **style: Any) -> JacobianNormDisplay:
         """Draw both norms."""
-        ax = plot_norms(
-            self.bandwidths, self.approximate, self.true, chosen=self.chosen, ax=ax, **style
-        )
-        self._drawn(ax)
-        return self
+        curves = self.bandwidths, self.approximate, self.true
+        return self._drawn(plot_norms(*curves, chosen=self.chosen, ax=ax, **style))
 
 
 class CriterionDisplay(Display):
@@ -181,7 +178,7 @@ class CriterionDisplay(Display):
         display = cls(
             bandwidths=sigmas,
             alphas=lams,
-            values=getattr(grid, criterion),
+            values=grid[criterion],
             criterion=criterion,
             chosen=(estimator.bandwidth_, lam),
         )
@@ -190,22 +187,13 @@ class CriterionDisplay(Display):
     def plot(self, *, ax: Axes | None = None, **style: Any) -> CriterionDisplay:
         """Draw the map, or the curve if there is one penalty only."""
         plain, rooted = CRITERION_LABELS[self.criterion]
-        if len(self.alphas) > 1:
-            best = np.sqrt(self.values) if self.criterion != "mml" else self.values
-            ax = plot_criterion_map(
-                self.bandwidths,
-                self.alphas,
-                best,
-                chosen=self.chosen,
-                label=rooted,
-                ax=ax,
-                **style,
-            )
-        else:
+        if len(self.alphas) == 1:
             curves = {plain: self.values[0]}
             ax = plot_criteria(self.bandwidths, curves, chosen=self.chosen[0], ax=ax, **style)
-        self._drawn(ax)
-        return self
+            return self._drawn(ax)
+        best = np.sqrt(self.values) if self.criterion != "mml" else self.values
+        look = {"chosen": self.chosen, "label": rooted} | style
+        return self._drawn(plot_criterion_map(self.bandwidths, self.alphas, best, ax=ax, **look))
 
 
 def _space(estimator: Any) -> Space:

@@ -133,8 +133,7 @@ class EffectsDisplay(Display):
             for row in self.effects
         ]
         ends = columns["conf_low"], columns["conf_high"]
-        self._drawn(plot_effects(names, columns["estimate"], *ends, ax=ax, **style))
-        return self
+        return self._drawn(plot_effects(names, columns["estimate"], *ends, ax=ax, **style))
 
 
 class SlopeBandDisplay(Display):
@@ -201,8 +200,7 @@ class SlopeBandDisplay(Display):
     def plot(self, *, ax: Axes | None = None, **style: Any) -> SlopeBandDisplay:
         """Draw the slopes and their intervals."""
         parts = self.x, self.slopes, self.low, self.high
-        self._drawn(plot_slope_band(*parts, name=self.name, ax=ax, **style))
-        return self
+        return self._drawn(plot_slope_band(*parts, name=self.name, ax=ax, **style))
 
 
 class AverageCurveDisplay(Display):
@@ -254,5 +252,4 @@ class AverageCurveDisplay(Display):
         ends: dict[str, Any] = {"lower": at.conf_low, "upper": at.conf_high}
         ax = plot_curve(at.values, at.estimate, **ends, ax=ax, **style)
         ax.set(xlabel=at.variable, ylabel="average prediction")
-        self._drawn(ax)
-        return self
+        return self._drawn(ax)

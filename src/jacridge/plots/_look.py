@@ -5,7 +5,7 @@ Curves differ in their dashes as well, so that they survive a black-and-white pr
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from .._checks import require
 
@@ -42,6 +42,8 @@ class Display:
     artists_ : list of the lines, areas, bars and maps on the axes
     """
 
-    def _drawn(self, ax: Axes) -> None:
+    def _drawn(self, ax: Axes) -> Self:
+        """The display itself, drawn on these axes."""
         self.ax_, self.figure_ = ax, ax.figure
         self.artists_ = [*ax.lines, *ax.collections, *ax.patches, *ax.images]
+        return self

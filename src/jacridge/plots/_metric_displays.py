@@ -124,8 +124,7 @@ class MetricDisplay(Display):
 
     def plot(self, *, ax: Axes | None = None, **style: Any) -> MetricDisplay:
         """Draw the metric as a heat map."""
-        self._drawn(plot_metric(self.metric, self.names, ax=ax, **style))
-        return self
+        return self._drawn(plot_metric(self.metric, self.names, ax=ax, **style))
 
 
 class ChoiceDisplay(Display):
@@ -178,5 +177,4 @@ class ChoiceDisplay(Display):
         errors = [row["error"] for row in self.choices]
         deviations = [row["deviation"] for row in self.choices]
         chosen = next((i for i, row in enumerate(self.choices) if row["chosen"]), None)
-        self._drawn(plot_choices(labels, errors, deviations, chosen=chosen, ax=ax, **style))
-        return self
+        return self._drawn(plot_choices(labels, errors, deviations, chosen=chosen, ax=ax, **style))

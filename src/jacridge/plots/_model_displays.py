@@ -104,8 +104,7 @@ class CurveDisplay(Display):
         ends = {"lower": lower, "upper": upper}
         ax = plot_curve(self.x, self.prediction, **ends, data=self.data, ax=ax, **style)
         ax.set(xlabel=self.name)
-        self._drawn(ax)
-        return self
+        return self._drawn(ax)
 
 
 class SurfaceDisplay(Display):
@@ -174,8 +173,7 @@ class SurfaceDisplay(Display):
         """Draw filled contours and the places of the observations."""
         ax = plot_surface(self.x_1, self.x_2, self.prediction, data=self.data, ax=ax, **style)
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
-        self._drawn(ax)
-        return self
+        return self._drawn(ax)
 
 
 class SlopeDisplay(Display):
@@ -234,12 +232,9 @@ class SlopeDisplay(Display):
     def plot(self, *, ax: Axes | None = None, **style: Any) -> SlopeDisplay:
         """Draw the slopes of the feature, or the importances of all."""
         if self.feature is None:
-            ax = plot_importances(self.names, self.importances, ax=ax, **style)
-        else:
-            j, name = self.feature, self.names[self.feature]
-            ax = plot_slopes(self.X[:, j], self.slopes[:, j], name=name, ax=ax, **style)
-        self._drawn(ax)
-        return self
+            return self._drawn(plot_importances(self.names, self.importances, ax=ax, **style))
+        j, name = self.feature, self.names[self.feature]
+        return self._drawn(plot_slopes(self.X[:, j], self.slopes[:, j], name=name, ax=ax, **style))
 
 
 def _check_one_target(estimator: Any) -> None:

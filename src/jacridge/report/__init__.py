@@ -20,8 +20,6 @@ from threadpoolctl import threadpool_limits
 from .. import __version__
 from .._checks import check_choice
 from .._compute.files import replaced
-from .._geometry.space import METRICS
-from .._rules.registry import as_rule
 from . import _classes, _numbers, _quality, _words
 from ._case import Case
 from ._code import Origin, code_blocks
@@ -29,8 +27,8 @@ from ._columns import Column, table_of, task_name
 from ._data import page_data, slider_data
 from ._effects import importances
 from ._figures import Figure, effect_figures, place_figures, series_figures
-from ._folds import folds_of
-from ._tasks import TASKS
+from ._folds import Folds, folds_of
+from ._tasks import COLUMN_METRICS, TASKS, ModelSpec
 
 __all__ = ["report_page", "write_report"]
 
@@ -108,10 +106,9 @@ def report_page(
     labels = kind.checked(y, table.X)
     if len(labels) < 3:
         raise ValueError(f"A report needs at least 3 rows, got {len(labels)}.")
-    if alpha is None:
-        alpha = "auto" if as_rule(bandwidth).is_automatic else 1e-3
-    check_choice("metric", metric, [name for name in METRICS if name != "precomputed"])
-    case = Case(table, labels, target, bandwidth, alpha, standardize, random_state, kind, metric)
+    check_choice("metric", metric, COLUMN_METRICS)
+    spec = ModelSpec(bandwidth, alpha, metric, standardize, random_state=random_state)
+    case = Case(table, labels, target, spec, kind)
     about = Origin(source, tuple(options), left_out, tuple(losses), tuple(remarks))
     return _filled(case, about, start, progress)
 
@@ -135,7 +132,6 @@ def write_report(path: str | Path, X: npt.ArrayLike, y: npt.ArrayLike, **options
 
 def _filled(case: Case, source: Origin, start: float, progress: Progress) -> str:
     """The page with every part in its place; parts that take time are made side by side."""
-    story = STORIES[case.task.name]
     # Many small systems: two at a time are faster than threads inside of each. OpenMP, which
     # boosted trees use, has a limit in each thread; without it their threads wait for each other.
     workers = ThreadPoolExecutor(3, initializer=threadpool_limits, initargs=(1,))
@@ -143,7 +139,7 @@ def _filled(case: Case, source: Origin, start: float, progress: Progress) -> str
         progress(0, 4, "fitting the model, and others to compare it with")
         folds = pool.submit(folds_of, case, pool.map)
         # With a penalty of their own they need not wait for the fit.
-        early = pool.submit(_words.rules, case) if case.is_auto else None
+        early = pool.submit(_words.rules, case) if case.spec.is_auto else None
         case.estimator.predict(case.Z[:1])
         progress(1, 4, "looking at the columns")
         diagnosis = pool.submit(lambda: case.diagnosis)
@@ -154,20 +150,12 @@ def _filled(case: Case, source: Origin, start: float, progress: Progress) -> str
         matters = pool.submit(lambda: _matters(case, sizes.result()))
         others = folds.result()
         progress(2, 4, "checking the model")
-        on_target = pool.submit(lambda: list(story.remarks(case))).result()
-        found = _quality.remarks(case, on_target, source)
-        performance = list(story.figures(case, others))
         diagnosis.result()
+        performance, figures = _performance(case, others, source)
         progress(3, 4, "writing the page")
-        values = matters.result()
-        charts = [figure.chart for figure in [*performance, *values.pop("figures")]]
+        values = performance | matters.result()
+        charts = [figure.chart for figure in [*figures, *values.pop("figures")]]
         values |= {
-            "verdict": f"{story.verdict(case, others)} {_words.doubts(case, others, found)}",
-            "comparison": _words.comparison(case, others),
-            "performance_text": story.words(case, others),
-            "performance_figures": _html(performance),
-            "quality": _words.quality(found),
-            "diagnosis": _words.diagnosis(case, others),
             "effects": effects.result(),
             "rules": rules.result(),
             "data": page_data(sliders.result(), charts),
@@ -175,6 +163,24 @@ def _filled(case: Case, source: Origin, start: float, progress: Progress) -> str
         }
     seconds = f"{perf_counter() - start:.1f}"
     return Template(_part("page.html")).substitute(values, seconds=seconds)
+
+
+def _performance(
+    case: Case, folds: Folds | None, source: Origin
+) -> tuple[dict[str, str], list[Figure]]:
+    """Verdict, comparison, data quality and diagnosis, and the charts of predictions."""
+    story = STORIES[case.task.name]
+    found = _quality.remarks(case, story.remarks(case), source)
+    figures = list(story.figures(case, folds))
+    texts = {
+        "verdict": f"{story.verdict(case, folds)} {_words.doubts(case, folds, found)}",
+        "comparison": _words.comparison(case, folds),
+        "performance_text": story.words(case, folds),
+        "performance_figures": _html(figures),
+        "quality": _words.quality(found),
+        "diagnosis": _words.diagnosis(case, folds),
+    }
+    return texts, figures
 
 
 @contextmanager

@@ -12,9 +12,8 @@ from scipy.linalg import LinAlgError
 from .. import Choice, select_bandwidth
 from .._compute.arrays import Array, Indices
 from .._pipeline import metric_word, named, regressor_of
-from .._rules.registry import as_rule
 from ._columns import YEAR, Column, Table, deviations
-from ._tasks import REGRESSION, Task
+from ._tasks import REGRESSION, ModelSpec, Task
 
 # What is solved many times (curves, sliders, rules) is solved on at most this many rows.
 SOLVED_ROWS = 250
@@ -27,12 +26,8 @@ class Case:
     table: Table
     y: Any
     target: str
-    bandwidth: Any
-    alpha: Any
-    standardize: bool
-    random_state: int | None
+    spec: ModelSpec
     task: Task = REGRESSION
-    asked_metric: str = "auto"
 
     @property
     def X(self) -> Array:
@@ -48,11 +43,6 @@ class Case:
     def columns(self) -> list[Column]:
         """The columns of the table as it was read."""
         return self.table.columns
-
-    @property
-    def is_auto(self) -> bool:
-        """Whether kernel, metric, bandwidth and penalty are chosen."""
-        return as_rule(self.bandwidth).is_automatic
 
     @cached_property
     def time(self) -> int | None:
@@ -72,7 +62,7 @@ class Case:
     @cached_property
     def centre(self) -> Array:
         """Means that the columns are centred at; zero for those that are left as they are."""
-        return self._mean if self.scales else np.zeros(self.X.shape[1])
+        return self._mean if self.spec.scales else np.zeros(self.X.shape[1])
 
     @property
     def _mean(self) -> Array:
@@ -88,12 +78,7 @@ class Case:
     @cached_property
     def scale(self) -> Array:
         """Divisors of the columns before the model sees them."""
-        return self.deviation if self.scales else np.ones(self.X.shape[1])
-
-    @property
-    def scales(self) -> bool:
-        """Whether columns are standardised before the model: metrics, and "auto", do it."""
-        return self.standardize and self.asked_metric == "auto" and not self.is_auto
+        return self.deviation if self.spec.scales else np.ones(self.X.shape[1])
 
     def seen(self, X: Array) -> Array:
         """Rows in their own units as the model takes them."""
@@ -115,26 +100,12 @@ class Case:
 
     def some_rows(self, most: int) -> Indices:
         """Positions of at most so many rows, at random, in order."""
-        rng, n = np.random.default_rng(self.random_state), len(self.X)
+        rng, n = np.random.default_rng(self.spec.random_state), len(self.X)
         return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
 
     def unfitted(self) -> Any:
         """The model that was asked for, before its fit."""
-        options = {"metric": self.model_metric, "random_state": self.random_state}
-        if self.is_auto:
-            return self.task.automatic(alpha=self.alpha, **options)
-        return self.task.plain(self.bandwidth, self.alpha, **options)
-
-    @property
-    def model_metric(self) -> str:
-        """The metric that the model is given; by default it is learned by "auto"."""
-        learns = self.is_auto and self.standardize
-        return "euclidean" if self.asked_metric == "auto" and not learns else self.asked_metric
-
-    @property
-    def distance(self) -> str:
-        """The distance between rows in the space of the metric."""
-        return "geodesic" if self.asked_metric == "geodesic" else "euclidean"
+        return self.spec.model(self.task)
 
     @cached_property
     def estimator(self) -> Any:
@@ -192,7 +163,7 @@ class Case:
     @cached_property
     def choice(self) -> Choice:
         """Geometry and the Jacobian bandwidth of all rows in the model's metric."""
-        return select_bandwidth(self.mapped(self.Z), alpha=self.lam, metric=self.distance)
+        return select_bandwidth(self.mapped(self.Z), alpha=self.lam, metric=self.spec.distance)
 
     @cached_property
     def lam(self) -> float:
@@ -207,7 +178,7 @@ class Case:
     @cached_property
     def metric(self) -> str:
         """The metric of the model in a word."""
-        return "scaled" if self.scales else metric_word(self.estimator)
+        return "scaled" if self.spec.scales else metric_word(self.estimator)
 
 
 def answer(work: Any, *data: Any, **options: Any) -> Any:

@@ -40,6 +40,11 @@ def _spread(n: int) -> Array:
     return np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(int))
 
 
+def _marks(kind: str, look: str, x: Array, y: Array) -> Chart:
+    """Dots or a line."""
+    return {"kind": kind, "look": look, "x": numbers(x), "y": numbers(y)}
+
+
 def observed_chart(case: Case) -> Chart:
     """Observed against predicted, each row by the model without it."""
     some = _spread(len(case.y))
@@ -50,10 +55,7 @@ def observed_chart(case: Case) -> Chart:
         "id": "observed",
         "x": {**axis, "label": f"predicted {case.target}"},
         "y": {**axis, "label": f"observed {case.target}"},
-        "layers": [
-            {"kind": "line", "look": "rule", "x": numbers(line), "y": numbers(line)},
-            {"kind": "dots", "look": "dot", "x": numbers(x), "y": numbers(y)},
-        ],
+        "layers": [_marks("line", "rule", line, line), _marks("dots", "dot", x, y)],
         "alt": f"Observed against predicted {case.target} of {len(x)} rows, with the diagonal.",
     }
 
@@ -62,16 +64,13 @@ def residual_chart(case: Case) -> Chart:
     """Errors against predictions, each row by the model without it."""
     some = _spread(len(case.y))
     x, error = case.loo_predictions[some], (case.y - case.loo_predictions)[some]
-    horizontal = _axis(f"predicted {case.target}", x)
-    ends = np.array([horizontal["low"], horizontal["high"]])
+    axis = _axis(f"predicted {case.target}", x)
+    ends = np.array([axis["low"], axis["high"]])
     return {
         "id": "residuals",
-        "x": horizontal,
+        "x": axis,
         "y": _axis("observed less predicted", error),
-        "layers": [
-            {"kind": "line", "look": "rule", "x": numbers(ends), "y": [0, 0]},
-            {"kind": "dots", "look": "dot", "x": numbers(x), "y": numbers(error)},
-        ],
+        "layers": [_marks("line", "rule", ends, 0 * ends), _marks("dots", "dot", x, error)],
         "alt": f"Errors against predictions of {len(x)} rows, with a line at zero.",
     }
 
@@ -84,18 +83,13 @@ def interval_chart(case: Case, folds: Folds) -> Chart:
     x = np.arange(1.0, len(some) + 1)
     (low, high), seen = folds.intervals[some].T, folds.observed[some]
     inside = (low <= seen) & (seen <= high)
-    dots = [
-        {"kind": "dots", "look": look, "x": numbers(x[part]), "y": numbers(seen[part])}
-        for look, part in (("data", inside), ("miss", ~inside))
-    ]
+    bars = {"kind": "bars", "x": numbers(x), "low": numbers(low), "high": numbers(high)}
+    looks = {"data": inside, "miss": ~inside}
     return {
         "id": "intervals",
         "x": _axis("later rows" if folds.later else "rows, lowest prediction first", x),
         "y": _axis(case.target, low, high, seen),
-        "layers": [
-            {"kind": "bars", "x": numbers(x), "low": numbers(low), "high": numbers(high)},
-            *dots,
-        ],
+        "layers": [bars, *(_marks("dots", k, x[part], seen[part]) for k, part in looks.items())],
         "alt": f"Intervals of {len(x)} rows kept aside; {int(inside.sum())} hold the observation.",
     }
 
@@ -135,12 +129,12 @@ def lines_of(case: Case) -> list[int]:
 
 def _effect_layers(curve: Curve, k: int, i: int, count: int) -> list[Chart]:
     """One output: with the spread of the rows' own curves, if it is drawn alone."""
-    x, mean = numbers(curve.steps.x), numbers(curve.mean[k])
-    spread = {"x": x, "low": numbers(curve.low[k]), "high": numbers(curve.high[k])}
+    x, mean = curve.steps.x, curve.mean[k]
+    spread = {"x": numbers(x), "low": numbers(curve.low[k]), "high": numbers(curve.high[k])}
     if curve.steps.levels:
-        dots = {"kind": "dots", "look": f"big {LOOKS[i][:2]}", "x": x, "y": mean}
+        dots = _marks("dots", f"big {LOOKS[i][:2]}", x, mean)
         return [{"kind": "bars", **spread}, dots] if count == 1 else [dots]
-    line = {"kind": "line", "look": LOOKS[i], "x": x, "y": mean}
+    line = _marks("line", LOOKS[i], x, mean)
     return [{"kind": "band", **spread}, *_sure(curve), line] if count == 1 else [line]
 
 
@@ -148,11 +142,9 @@ def _sure(curve: Curve) -> list[Chart]:
     """The interval of the mean curve, where its standard errors are known."""
     if curve.error is None:
         return []
-    ends = {
-        "low": numbers(curve.mean[0] - curve.error),
-        "high": numbers(curve.mean[0] + curve.error),
-    }
-    return [{"kind": "band", "look": "sure", "x": numbers(curve.steps.x), **ends}]
+    low, high = numbers(curve.mean[0] - curve.error), numbers(curve.mean[0] + curve.error)
+    band = {"kind": "band", "look": "sure", "x": numbers(curve.steps.x)}
+    return [{**band, "low": low, "high": high}]
 
 
 def effects_axis(case: Case, curves: list[Curve]) -> Chart:
@@ -194,16 +186,12 @@ def line_chart(case: Case) -> Chart:
         finite = np.isfinite(low) & np.isfinite(high)
         band = {"kind": "band", "x": numbers(at), "low": numbers(low), "high": numbers(high)}
         layers, ends = [band], [*ends, low[finite], high[finite]]
-    seen = {"x": numbers(x[some]), "y": numbers(case.outcomes[some])}
+    layers.append(_marks("dots", "data", x[some], case.outcomes[some]))
     return {
         "id": "surface",
         "x": _axis(case.names[0], x, room=0.01),
         "y": _axis(case.shown, *ends),
-        "layers": [
-            *layers,
-            {"kind": "dots", "look": "data", **seen},
-            {"kind": "line", "look": "c1", "x": numbers(at), "y": numbers(curve)},
-        ],
+        "layers": [*layers, _marks("line", "c1", at, curve)],
         "alt": f"The fitted curve of {case.shown} over {case.names[0]}, and the {len(some)} "
         "observations.",
     }
@@ -220,33 +208,29 @@ def series_chart(case: Case, place: int) -> Chart:
         "x": {**_axis(name, x, room=0.01), "years": name != case.names[place]},
         "y": _axis(case.shown, seen, predicted),
         "layers": [
-            {"kind": "dots", "look": "data", "x": numbers(x), "y": numbers(seen)},
-            {**_over_time(predicted), "x": numbers(x), "y": numbers(predicted)},
+            _marks("dots", "data", x, seen),
+            _marks(*_over_time(predicted), x, predicted),
         ],
         "alt": f"Observed and predicted {case.shown} of {len(x)} rows over time.",
     }
 
 
-def _over_time(predicted: Array) -> Chart:
+def _over_time(predicted: Array) -> tuple[str, str]:
     """A line, or dots where rows that follow each other in time have little in common."""
     steps = np.abs(np.diff(predicted))
     if np.median(steps) > 0.3 * predicted.std():
-        return {"kind": "dots", "look": "dot"}
-    return {"kind": "line", "look": "c1 thin"}
+        return "dots", "dot"
+    return "line", "c1 thin"
 
 
 def calibration_chart(observed: Array, predicted: dict[str, Array]) -> Chart:
     """Observed shares against probabilities, in bins of equal width."""
     curves = {name: calibration(observed, outputs) for name, outputs in predicted.items()}
-    return {
-        "id": "calibration",
-        "x": _unit("predicted probability"),
-        "y": _unit("observed share"),
-        "layers": [DIAGONAL, *_curves_of_models(curves, dots=True)],
-        "alt": "Observed shares against predicted probabilities: this model, "
-        + ", ".join(f"{p:.2f} predicted and {s:.2f} observed" for p, s in curves[OURS].T)
-        + ".",
-    }
+    ours = ", ".join(f"{p:.2f} predicted and {s:.2f} observed" for p, s in curves[OURS].T)
+    words = f"Observed shares against predicted probabilities: this model, {ours}."
+    chart = _shares("calibration", "predicted probability", "observed share", curves, words)
+    chart["layers"].append(_marks("dots", "big c1", *curves[OURS]))
+    return chart
 
 
 def calibration(observed: Array, outputs: Array, bins: int = 10) -> Array:
@@ -267,13 +251,8 @@ def calibration(observed: Array, outputs: Array, bins: int = 10) -> Array:
 def roc_chart(observed: Array, predicted: dict[str, Array]) -> Chart:
     """Hits against false alarms, as the threshold of the probability falls."""
     curves = {name: roc(observed, outputs) for name, outputs in predicted.items()}
-    return {
-        "id": "roc",
-        "x": _unit("share of false alarms"),
-        "y": _unit("share of hits"),
-        "layers": [DIAGONAL, *_curves_of_models(curves)],
-        "alt": f"Hits against false alarms of {', '.join(curves)}.",
-    }
+    words = f"Hits against false alarms of {', '.join(curves)}."
+    return _shares("roc", "share of false alarms", "share of hits", curves, words)
 
 
 def roc(observed: Array, outputs: Array) -> Array:
@@ -283,19 +262,16 @@ def roc(observed: Array, outputs: Array) -> Array:
     return np.array([false, hit])[:, some]
 
 
-def _unit(label: str) -> Chart:
-    return {"low": -0.03, "high": 1.03, "label": label}
-
-
-DIAGONAL = {"kind": "line", "look": "rule", "x": [0, 1], "y": [0, 1]}
-
-
-def _curves_of_models(curves: dict[str, Array], *, dots: bool = False) -> list[Chart]:
-    """A line for each model, ours last and so on top."""
-    layers = [
-        {"kind": "line", "look": look, "x": numbers(x), "y": numbers(y)}
-        for look, (x, y) in zip(LOOKS, curves.values(), strict=False)
-    ][::-1]
-    x, y = curves[OURS]
-    marks = {"kind": "dots", "look": "big c1", "x": numbers(x), "y": numbers(y)}
-    return [*layers, marks] if dots else layers
+def _shares(name: str, across: str, up: str, curves: dict[str, Array], alt: str) -> Chart:
+    """A line for each model over shares from 0 to 1, ours last and so on top, and a diagonal."""
+    unit, ends = {"low": -0.03, "high": 1.03}, np.array([0, 1])
+    lines = [
+        _marks("line", look, *curve) for look, curve in zip(LOOKS, curves.values(), strict=False)
+    ]
+    return {
+        "id": name,
+        "x": {**unit, "label": across},
+        "y": {**unit, "label": up},
+        "layers": [_marks("line", "rule", ends, ends), *lines[::-1]],
+        "alt": alt,
+    }

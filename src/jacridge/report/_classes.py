@@ -36,9 +36,8 @@ def verdict(case: Case, folds: Folds | None) -> str:
         f"{percent(accuracy(observed, found))} ({number(log_loss(observed, found))})"
         for found in list(predicted.values())[1:]
     )
-    rows = "rows later than those it was fitted to" if folds.later else "rows that it has not seen"
     return (
-        f"On {rows}, the model names the right class of {target} in "
+        f"On {folds.which}, the model names the right class of {target} in "
         f"<b>{right}</b> of the cases (log‑loss {number(log_loss(observed, predicted[OURS]))}); on "
         f"the same rows boosted trees reach {trees}, logistic regression {linear}, and naming the "
         f"most frequent class {most}."

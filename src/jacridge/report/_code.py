@@ -6,7 +6,7 @@ import glob
 import gzip
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,25 @@ POLARS_READERS = {
     ".xls": "excel",
 }
 ENCODER = 'OneHotEncoder(handle_unknown="ignore", sparse_output=False)'
+# Names that the code may use, and where each comes from.
+IMPORTS = {
+    "np": "import numpy as np",
+    "pl": "import polars as pl",
+    **{name: f"import {name}" for name in ("csv", "gzip", "io")},
+    "Path": "from pathlib import Path",
+} | {
+    name: f"from sklearn.{module} import {name}"
+    for module, names in {
+        "compose": ("TransformedTargetRegressor", "make_column_transformer"),
+        "gaussian_process": ("GaussianProcessRegressor",),
+        "gaussian_process.kernels": ("RBF", "Matern", "PairwiseKernel"),
+        "kernel_approximation": ("Nystroem",),
+        "linear_model": ("Ridge",),
+        "pipeline": ("make_pipeline",),
+        "preprocessing": ("FunctionTransformer", "OneHotEncoder", "StandardScaler"),
+    }.items()
+    for name in names
+}
 NULL_WORDS = ["NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
 
 
@@ -59,7 +78,7 @@ def code_blocks(case: Case, source: Origin) -> str:
     """HTML of the blocks, each with a title; Python only where it can read the file as we did."""
     why = _beyond_python(case, source)
     in_python = {} if why else {"Python": python_code, "scikit-learn only": sklearn_code}
-    if case.distance == "geodesic":  # which scikit-learn's kernels do not take
+    if case.spec.distance == "geodesic":  # which scikit-learn's kernels do not take
         in_python.pop("scikit-learn only", None)
     blocks = {**in_python, "On the command line": command}
     note = (
@@ -87,13 +106,13 @@ def _beyond_python(case: Case, source: Origin) -> str:
 
 def python_code(case: Case, source: Origin) -> str:
     """A model that makes its choices again when it is fitted."""
-    name = (case.task.automatic if case.is_auto else case.task.plain).__name__
-    return (
-        f"{_lines({*_reading_imports(source), *_imports(case)})}\n"
-        f"from jacridge import {name}\n\n{_reading(case, source)}"
+    name = (case.task.automatic if case.spec.is_auto else case.task.plain).__name__
+    body = (
+        f"{_reading(case, source)}"
         f"model = make_pipeline(\n{_preparing(case)}    {name}({_options(case)}),\n"
         f").fit(X, y)\n{_predicting(case)}"
     )
+    return f"{_imports(body)}\nfrom jacridge import {name}\n\n{body}"
 
 
 def _predicting(case: Case) -> str:
@@ -103,45 +122,30 @@ def _predicting(case: Case) -> str:
 
 def sklearn_code(case: Case, source: Origin) -> str:
     """Code for the model without jacridge: metric, kernel and penalty are written out."""
-    expression = _kernel(case)
-    imports = {
-        "import numpy as np",
-        "from sklearn.preprocessing import FunctionTransformer",
-        *_reading_imports(source),
-        *_imports(case),
-    }
     mapping, step = _map(case)
-    if case.estimator.solver_ != "exact":  # other landmarks: close, not equal
-        imports |= {
-            "from sklearn.compose import TransformedTargetRegressor",
-            "from sklearn.kernel_approximation import Nystroem",
-            "from sklearn.linear_model import Ridge",
-            "from sklearn.preprocessing import StandardScaler",
-        }
-        m = len(case.estimator.X_fit_)
-        model = (
-            f"    Nystroem(kernel={expression}, n_components={m}, random_state=0),\n"
-            "    TransformedTargetRegressor(  # centres y\n"
-            f"        Ridge(alpha={case.lam!r}, fit_intercept=False),\n"
-            "        transformer=StandardScaler(with_std=False),\n    ),\n"
-        )
-    else:
-        imports |= {"from sklearn.gaussian_process import GaussianProcessRegressor"}
-        model = (
+    coded, predicting = _coding(case)
+    body = (
+        f"{_reading(case, source)}{coded}{mapping}"
+        f"model = make_pipeline(\n{_preparing(case)}{step}{_sklearn_model(case)}"
+        f").fit(X, {'Y' if coded else 'y'})\n{predicting}"
+    )
+    return f"{_imports(body)}\n{body}"
+
+
+def _sklearn_model(case: Case) -> str:
+    """Lines of the last step: the solution itself, or one by as many landmarks."""
+    if case.estimator.solver_ == "exact":
+        return (
             "    GaussianProcessRegressor(  # its mean is kernel ridge regression\n"
-            f"        {expression}, alpha={case.lam!r}, optimizer=None, normalize_y=True\n"
+            f"        {_kernel(case)}, alpha={case.lam!r}, optimizer=None, normalize_y=True\n"
             "    ),\n"
         )
-    imports.add(f"from sklearn.gaussian_process.kernels import {expression.split('(')[0]}")
-    if not step:
-        imports.remove("from sklearn.preprocessing import FunctionTransformer")
-    if not step and not case.classes:
-        imports.remove("import numpy as np")
-    coded, predicting = _coding(case)
+    m = len(case.estimator.X_fit_)  # other landmarks: close, not equal
     return (
-        f"{_lines(imports)}\n{_reading(case, source)}{coded}{mapping}"
-        f"model = make_pipeline(\n{_preparing(case)}{step}{model}"
-        f").fit(X, {'Y' if coded else 'y'})\n{predicting}"
+        f"    Nystroem(kernel={_kernel(case)}, n_components={m}, random_state=0),\n"
+        "    TransformedTargetRegressor(  # centres y\n"
+        f"        Ridge(alpha={case.lam!r}, fit_intercept=False),\n"
+        "        transformer=StandardScaler(with_std=False),\n    ),\n"
     )
 
 
@@ -212,15 +216,17 @@ def _array(name: str, values: Array, what: str) -> str:
 
 def command(case: Case, source: Origin) -> str:
     """The commands that fit and use the model."""
-    bandwidth, alpha = _given(case)
-    rule = [] if case.is_auto else ["--rule", str(bandwidth)]
-    default = "auto" if case.is_auto else 1e-3
+    (bandwidth, alpha), spec = _given(case), case.spec
     chosen = case.lam if isinstance(alpha, list) else alpha  # the command takes no list
-    penalty = [] if chosen == default else ["--alpha", str(chosen)]
-    metric = [] if case.asked_metric == "auto" else ["--metric", case.asked_metric]
-    scale = [] if case.standardize else ["--no-standardize"]
-    options = [*source.options, *rule, *penalty, *metric, *scale]
-    fit = shlex.join(["jacridge", "fit", source.file, "--target", case.target, *options])
+    given = {
+        ("--rule", str(bandwidth)): not spec.is_auto,
+        ("--alpha", str(chosen)): chosen != replace(spec, alpha=None).penalty,
+        ("--metric", spec.metric): spec.metric != "auto",
+        ("--no-standardize",): not spec.standardize,
+    }
+    options = [word for words, wanted in given.items() if wanted for word in words]
+    words = ["--target", case.target, *source.options, *options]
+    fit = shlex.join(["jacridge", "fit", source.file, *words])
     header = " --no-header" if "--no-header" in source.options else ""
     interval = "" if case.classes else " --interval 0.9"
     return (
@@ -229,31 +235,18 @@ def command(case: Case, source: Origin) -> str:
     )
 
 
-def _lines(imports: set[str]) -> str:
-    """Imports in the order in which tools sort them."""
-    return "".join(
-        f"{line}\n" for line in sorted(imports, key=lambda line: (line.split()[1], line))
-    )
-
-
-def _imports(case: Case) -> set[str]:
-    """Imports for the preparation of the columns."""
-    needed = {"from sklearn.pipeline import make_pipeline"}
-    if case.table.texts:
-        needed |= {
-            "from sklearn.compose import make_column_transformer",
-            "from sklearn.preprocessing import OneHotEncoder",
-        }
-    if case.scales:
-        needed.add("from sklearn.preprocessing import StandardScaler")
-    return needed
+def _imports(code: str) -> str:
+    """Imports of what the code names outside of its texts, in the order in which tools sort."""
+    bare = re.sub(r"""'[^'\n]*'|"[^"\n]*"|#.*""", "", code)
+    used = [line for name, line in IMPORTS.items() if re.search(rf"\b{name}[.(]", bare)]
+    return "".join(f"{line}\n" for line in sorted(used, key=lambda line: (line.split()[1], line)))
 
 
 def _preparing(case: Case) -> str:
     """Lines of the pipeline before the model."""
     if not case.table.texts:
-        return "    StandardScaler(),\n" if case.scales else ""
-    scaler = "StandardScaler()" if case.scales else '"passthrough"'
+        return "    StandardScaler(),\n" if case.spec.scales else ""
+    scaler = "StandardScaler()" if case.spec.scales else '"passthrough"'
     return (
         f"    make_column_transformer(\n        ({scaler}, {case.table.numbers!r}),\n"
         f"        ({ENCODER}, {case.table.texts!r}),\n    ),\n"
@@ -262,16 +255,16 @@ def _preparing(case: Case) -> str:
 
 def _given(case: Case) -> tuple[Any, Any]:
     """Bandwidth and penalty as asked for, as words, numbers or lists; a function's value."""
-    bandwidth = case.estimator.bandwidth_ if callable(case.bandwidth) else case.bandwidth
-    return np.asarray(bandwidth).tolist(), np.asarray(case.alpha).tolist()
+    bandwidth = case.estimator.bandwidth_ if callable(case.spec.bandwidth) else case.spec.bandwidth
+    return np.asarray(bandwidth).tolist(), np.asarray(case.spec.penalty).tolist()
 
 
 def _options(case: Case) -> str:
     """Arguments of the estimator; defaults of the automatic one are left out."""
-    bandwidth, alpha = _given(case)
-    default = {"alpha": "auto", "metric": "auto"} if case.is_auto else {"metric": "euclidean"}
-    given = {} if case.is_auto or bandwidth == "jacobian" else {"bandwidth": bandwidth}
-    given |= {"alpha": alpha, "metric": case.model_metric, "random_state": case.random_state}
+    (bandwidth, alpha), spec = _given(case), case.spec
+    default = {"alpha": "auto", "metric": "auto"} if spec.is_auto else {"metric": "euclidean"}
+    given = {} if spec.is_auto or bandwidth == "jacobian" else {"bandwidth": bandwidth}
+    given |= {"alpha": alpha, "metric": spec.model_metric, "random_state": spec.random_state}
     return ", ".join(f"{k}={v!r}" for k, v in given.items() if default.get(k, ...) != v)
 
 
@@ -279,8 +272,8 @@ def _reading(case: Case, source: Origin) -> str:
     """Lines that read the table, and leave out the rows that the report left out."""
     kind = POLARS_READERS.get(Path(source.file).suffix.lower(), "csv")
     text, file = _text(source.file) if kind == "csv" else "", repr(source.file)
-    arguments = ["io.StringIO(text)" if text else file]
-    arguments += _csv_options(source) if kind == "csv" else []
+    options = _csv_options(source) if kind == "csv" else []
+    arguments = ", ".join(["io.StringIO(text)" if text else file, *options])
     complete = ".fill_nan(None).drop_nulls()" if source.left_out else ""
     names = ""
     if "--no-header" in source.options:
@@ -290,20 +283,11 @@ def _reading(case: Case, source: Origin) -> str:
         names = f"table.columns = [name.strip() for name in next({header})]\n"
     return (
         f"columns = {case.table.numbers + case.table.texts!r}\n"
-        f"{text}table = {_call(f'pl.read_{kind}', arguments)}\n"
+        f"{text}table = pl.read_{kind}({arguments})\n"
         f"{names}"
         f"table = table.select([*columns, {case.target!r}]){complete}\n"
         f"X, y = table[columns], table[{case.target!r}].to_numpy()\n"
     )
-
-
-def _reading_imports(source: Origin) -> set[str]:
-    """Imports of the lines that read the table."""
-    needed, text = {"import polars as pl"}, _text(source.file)
-    if text:
-        opens = "import gzip" if "gzip.open" in text else "from pathlib import Path"
-        needed |= {"import csv", "import io", opens}
-    return needed
 
 
 def _has_old_parts(pattern: str) -> bool:
@@ -331,14 +315,6 @@ def _text(file: str) -> str:
         f"text = {opened if packed else plain}\n"
         'text = "\\n".join(line for line in text.split("\\n") if line.strip())\n'
     )
-
-
-def _call(function: str, arguments: list[str]) -> str:
-    """A call in one line, or with one argument a line if that is long."""
-    short = f"{function}({', '.join(arguments)})"
-    if len(short) < 80:
-        return short
-    return f"{function}(\n" + "".join(f"    {argument},\n" for argument in arguments) + ")"
 
 
 def _csv_options(source: Origin) -> list[str]:

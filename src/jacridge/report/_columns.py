@@ -89,9 +89,9 @@ def place_columns(numbers: Sequence[str]) -> tuple[str, str] | None:
 def on_places(lon: str, lat: str) -> str:
     """Advice for tables in which distances between places matter."""
     return (
-        f"`{lat}` and `{lon}` are used as plain numbers. With --metric geodesic distances are in "
-        "metres on the globe, and these two columns the only features; in Python, with "
-        'metric="geodesic", latitude first.'
+        f"`{lat}` and `{lon}` are used as plain numbers. With `--metric geodesic` distances are in "
+        "metres on the globe, and these two columns are the only features. In Python that is "
+        '`metric="geodesic"`, latitude first.'
     )
 
 

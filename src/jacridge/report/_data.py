@@ -31,7 +31,7 @@ def page_data(sliders: dict[str, Any], charts: list[Chart]) -> str:
 def slider_data(case: Case) -> dict[str, Any]:
     """Fits of the sample over a grid, in the model's metric and with its kernel."""
     X, y = case.mapped(case.Z[case.rows]), case.outcomes[case.rows]
-    X = in_space(X) if case.distance == "geodesic" else X
+    X = in_space(X) if case.spec.distance == "geodesic" else X
     mean, est = y.mean(), case.estimator
     # A penalty of zero has no place on a log scale.
     lam = max(case.lam, 1e-10)
@@ -39,9 +39,8 @@ def slider_data(case: Case) -> dict[str, Any]:
     sigmas = sigma_grid(case.choice.l_max, spacing, 18, est.bandwidth_)
     lams = np.unique([*np.geomspace(1e-6, 100, 17), lam])
     shown = np.linspace(0, len(X) - 1, min(SHOWN_ROWS, len(X))).astype(int)
-    nowhere = np.empty((0, X.shape[1]))
     space = space_of(est.kernel_, "euclidean")
-    grid = fit_grid(X, y - mean, sigmas, lams, shown, nowhere, space)
+    grid = fit_grid(X, y - mean, sigmas, lams, space, shown=shown)
     norm = [theory.approximate_jacobian_norm(sigmas, len(X), spacing, lam) for lam in lams]
     return {
         "sigmas": numbers(sigmas),
@@ -49,12 +48,12 @@ def slider_data(case: Case) -> dict[str, Any]:
         "start": [int(np.searchsorted(lams, lam)), int(np.searchsorted(sigmas, est.bandwidth_))],
         "variance": float(y.var()),
         "approximate": numbers(np.array(norm)) if space.kernel.has_closed_form else None,
-        "slopes": numbers(grid.slopes),
-        "loo": numbers(grid.criteria.loo),
-        "mml": numbers(grid.criteria.mml),
-        "dof": numbers(grid.criteria.dof),
+        "slopes": numbers(grid["slopes"]),
+        "loo": numbers(grid["loo"]),
+        "mml": numbers(grid["mml"]),
+        "dof": numbers(grid["dof"]),
         "observed": numbers(y[shown]),
-        "predictions": _packed(grid.loo_predictions + mean, y),
+        "predictions": _packed(grid["loo_predictions"] + mean, y),
     }
 
 

@@ -36,6 +36,13 @@ class Folds:
     later: bool = False  # whether the rows kept aside come after those of the training
 
     @property
+    def which(self) -> str:
+        """The rows kept aside in words."""
+        return (
+            "rows later than those it was fitted to" if self.later else "rows that it has not seen"
+        )
+
+    @property
     def coverage(self) -> float:
         """Share of the rows inside their interval."""
         low, high = self.intervals.T
@@ -68,7 +75,7 @@ def folds_of(case: Case, each: Callable[..., Iterable[Any]] = map) -> Folds | No
 
 def _at_random(case: Case) -> Iterator[TrainTest]:
     """Parts of the rows; of many rows one draw of training and test rows, which costs one fit."""
-    n, seed = len(case.y), case.random_state
+    n, seed = len(case.y), case.spec.random_state
     if n >= MANY_ROWS:
         sizes = {"train_size": MOST_TRAINING, "test_size": min(MOST_TEST, n - MOST_TRAINING)}
         return iter(case.task.draws(1, **sizes, random_state=seed).split(case.y, case.y))

@@ -33,11 +33,10 @@ def verdict(case: Case, folds: Folds | None) -> str:
         )
     ours, trees, linear = (share(r2(folds.observed, found)) for found in folds.predicted.values())
     error = typical_error(folds.observed, next(iter(folds.predicted.values())))
-    rows = "rows later than those it was fitted to" if folds.later else "rows that it has not seen"
     return (
-        f"On {rows}, the model reaches <b>R² = {ours}</b> for {target} and is typically off by "
-        f"<b>{number(error)}</b>; on the same rows boosted trees reach R² = {trees} and a linear "
-        f"model {linear}.{_between(case, folds)}"
+        f"On {folds.which}, the model reaches <b>R² = {ours}</b> for {target} and is typically off "
+        f"by <b>{number(error)}</b>; on the same rows boosted trees reach R² = {trees} and a "
+        f"linear model {linear}.{_between(case, folds)}"
     )
 
 

@@ -14,13 +14,12 @@ def number(value: float | None) -> str:
         return "–"
     if value < 0:
         return f"−{number(-value)}"
-    size = abs(value)
-    if size >= 1e15 or 0 < size < 1e-3:
+    if value >= 1e15 or 0 < value < 1e-3:
         digits, power = f"{value:.1e}".split("e")
         return f"{digits.removesuffix('.0')}&nbsp;×&nbsp;10<sup>{int(power)}</sup>"
-    if size >= 1000:
+    if value >= 1000:
         whole = f"{float(f'{value:.3g}'):,.0f}"
-        return whole if size >= 10_000 else whole.replace(",", "")
+        return whole if value >= 10_000 else whole.replace(",", "")
     return f"{value:.3g}"
 
 

@@ -79,7 +79,7 @@ def _dates(case: Case) -> Iterator[Remark]:
 
 def _places(case: Case) -> Iterator[Remark]:
     found = place_columns([column.name for column in case.columns if column.is_number])
-    if found and case.distance != "geodesic":
+    if found and case.spec.distance != "geodesic":
         yield Remark("places", on_places(*found))
 
 

@@ -23,6 +23,11 @@ from .. import (
 )
 from .._checks import check_targets
 from .._compute.arrays import Array
+from .._geometry.space import METRICS
+from .._rules.registry import as_rule
+
+# Metrics of columns; "precomputed" is one of distances.
+COLUMN_METRICS = tuple(name for name in METRICS if name != "precomputed")
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,59 @@ class Task:
     def score(self, y: Any, model: Any, X: Any) -> float:
         """The score that decides, of a fitted model."""
         return self.scores[self.score_name](self.observed(y), self.outputs(model, X))
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A model before its fit: what was asked for, and what that means for the estimator."""
+
+    bandwidth: Any = "auto"  # a rule, a number or a function
+    alpha: Any = None
+    metric: str = "auto"
+    standardize: bool = True
+    kernel: str = "auto"
+    random_state: int | None = 0
+    solver: str = "auto"
+    n_landmarks: int | None = None
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether kernel, metric, bandwidth and penalty are chosen."""
+        return as_rule(self.bandwidth).is_automatic
+
+    @property
+    def penalty(self) -> Any:
+        """The penalty that is asked for; by default the paper's, but "auto" chooses its own."""
+        default = "auto" if self.is_auto else 1e-3
+        return default if self.alpha is None else self.alpha
+
+    @property
+    def scales(self) -> bool:
+        """Whether columns are standardised before the model: metrics, and "auto", do it."""
+        return self.standardize and self.metric == "auto" and not self.is_auto
+
+    @property
+    def model_metric(self) -> str:
+        """The metric that the model is given; by default it is learned by "auto"."""
+        learns = self.is_auto and self.standardize
+        return "euclidean" if self.metric == "auto" and not learns else self.metric
+
+    @property
+    def distance(self) -> str:
+        """The distance between rows in the space of the metric."""
+        return "geodesic" if self.metric == "geodesic" else "euclidean"
+
+    def model(self, task: Task) -> Any:
+        """The estimator of a task."""
+        options = {
+            "alpha": self.penalty,
+            "kernel": "gaussian" if self.kernel == "auto" and not self.is_auto else self.kernel,
+            "metric": self.model_metric,
+            "solver": self.solver,
+            "n_landmarks": self.n_landmarks,
+            "random_state": self.random_state,
+        }
+        return task.automatic(**options) if self.is_auto else task.plain(self.bandwidth, **options)
 
 
 def r2(observed: Array, predicted: Array) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 from .. import JacobianKernelRidge, select_bandwidth, theory
 from .._geometry.kernels import KERNELS
 from .._rules.registry import SELECTORS
+from ..effects import Effect
 from ._case import Case, answer
 from ._charts import LOOKS, lines_of
 from ._columns import Column
@@ -147,10 +148,8 @@ def importances(case: Case, found: list[tuple[Column, float]]) -> str:
         f"Importance: how far, typically, the prediction of <b>{escape(case.target)}</b> moves "
         "when a column takes the value of another row."
     )
-    return (
-        f'<div><p>{words}</p><div class="scroll" tabindex="0"><table class="wide"><thead>{head}'
-        f"</thead><tbody>{lines}</tbody></table></div>{note if more > 0 else ''}</div>"
-    )
+    bars = f'<table class="wide"><thead>{head}</thead><tbody>{lines}</tbody></table>'
+    return f"<div><p>{words}</p>{scroll(bars)}{note if more > 0 else ''}</div>"
 
 
 def effects_text(case: Case) -> str:
@@ -192,22 +191,9 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
     found = answer(effects_in_units, case.estimator, case.table, case.scale, shown, X=case.Z[some])
     if found is None:
         return ""
-    rows = [
-        (
-            breakable(
-                effect.term if effect.kind == "slope" else f"{effect.term}: {effect.contrast}"
-            ),
-            number(effect.estimate),
-            number(effect.std_error),
-            f"{number(effect.conf_low)} to {number(effect.conf_high)}",
-            "&lt; 0.001" if effect.p_value < 1e-3 else f"{effect.p_value:.3f}",
-        )
-        for effect in found.rows[:MOST_EFFECTS]
-    ]
-    more = len(found) - len(rows)
-    rest = (
-        f" {plural(more, 'more effect')} not shown: <code>jacridge effects</code>." if more else ""
-    )
+    rows = [_effect_row(effect) for effect in found.rows[:MOST_EFFECTS]]
+    more = plural(len(found) - len(rows), "more effect")
+    rest = f" {more} not shown: <code>jacridge effects</code>." if len(found) > len(rows) else ""
     head = ("column", "effect", "standard error", "95 % interval", "p")
     return (
         f"<h3>Average effects</h3><p>How far the prediction of <b>{escape(case.target)}</b> "
@@ -215,6 +201,18 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
         "category to another. "
         "These are associations, not causes; the standard errors take kernel, metric, bandwidth "
         f"and penalty as given.{rest}</p><div class=effects>{scroll(table(head, rows))}</div>"
+    )
+
+
+def _effect_row(effect: Effect) -> tuple[str, ...]:
+    """Cells of one effect."""
+    name = effect.term if effect.kind == "slope" else f"{effect.term}: {effect.contrast}"
+    return (
+        breakable(name),
+        number(effect.estimate),
+        number(effect.std_error),
+        f"{number(effect.conf_low)} to {number(effect.conf_high)}",
+        "&lt; 0.001" if effect.p_value < 1e-3 else f"{effect.p_value:.3f}",
     )
 
 
@@ -302,9 +300,9 @@ def model_text(case: Case) -> str:
     origin = (
         "Kernel and metric were chosen by the error on held-out rows, bandwidth and penalty by "
         "leave-one-out."
-        if case.is_auto
-        else f"The bandwidth comes from the rule <code>{escape(str(case.bandwidth))}</code>."
-        if isinstance(case.bandwidth, str)
+        if case.spec.is_auto
+        else f"The bandwidth comes from the rule <code>{escape(str(case.spec.bandwidth))}</code>."
+        if isinstance(case.spec.bandwidth, str)
         else "The bandwidth was given."
     )
     rows = [
@@ -334,7 +332,7 @@ def candidates(case: Case) -> str:
     head = ("kernel, metric", "rounds", "held-out log-loss" if case.classes else "held-out R²")
     return (
         "<h3>Kernels and metrics that were tried</h3>"
-        f'<div class="scroll" tabindex="0">{table(head, rows, chosen[0] if chosen else None)}</div>'
+        f"{scroll(table(head, rows, chosen[0] if chosen else None))}"
         '<p class="small">On half of a sample of the rows; the model itself is fitted to all. '
         "They are ranked without the hardest 2 % of the rows, the finalists first. "
         "Among candidates that are equally good the simpler one is taken.</p>"
@@ -344,7 +342,7 @@ def candidates(case: Case) -> str:
 def geometry(case: Case) -> str:
     """The four numbers that the paper's rule looks at, and what they mean."""
     choice, n = case.choice, len(case.X)
-    options = {"rule": "jacobian_median", "alpha": case.lam, "metric": case.distance}
+    options = {"rule": "jacobian_median", "alpha": case.lam, "metric": case.spec.distance}
     nearest = answer(select_bandwidth, case.mapped(case.Z), **options)
     regime = {
         "global minimum": "the approximate norm has one minimum (λ = 0)",
@@ -365,7 +363,7 @@ def geometry(case: Case) -> str:
         (f"ridge penalty λ: {regime}", number(case.lam)),
         ("largest λ for which there is a minimum", number(theory.lambda_threshold(choice.n))),
     ]
-    return f'<div class="scroll" tabindex="0">{table(("what", "value"), rows)}</div>'
+    return scroll(table(("what", "value"), rows))
 
 
 def columns(case: Case) -> str:
@@ -382,7 +380,7 @@ def sample(case: Case) -> str:
     rows = of_rows(case, len(case.rows))
     what = "" if case.main is None else f"the indicator of <b>{escape(case.shown)}</b> in "
     metric = "the metric of the model"
-    if case.distance == "geodesic":
+    if case.spec.distance == "geodesic":
         metric = "straight distances through the globe, as slopes along geodesics take long"
     return f"The sliders fit {what}{rows} with the kernel of the model and {metric}."
 
@@ -423,13 +421,13 @@ def rules_text(case: Case) -> str:
 
 
 def _rules_alpha(case: Case) -> float:
-    return 1e-3 if case.is_auto else case.lam
+    return 1e-3 if case.spec.is_auto else case.lam
 
 
 def rules(case: Case) -> str:
     """A row for each rule that has an answer, the chosen one marked."""
-    own_units = not case.standardize or case.distance == "geodesic"
-    X, metric = case.X if own_units else case.standardized, case.distance
+    own_units = not case.spec.standardize or case.spec.distance == "geodesic"
+    X, metric = case.X if own_units else case.standardized, case.spec.distance
     Z, y = X[case.rows], case.outcomes[case.rows]
     rows: list[tuple[str, ...]] = []
     marked = None
@@ -439,7 +437,7 @@ def rules(case: Case) -> str:
         choice = answer(select_bandwidth, Z, y, name, alpha=alpha, metric=metric, random_state=0)
         if choice is None:
             continue
-        if name == case.bandwidth and not case.is_auto:
+        if name == case.spec.bandwidth and not case.spec.is_auto:
             marked = len(rows)
         lam = float(np.ravel(choice.alpha)[0])
         est = answer(JacobianKernelRidge(choice.sigma, lam, metric=metric).fit, Z, y)

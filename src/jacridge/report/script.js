@@ -119,7 +119,7 @@
     const below = steep ? 24 + Math.min(90, Math.max(...x.levels.map(letters)) * 0.7) - (x.label ? 0 : 14) : x.label ? 42 : 26;
     const height = box.bottom + below;
     const svg = document.createElementNS(SVG, "svg");
-    for (const [key, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": description })) {
+    for (const [key, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": description })) {
       svg.setAttribute(key, value);
     }
     const X = scale(x.low, x.high, box.left, box.right, x.log);
@@ -276,7 +276,7 @@
   function drawMap() {
     const [xs, ys] = [edges(data.sigmas), edges(data.lambdas)];
     const low = Math.max(lowest(r2.flat()), Math.min(0, best.r2 - 0.1));
-    const label = `bandwidth σ (dark: R² ≤ ${shown(low)}, yellow: ${shown(best.r2)})`;
+    const label = `σ (R² ≤ ${low.toFixed(2)} dark, ${best.r2.toFixed(2)} yellow)`;
     const x = { ...sigmaAxis, low: xs[0], high: xs.at(-1), label };
     const { plot, X, Y } = frame("map", x, { low: ys[0], high: ys.at(-1), log: true },
       `Leave-one-out R² over bandwidth and ridge penalty; the best, ${shown(best.r2)}, is at bandwidth ${shown(data.sigmas[best.sigma])} and penalty ${shown(data.lambdas[best.lambda])}.`);
@@ -375,5 +375,9 @@
   new ResizeObserver(() => {
     if (byId("norms").clientWidth !== width) { width = byId("norms").clientWidth; requestAnimationFrame(everything); }
   }).observe(byId("norms"));
+  // Charts are drawn for the width of a page before it is printed, and for the window after that.
+  for (const [event, printed] of [["beforeprint", true], ["afterprint", false]]) {
+    addEventListener(event, () => { document.body.classList.toggle("printed", printed); everything(); });
+  }
   everything();
 })();

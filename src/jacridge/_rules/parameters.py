@@ -1,0 +1,116 @@
+"""Parameters of a fit: those of the estimators, and what a fit makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy.typing as npt
+
+from .._checks import check_choice
+from .._geometry.kernels import KERNELS, Kernel
+from .._geometry.space import METRICS, Space, space_of
+from .._solvers.model import INTERCEPTS
+from .choice import KERNELS_TRIED, Loss, squared_errors
+from .registry import as_rule, check_alpha
+from .training import Penalty, TrainingData
+
+SOLVERS = ("auto", "exact", "nystrom", "pcg")
+
+
+@dataclass(eq=False, repr=False)
+class Parameters:
+    """Parameters of all estimators, with the defaults of `JacobianKernelRidge`.
+
+    Estimators inherit the constructor. They are no dataclasses themselves, as type checkers would
+    then allow any argument, for want of types in scikit-learn.
+    """
+
+    bandwidth: float | str | Callable[[TrainingData], float] = "jacobian"
+    alpha: float | str | npt.ArrayLike = 1e-3
+    _: KW_ONLY
+    kernel: str = "gaussian"
+    metric: str = "euclidean"
+    solver: str = "auto"
+    n_landmarks: int | None = None
+    landmarks: str | npt.ArrayLike = "kmeans"
+    fit_intercept: bool | str = True
+    random_state: int | None = None
+    verbose: int = 0
+
+
+@dataclass(eq=False, repr=False)
+class AutoParameters(Parameters):
+    """Parameters of estimators that choose everything."""
+
+    bandwidth: float | str | Callable[[TrainingData], float] = "auto"
+    alpha: float | str | npt.ArrayLike = "auto"
+    _: KW_ONLY
+    kernel: str = "auto"
+    metric: str = "auto"
+
+
+@dataclass(eq=False, repr=False)
+class ClassParameters(Parameters):
+    """Parameters of classifiers."""
+
+    _: KW_ONLY
+    class_weight: Mapping[Any, float] | str | None = None
+
+
+@dataclass(eq=False, repr=False)
+class AutoClassParameters(AutoParameters, ClassParameters):
+    """Parameters of classifiers that choose everything."""
+
+
+def parameters_of(estimator: Parameters) -> dict[str, Any]:
+    """The parameters of an estimator by name, without those that it has besides."""
+    return {each.name: getattr(estimator, each.name) for each in fields(Parameters)}
+
+
+@dataclass(eq=False)
+class Request(Parameters):
+    """Parameters of an estimator that is fitted, and their meaning.
+
+    `loss` chooses kernel and metric; `shared` asks for one penalty for all targets.
+    """
+
+    _: KW_ONLY
+    loss: Loss = squared_errors
+    shared: bool = False
+
+    @cached_property
+    def space(self) -> Space:
+        """Kernel and distance; a kernel that is to be chosen is Gaussian here."""
+        check_choice("metric", self.metric, METRICS)
+        check_choice("kernel", self.kernel, (*KERNELS, "auto"))
+        check_choice("solver", self.solver, SOLVERS)
+        return space_of("gaussian" if self.kernel == "auto" else self.kernel, self.metric)
+
+    @property
+    def kernels(self) -> Sequence[str]:
+        """The kernels to choose among by cross-fitting; one if it was given."""
+        if self.kernel != "auto":
+            return (self.kernel,)
+        return [name for name in KERNELS_TRIED if self.suits(KERNELS[name])]
+
+    def suits(self, kernel: Kernel) -> bool:
+        """Whether the bandwidth's rule can be used with a kernel."""
+        return as_rule(self.bandwidth).suits(kernel)
+
+    @cached_property
+    def penalty(self) -> Penalty:
+        """The penalty, or how to choose it."""
+        return replace(check_alpha(self.alpha), shared=self.shared)
+
+    @cached_property
+    def intercept(self) -> str:
+        """The kind of intercept, one of INTERCEPTS."""
+        given = [False, True, "free"]
+        if self.fit_intercept not in given:
+            raise ValueError(
+                f'`fit_intercept` must be True, False or "free", got {self.fit_intercept!r}.'
+            )
+        return INTERCEPTS[given.index(self.fit_intercept)]
