@@ -212,6 +212,12 @@ def scores(rows):
             found[0].mean(),
             "difference",
         )
+    at = dict(zip(WITHOUT_Y, found, strict=True))
+    for kernel in ("gaussian", "matern32"):
+        paper, grid = at[kernel, "jacobian"], at[kernel, "jacobian_lattice"]
+        for word, i in (("lost", np.argmin(grid - paper)), ("won", np.argmax(grid - paper))):
+            what = f"{files[i].stem}, {kernel}: jacobian_lattice beside jacobian, most {word}"
+            add(rows, what, grid[i], paper[i], "difference")
 
 
 def score(file, kernel, rule):

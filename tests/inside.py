@@ -14,7 +14,7 @@ NAMES = {
     "_geometry.kernels": ["CHUNK", "KERNELS"],
     "_rows.rows": ["ArrayRows"],
     "_rows.survey": ["Surveying"],
-    "_rules.without_y": ["loo_without_y", "ssmm", "validation_rows"],
+    "_rules.without_y": ["loo_without_y", "ssmm", "ssmm_line", "validation_rows"],
     "_solvers.influence": ["ExactInfluence", "even_noise"],
     "_solvers.sums": ["Summing"],
     "cli._columns": [

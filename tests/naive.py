@@ -3,6 +3,9 @@
 Everything is a loop over rows, an explicit inverse or a determinant, as it is written on paper.
 """
 
+from collections import Counter
+from itertools import product
+
 import mpmath
 import numpy as np
 
@@ -230,6 +233,16 @@ def grid_eigenvalue(kernel, scale):
         if abs(term) < mpmath.eps:
             return total
     raise ValueError("no end")
+
+
+def corner_sum(kernel, scale, p):
+    """Sum of (-1)^(j_1 + ... + j_p) k(j) over a grid of spacing 1, up to 40 bandwidths."""
+    reach = int(40 * scale)  # exp(-40) is 4e-18
+    counts = Counter()
+    for j in product(range(-reach, reach + 1), repeat=p):
+        counts[sum(i * i for i in j)] += (-1) ** sum(j)
+    near = {gap: n for gap, n in counts.items() if gap <= reach**2}
+    return mpmath.fsum(n * profile(kernel, mpmath.sqrt(gap) / scale) for gap, n in near.items())
 
 
 def grid_matrix(kernel, scale, side, p):

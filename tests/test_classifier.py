@@ -180,14 +180,15 @@ def test_a_weight_of_two_is_two_equal_rows(classes, rng):
         weighted = clone(est).fit(X, y, w)
         repeated = est.fit(np.repeat(X, w, axis=0), np.repeat(y, w))
         found, expected = weighted.predict_proba(X), repeated.predict_proba(X)
-        np.testing.assert_allclose(found, expected, atol=1e-6)
+        np.testing.assert_allclose(found, expected, atol=1e-8)
 
 
 def test_equal_rows_of_different_classes_share_their_probability(rng):
     X = np.repeat(rng.standard_normal((30, 2)), 4, axis=0)
     y = np.tile([0, 0, 0, 1], 30)
     P = JacobianKernelClassifier("median", 0.1).fit(X, y).predict_proba(X)
-    np.testing.assert_allclose(P[:, 1], 0.25, atol=0.05)
+    # Calibration smooths shares of few rows: 0.254.
+    np.testing.assert_allclose(P[:, 1], 0.25, atol=0.01)
 
 
 def test_weights_of_classes_are_weights_of_their_rows(rng):
@@ -538,6 +539,7 @@ def test_labels_are_a_column_of_parquet_files(rng, tmp_path):
             source = files if weight else ParquetFiles(str(tmp_path / "*.parquet"), ["a", "b"])
             est.fit(source, "kind", weight)
             found = est.predict_proba(frame.select("a", "b"))
+            # Sums of other blocks round otherwise; the slope is found by a search.
             np.testing.assert_allclose(found, known.predict_proba(X), atol=1e-6)
     assert est.score(source, "kind") > 0.8
     with pytest.raises(AttributeError, match="needs the labels in memory"):

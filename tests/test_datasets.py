@@ -240,6 +240,7 @@ def test_a_damaged_file_in_the_cache_is_downloaded_again(cache, small_wood):
     assert datasets.load("wood_fibres").y.tolist() == [0.068, 0.386]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="file sizes are limited by POSIX calls")
 def test_a_full_disk_leaves_no_file(cache, server):
     """A process that may write 100 bytes per file stands for a disk with no room."""

@@ -120,6 +120,7 @@ def test_the_umask_of_the_process_is_left_alone(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "umask", touched)
     write(tmp_path / "file", "x")
+    assert (tmp_path / "file").read_text() == "x"
 
 
 @posix

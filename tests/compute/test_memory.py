@@ -20,9 +20,12 @@ def test_small_amounts_of_memory_are_told_in_megabytes(monkeypatch):
         memory.check_memory(2 * 10**7, "This", "Rest.")
 
 
-def test_memory_is_not_refused_where_nobody_knows_how_much_there_is(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda: None)
-    memory.check_memory(10**30, "This", "Rest.")
+def test_memory_is_not_refused_where_nobody_knows_how_much_there_is(rng, size):
+    X = rng.standard_normal((300, 2))
+    size("memory", None)
+    for solver in ("auto", "exact"):
+        est = JacobianKernelRidge(1.0, solver=solver).fit(X, X[:, 0])
+        assert est.solver_ == "exact"
 
 
 def test_the_smaller_of_the_machine_and_its_control_group_counts(monkeypatch):

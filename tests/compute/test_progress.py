@@ -97,6 +97,7 @@ def test_a_printer_prints_ends_and_one_line_in_each_second(capsys):
     assert capsys.readouterr().err == "[jacridge] rows: 5 of 5\n"
 
 
+@pytest.mark.slow
 def test_the_command_shows_a_bar_on_a_terminal(rows, tmp_path, monkeypatch, size, capsys):
     pl = pytest.importorskip("polars")
     from jacridge.cli import main

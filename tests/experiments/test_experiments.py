@@ -298,6 +298,7 @@ def test_every_rule_of_table_2_belongs_to_one_part():
     assert sorted(names) == sorted(real_data.ORDER)
 
 
+@pytest.mark.slow
 def test_table_2_runs_closed_forms_first_and_split_by_split(monkeypatch, tmp_path):
     """A run that is stopped leaves the same splits of all data sets."""
     seen = []
@@ -365,12 +366,14 @@ def test_the_first_minimum_has_a_fall_before_and_a_rise_behind_it(curve, lowest)
 def test_a_drawn_function_has_unit_variance_and_its_length_scale(rng):
     """The mean squared slope of such a process is 1 / scale^2, here over many draws."""
     f = [made_up.gaussian_process(1, 0.2, seed, 60) for seed in range(200)]
+    # A draw has about 3 independent values, of variance 2 in the square: sqrt(2 / 600) = 0.06.
     assert np.mean([draw.y_test**2 for draw in f]) == pytest.approx(1, abs=0.1)
     slopes = []
     for draw in f:
         order = np.argsort(draw.X_test[:, 0])
         dx, dy = np.diff(draw.X_test[order, 0]), np.diff(draw.y_test[order])
         slopes.append(np.sum(dy**2 / dx) / np.sum(dx))
+    # The same for slopes, which vary faster: about 4 independent ones, sqrt(2 / 800) = 0.05.
     assert np.mean(slopes) == pytest.approx(25, rel=0.15)
 
 
@@ -551,6 +554,7 @@ def test_figure_5_has_the_bandwidths_of_the_authors(paper_data, monkeypatch):
     for rule, (mean, std, r2) in FIGURE_5.items():
         ours = [row for row in rows if row["rule"] == rule]
         sigma = np.array([row["sigma"] for row in ours])
+        # Of their six digits, those that two searches share which stop a step apart.
         assert sigma.mean() == pytest.approx(mean, rel=1e-4), rule
         assert temperature.jackknife_std(sigma) == pytest.approx(std, rel=1e-3), rule
         assert np.mean([row["r2"] for row in ours]) == pytest.approx(r2, abs=1e-4), rule
@@ -594,7 +598,7 @@ def test_points_of_the_sweeps_are_those_of_the_authors(paper_data, where, monkey
     rows = [row for seed in range(50) for row in sweeps.point(*where, seed)]
     for rule, r2 in SWEEPS[where].items():
         ours = np.median([row["r2"] for row in rows if row["rule"] == rule])
-        assert ours == pytest.approx(r2, abs=1e-3), rule
+        assert ours == pytest.approx(r2, abs=1e-4), rule  # theirs have four decimals
 
 
 @pytest.mark.slow
@@ -604,13 +608,14 @@ def test_wood_fibres_with_the_authors_first_seed(paper_data):
     choice = select_bandwidth(split.X, split.y)
     silverman = select_bandwidth(split.X, split.y, "silverman").sigma
     eighth = rules.authors_grid(choice.l_max, 10)[7]
-    for sigma, r2, room in (
-        (choice.sigma, 0.6507, 5e-4),
-        (silverman, 0.4595, 5e-4),
-        (eighth, 0.6473, 5e-4),
-        (choice.l_max, 0.6184, 5e-3),
+    for sigma, r2 in (
+        (choice.sigma, 0.6507),
+        (silverman, 0.4595),
+        (eighth, 0.6473),
+        (choice.l_max, 0.6184),
     ):
-        assert rules.r2_on_test(split, sigma, 1e-3) == pytest.approx(r2, abs=room)
+        # Theirs have four decimals.
+        assert rules.r2_on_test(split, sigma, 1e-3) == pytest.approx(r2, abs=1e-4)
 
 
 def test_a_grid_that_starts_near_zero_raises_no_warning(split):

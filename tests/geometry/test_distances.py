@@ -158,6 +158,7 @@ def test_gaps_of_places_are_lengths_to_their_power(stations, name):
 @pytest.mark.parametrize("name", ALL)
 def test_lengths_are_the_distances_that_gaps_came_from(stations, name):
     distance, X, D = of(name, stations)
+    # In metres, of which Vincenty's series knows the thousandth.
     np.testing.assert_allclose(distance.lengths(distance.gaps(X, X)), D, rtol=VINCENTY, atol=1e-3)
 
 

@@ -160,7 +160,7 @@ def test_the_loo_curve_of_a_display_is_that_of_refits_without_each_row(curve, al
         mean = y[rest].mean()
         model = KernelRidge(kernel="rbf", gamma=2, alpha=alpha).fit(X[rest], y[rest] - mean)
         errors.append(y[i] - mean - model.predict(X[[i]])[0])
-    assert display.values[0, 0] == pytest.approx(np.square(errors).mean(), rel=1e-6)
+    assert display.values[0, 0] == pytest.approx(np.square(errors).mean(), rel=1e-8)
 
 
 @pytest.mark.parametrize(("kernel", "exponent"), [("matern32", 2), ("laplacian", 1)])
@@ -173,7 +173,9 @@ def test_displays_take_the_kernel_of_the_model(surface, kernel, exponent):
     scaled = theory.lattice_jacobian_norm([0.7, 0.9], kernel, spacing, 1, 1e-3)
     np.testing.assert_allclose(norms.approximate, scaled)
     refit = JacobianKernelRidge(0.7, kernel=kernel).fit(X, y)
-    assert norms.true[0] == pytest.approx(np.linalg.norm(refit.jacobian(X), axis=1).max(), rel=0.5)
+    # The display looks around the rows, too, and finds steeper places there.
+    at_rows = np.linalg.norm(refit.jacobian(X), axis=1).max()
+    assert at_rows < norms.true[0] < 1.5 * at_rows
 
     display = plots.CriterionDisplay.from_estimator(est, X, y, bandwidths=[0.7])
     assert display.values[0, 0] == pytest.approx(np.mean(refit.loo_residuals_**2), rel=1e-8)

@@ -1,5 +1,8 @@
 """Bandwidths in closed form: against their formulas in plain Python, and by their minima."""
 
+from itertools import product
+
+import mpmath
 import numpy as np
 import pytest
 from sklearn.svm import SVR
@@ -49,6 +52,27 @@ def test_the_jacobian_median_bandwidth_has_the_spacing_of_neighbours(rng, lam):
     found = select_bandwidth(X, rule="jacobian_median", alpha=lam)
     assert found.sigma == pytest.approx(float(expected), rel=1e-10)
     assert found.spacing == pytest.approx(spacing, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("rule", "kernel"),
+    [
+        *product(["jacobian", "jacobian_median"], ["matern52", "matern32"]),
+        *product(["jacobian_lattice"], ["gaussian", "matern52", "matern32"]),
+    ],
+)
+def test_the_rules_of_a_grid_are_at_the_minimum_of_its_norm_at_the_penalty(rng, rule, kernel):
+    """A grid on a line, but for `jacobian_lattice`."""
+    X, lam = rng.uniform(size=(40, 2)), 0.2
+    found = select_bandwidth(X, rule=rule, alpha=lam, kernel=kernel)
+    p = 2 if rule == "jacobian_lattice" else 1
+
+    def norm(sigma):
+        eigenvalue = naive.corner_sum(kernel, mpmath.mpf(sigma / found.spacing), p)
+        return 1 / (sigma * (eigenvalue + lam))
+
+    here, *nearby = (norm(found.sigma * a) for a in (1, 0.999, 1.001))
+    assert here < min(nearby)
 
 
 @pytest.mark.parametrize(("n", "p"), [(3, 1), (100, 2), (650, 27)])

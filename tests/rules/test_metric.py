@@ -37,7 +37,7 @@ def test_the_scaled_metric_is_a_standard_scaler(rng):
     ours = JacobianKernelRidge(alpha=0.1, metric="scaled").fit(X, y)
     theirs = make_pipeline(StandardScaler(), JacobianKernelRidge(alpha=0.1)).fit(X[:, :4], y)
     X_new = X[:9] + 0.01
-    np.testing.assert_allclose(ours.predict(X_new), theirs.predict(X_new[:, :4]), rtol=1e-6)
+    np.testing.assert_allclose(ours.predict(X_new), theirs.predict(X_new[:, :4]), rtol=1e-8)
     assert ours.metric_.shape == (5, 4)
 
 
@@ -168,7 +168,9 @@ def test_weights_do_not_ruin_the_choice(criterion):
 
     plain = score(X, y)
     twos = score(X, y, np.full(287, 2.0))
-    assert twos == pytest.approx(score(np.repeat(X, 2, axis=0), np.repeat(y, 2)), abs=1e-6)
+    assert twos == pytest.approx(score(np.repeat(X, 2, axis=0), np.repeat(y, 2)), abs=1e-8)
+    # Weights move the points of a grid of penalties, and so R2 by some thousandths. It fell by 0.2
+    # and more when one of two equal rows was left out alone.
     assert twos == pytest.approx(plain, abs=0.03)
     assert score(X, y, rng.uniform(0.9, 1.1, 287)) == pytest.approx(plain, abs=0.03)
 
@@ -259,7 +261,9 @@ def test_landmarks_are_given_in_the_units_of_the_features(rng):
     ours = JacobianKernelRidge(2.0, landmarks=X[:30], **options).fit(X, y)
     scale = X.std(axis=0)
     known = JacobianKernelRidge(2.0, 0.01, solver="nystrom", landmarks=X[:30] / scale)
-    np.testing.assert_allclose(ours.predict(X), known.fit(X / scale, y).predict(X / scale), 1e-6)
+    np.testing.assert_allclose(
+        ours.predict(X), known.fit(X / scale, y).predict(X / scale), rtol=1e-8
+    )
 
 
 def test_errors_of_derivatives_and_effects_go_through_the_metric(rng):
@@ -269,10 +273,10 @@ def test_errors_of_derivatives_and_effects_go_through_the_metric(rng):
     std = X.std(axis=0)
     known = JacobianKernelRidge(2.0, 0.1).fit(X / std, y)
     for a, b in zip(ours.jacobian(X, True), known.jacobian(X / std, True), strict=True):
-        np.testing.assert_allclose(a, b / std, rtol=1e-6)
+        np.testing.assert_allclose(a, b / std, rtol=1e-8)
     here, there = ours.effects().dict(), known.effects().dict()
-    np.testing.assert_allclose(here["estimate"], there["estimate"] / std, rtol=1e-6)
-    np.testing.assert_allclose(here["std_error"], there["std_error"] / std, rtol=1e-6)
+    np.testing.assert_allclose(here["estimate"], there["estimate"] / std, rtol=1e-8)
+    np.testing.assert_allclose(here["std_error"], there["std_error"] / std, rtol=1e-8)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "matern32", "laplacian"])
@@ -286,7 +290,7 @@ def test_an_onnx_graph_has_the_metric(kernel, rng):
     est = JacobianKernelRidge("auto", "auto", kernel=kernel, metric="auto", random_state=0)
     est.fit(X, y)
     session = onnxruntime.InferenceSession(to_onnx(est).SerializeToString())
-    np.testing.assert_allclose(session.run(None, {"X": X})[0], est.predict(X), rtol=1e-6)
+    np.testing.assert_allclose(session.run(None, {"X": X})[0], est.predict(X), rtol=1e-7)
 
 
 def test_effects_in_a_full_metric_see_the_features_as_they_are(rng):
@@ -306,4 +310,5 @@ def test_effects_in_a_full_metric_see_the_features_as_they_are(rng):
     terms = [(row.term, row.kind) for row in est.effects()]
     assert terms[:3] == [("x0", "slope"), ("x1", "slope"), ("x2", "contrast")]
     assert len(terms) == 5  # two contrasts of three levels, and no effect of the constant
-    assert est.effects(variables=["x2"]).dict()["estimate"][0] == pytest.approx(2, abs=0.3)
+    # The ridge pulls it towards zero by a hundredth.
+    assert est.effects(variables=["x2"]).dict()["estimate"][0] == pytest.approx(2, abs=0.05)

@@ -54,7 +54,8 @@ def test_a_search_where_nothing_can_be_solved_says_so():
 
 @pytest.mark.parametrize("start", [0.02, 0.1, 0.7])
 def test_a_search_from_a_start_goes_down_its_own_valley(start):
-    assert minimise_near(two_valleys, start) == pytest.approx(0.1, rel=1e-2)
+    # The valley is no parabola, and the search stops at steps of 1e-4.
+    assert minimise_near(two_valleys, start) == pytest.approx(0.1, rel=1e-4)
 
 
 def test_rounding_in_a_criterion_hardly_moves_its_minimum(rng):

@@ -42,7 +42,7 @@ def test_the_model_sees_the_compressed_features_times_the_map(incomes):
     Z[:, :2] = c + s * np.arcsinh((X[:, :2] - c) / s)
     inner = JacobianKernelRidge(est.bandwidth_, est.alpha_, kernel="matern32")
     inner.fit(Z @ est.metric_, y)
-    np.testing.assert_allclose(est.predict(X), inner.predict(Z @ est.metric_), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(est.predict(X), inner.predict(Z @ est.metric_), rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("scale", ["of no feature", "of two values"])
@@ -81,7 +81,7 @@ def test_average_effects_are_means_of_the_derivatives_with_their_errors(incomes,
     np.testing.assert_allclose([row.estimate for row in found], J.mean(axis=0), rtol=1e-8)
     one = est.effects(X[:1])  # the effect at a single row has the error of its derivative
     errors = est.jacobian(X[:1], return_std=True)[1]
-    np.testing.assert_allclose([row.std_error for row in one], errors[0], rtol=1e-6)
+    np.testing.assert_allclose([row.std_error for row in one], errors[0], rtol=1e-8)
 
 
 def test_training_rows_are_recovered_from_those_that_the_model_keeps(incomes):
@@ -99,7 +99,7 @@ def test_a_graph_and_a_pickle_compress_alike(incomes):
     est = ridge().fit(X, y)
     session = onnxruntime.InferenceSession(to_onnx(est).SerializeToString())
     (found,) = session.run(None, {"X": X})
-    np.testing.assert_allclose(np.ravel(found), est.predict(X), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(np.ravel(found), est.predict(X), rtol=1e-8, atol=1e-10)
     again = pickle.loads(pickle.dumps(est))
     np.testing.assert_array_equal(again.predict(X), est.predict(X))
 
@@ -109,4 +109,4 @@ def test_a_weight_of_two_is_two_equal_rows_where_tails_are_heavy(incomes):
     X, y = X[:80], y[:80]
     weighted = AutoKernelRidge(random_state=0).fit(X, y, np.full(80, 2.0))
     twice = AutoKernelRidge(random_state=0).fit(np.vstack([X, X]), np.concatenate([y, y]))
-    np.testing.assert_allclose(weighted.predict(X), twice.predict(X), rtol=1e-6)
+    np.testing.assert_allclose(weighted.predict(X), twice.predict(X), rtol=1e-8)

@@ -1,11 +1,13 @@
 """Criteria that never see y: against their formulas with explicit inverses."""
 
+from copy import deepcopy
+
 import mpmath
 import numpy as np
 import pytest
 
 import naive
-from inside import loo_without_y, ssmm, validation_rows
+from inside import loo_without_y, ssmm, ssmm_line, validation_rows
 from jacridge import JacobianKernelRidge, select_bandwidth
 from known import KERNELS, WITHOUT_Y
 
@@ -64,6 +66,14 @@ def test_leave_one_out_without_y_is_least_where_the_kernel_is_diagonal(rng):
     np.testing.assert_allclose(loo_without_y(K, np.array([1e9])), np.sqrt(12))
 
 
+def test_leave_one_out_without_y_is_close_to_its_least_value_for_a_constant_kernel():
+    """B is I - 11' / n but for a factor, so that n - 1 eigenvalues are (n / (n - 1))^2."""
+    found = loo_without_y(np.ones((150, 150)), np.array([1e-6]))
+    np.testing.assert_allclose(found, np.sqrt(149) * (150 / 149) ** 2)
+    # (1 + 1.5 / n) sqrt(n) up to terms of 1 / n^2.
+    np.testing.assert_allclose(found, (1 + 1.5 / 150) * np.sqrt(150), rtol=1e-4)
+
+
 def test_equal_rows_without_a_penalty_cannot_be_solved(rng):
     X = rng.standard_normal((8, 2))
     X[1] = X[0]
@@ -79,9 +89,11 @@ def test_validation_rows_have_the_mean_and_the_covariance_of_the_rows(rng):
     """Also where a column is a sum of others. With 200,000 rows moments are good to 1 %."""
     X = rng.standard_normal((50, 2)) @ np.array([[2.0, 1.0], [0.0, 0.5]]) + [3.0, -4.0]
     X = np.column_stack([X, X.sum(axis=1)])
-    found = validation_rows(X, np.ones(50), 200_000, rng)
-    np.testing.assert_allclose(found.mean(axis=0), X.mean(axis=0), atol=0.02)
-    np.testing.assert_allclose(np.cov(found.T), np.cov(X.T, bias=True), atol=0.05)
+    w = np.where(X[:, 0] > 3, 4, 1)
+    rows = np.repeat(X, w, axis=0)
+    found = validation_rows(X, w, 200_000, rng)
+    np.testing.assert_allclose(found.mean(axis=0), rows.mean(axis=0), atol=0.02)
+    np.testing.assert_allclose(np.cov(found.T), np.cov(rows.T, bias=True), atol=0.05)
     np.testing.assert_allclose(found[:, 0] + found[:, 1], found[:, 2], atol=1e-12)
 
 
@@ -99,6 +111,24 @@ def test_ssmm_is_at_its_minimum_over_bandwidths_and_penalties(rng):
     here = value(choice.sigma, choice.alpha)
     nearby = [(1.5, 1.0), (1 / 1.5, 1.0), (1.0, 5.0), (1.0, 0.2)]
     assert here < min(value(choice.sigma * a, choice.alpha * b) for a, b in nearby)
+
+
+def test_ssmm_of_weights_is_that_of_repeated_rows(rng):
+    """But for what copies add to the norm whatever sigma is: (N - n) / N^2 in the square."""
+    X, w, seen = rng.standard_normal((12, 2)), rng.integers(1, 5, 12), []
+    JacobianKernelRidge(lambda data: seen.append(data) or 1.0).fit(X, X[:, 0], w)
+    same_draw = deepcopy(seen[0].rng)
+    found = ssmm_line(seen[0])(0.7, LAMS)
+
+    X_val = validation_rows(X, w, 12, same_draw)
+    rows, N = np.repeat(X, w, axis=0), w.sum()
+    expected = []
+    for lam in LAMS:
+        K, K_val = matrix("gaussian", rows, rows, 0.7), matrix("gaussian", X_val, rows, 0.7)
+        S = K_val @ np.linalg.inv(K + lam * np.eye(N))
+        norm = np.linalg.norm(S.T @ S / 12 - np.eye(N) / N)
+        expected.append(np.sqrt(norm**2 - (N - 12) / N**2))
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 def naive_gaps(A, X):
@@ -138,6 +168,21 @@ def test_of_many_rows_a_sample_is_looked_at(rng, rule, size):
     sigmas = [select_bandwidth(X, random_state=seed, **options).sigma for seed in (0, 0, 1)]
     assert sigmas[0] == sigmas[1]
     assert 2 / 3 < sigmas[2] / sigmas[0] < 3 / 2
+
+
+def test_a_bandwidth_of_a_sample_is_carried_to_all_rows(rng, size):
+    """By the root of the law of the spacing in n: (m^(1/p) - 1) / (n^(1/p) - 1), m of n rows."""
+    size("grid rows", 60)
+    size("step rows", 120)
+    X = rng.uniform(size=(4000, 2))
+
+    def log_sigma(rows, seed):
+        return np.log(select_bandwidth(rows, rule="ssmm", alpha=0.1, random_state=seed).sigma)
+
+    found = [log_sigma(X, seed) - log_sigma(X[120 * seed :][:120], seed) for seed in range(6)]
+    expected = 0.5 * np.log((119**0.5 - 1) / (3999**0.5 - 1))
+    # Two samples' bandwidths differ by a tenth, so that six know 0.1 / sqrt(6) = 0.04.
+    assert np.mean(found) == pytest.approx(expected, abs=0.12)
 
 
 def test_ssmm_needs_features(rng):

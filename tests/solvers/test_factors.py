@@ -71,10 +71,13 @@ def test_a_factor_of_single_precision_solves_and_inverts_as_a_double_one(rng, mo
     K = naive.kernel(naive.distances(*2 * (rng.uniform(size=(80, 2)),)), 0.3)
     B = rng.standard_normal((80, 2))
     rough, precise = factor(K.astype(np.float32), 0.1), factor(K.copy(), 0.1)
+    assert [found.L.dtype for found in (rough, precise)] == [np.float32, np.float64]
     # A condition number of a few hundred leaves four or five of seven digits.
-    for found in (rough, precise):
-        assert found.solve(B).dtype == found.L.dtype
     np.testing.assert_allclose(rough.solve(B), precise.solve(B), rtol=1e-3, atol=1e-3)
+    # Columns beyond the range of single precision, and one of zeros.
+    units = np.array([2.0**400, 2.0**-400])
+    np.testing.assert_array_equal(rough.solve(B * units), rough.solve(B) * units)
+    assert not rough.solve(0 * B).any()
     norms = [np.square(found.half_solve(B)).sum(axis=0) for found in (rough, precise)]
     np.testing.assert_allclose(*norms, rtol=1e-4)
     np.testing.assert_allclose(rough.inverse_diagonal(), precise.inverse_diagonal(), rtol=1e-4)

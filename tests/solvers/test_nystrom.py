@@ -252,6 +252,7 @@ def test_the_last_digit_of_the_bandwidth_does_not_move_predictions(rng):
     np.testing.assert_allclose(here, there, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_pickled_model_is_small_and_keeps_all_but_the_training_rows(targets, rng):
     X = rng.standard_normal((30_000, 3))
     est = nystrom(n_landmarks=10).fit(X, np.column_stack([X[:, 0], X[:, 1] * X[:, 2]]))

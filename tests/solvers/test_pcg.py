@@ -144,6 +144,7 @@ def test_what_it_cannot_do_is_refused_before_the_search(rng, options, message):
         est.fit(rng.standard_normal((30, 3)), rng.standard_normal((30, 2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fit_intercept", [True, "free"])
 def test_where_single_precision_wanders_double_takes_over(fit_intercept, rng):
     """Rounding in single precision is more than this penalty: it would go on for all iterations."""

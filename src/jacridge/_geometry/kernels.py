@@ -367,8 +367,8 @@ class Laplacian(Kernel):
         return float(1 / sigma)
 
     def sklearn_kernel(self, sigma: float) -> str:
-        """``laplacian_kernel``, with gamma the inverse of sigma."""
-        return f"laplacian_kernel(gamma={self.gamma(sigma)!r})"
+        """``laplacian_kernel`` as a kernel object, with gamma the inverse of sigma."""
+        return f'PairwiseKernel(gamma={self.gamma(sigma)!r}, metric="laplacian")'
 
 
 def _chunks(a: Array) -> Iterator[Array]:

@@ -42,7 +42,7 @@ def gaussian_lattice(scale: Array, p: int) -> LatticeEigenvalue:
     """
     k = np.arange(6.0)
     signs = np.array([1, -2, 2, -2, 2, -2])
-    near = _powers(signs, k**2, 0.5 / np.clip(scale, 1e-70, 0.4) ** 2)
+    near = _powers(signs, k**2, 0.5 / np.clip(scale, 1e-150, 0.4) ** 2)
     # ((2k + 1)^2 - 1) / 2 = 2 k (k + 1): the first term is taken out, as it may underflow.
     u = (np.pi * np.maximum(scale, 0.4)) ** 2
     far = _powers(np.ones(6), 2 * k * (k + 1), u)
@@ -57,6 +57,7 @@ def gaussian_lattice(scale: Array, p: int) -> LatticeEigenvalue:
 
 def _powers(weights: Array, powers: Array, v: Array) -> LatticeEigenvalue:
     """Sum of weights * exp(-powers * v) and its derivatives, for log(v) that rises by 2 log(s)."""
+    v = np.minimum(v, 1000.0)  # all terms but the first are zero by then, and v^2 is in range
     terms = weights * np.exp(-powers * v[..., None])
     total = terms.sum(axis=-1)
     mean = (terms * powers).sum(axis=-1) / total

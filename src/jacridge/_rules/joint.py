@@ -38,6 +38,8 @@ SIGMA_STEP, LAM_STEP = np.log(2) / 2, np.log(10) / 2
 # Penalty of a row from which smooth kernels are compared in single precision, as the pivots of a
 # factor are no smaller. Those of kernels with kinks are larger, whatever the penalty.
 SINGLE_LAM = 1e-3
+# Largest penalty of a row in single precision, whose numbers end at 3e38.
+SINGLE_MOST = 1e15
 # Step of the search over bandwidths for landmarks.
 LANDMARK_STEP = np.log(2.5)
 
@@ -204,7 +206,8 @@ class _Lane:
         options: Any = {"centred": part.has_intercept, "counts": part.counts, "scale": part.scale}
         options |= {"last": LEFT_OUT, "replicates": part.compared}
         place: Any = (sigma, lam, part.targets, part.w)
-        if (lam / part.w).min() >= SINGLE_LAM or not part.space.kernel.is_smooth:
+        noise, is_smooth = lam / part.w, part.space.kernel.is_smooth
+        if noise.max() <= SINGLE_MOST and (noise.min() >= SINGLE_LAM or not is_smooth):
             rough = criterion_at(self.criterion, self._rough_pairs, *place, **options)
             if np.isfinite(rough):
                 return rough

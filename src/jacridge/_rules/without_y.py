@@ -78,7 +78,8 @@ def loo_without_y(K: Array, lams: Array) -> Array:
     squares is :math:`y' B \operatorname{diag}(B)^{-2} B y`; the norm is that without y. It is
     never below :math:`\sqrt n`, its value for a diagonal B: the trace of the matrix is
     :math:`\sum_{ij} (B_{ij} / B_{jj})^2 \ge n`. So it falls towards narrow kernels and towards
-    large penalties, and has no useful minimum.
+    large penalties, and has no useful minimum. For very wide kernels, too, it is close to that:
+    about :math:`(1 + 1.5 / n) \sqrt n` for a constant K.
 
     Parameters
     ----------

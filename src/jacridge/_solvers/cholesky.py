@@ -53,7 +53,14 @@ class Factor:
         return len(self.L)
 
     def solve(self, B: Array) -> Array:
-        """A^-1 B."""
+        """A^-1 B; where L is single, of columns near one, which neither overflow nor vanish."""
+        if self.L.itemsize == 8:
+            return self._solve(B)
+        largest = np.abs(B).max(axis=0)
+        unit = 2.0 ** np.round(np.log2(np.where(largest > 0, largest, 1.0)))
+        return np.asarray(self._solve(B / unit) * unit)
+
+    def _solve(self, B: Array) -> Array:
         if len(self.L) > SMALL_ORDER:
             return self._solved(B, _solve_lower, _solve_transposed)
         with one_blas_thread():

@@ -47,7 +47,7 @@ def slider_data(case: Case) -> dict[str, Any]:
         "lambdas": numbers(lams),
         "start": [int(np.searchsorted(lams, lam)), int(np.searchsorted(sigmas, est.bandwidth_))],
         "variance": float(y.var()),
-        "approximate": numbers(np.array(norm)) if est.kernel_ == "gaussian" else None,
+        "approximate": numbers(np.array(norm)) if space.kernel.has_closed_form else None,
         "slopes": numbers(grid["slopes"]),
         "loo": numbers(grid["loo"]),
         "mml": numbers(grid["mml"]),

@@ -7,6 +7,7 @@ from html import escape
 import numpy as np
 
 from .. import JacobianKernelRidge, select_bandwidth, theory
+from .._geometry.kernels import KERNELS
 from .._rules.registry import SELECTORS
 from ..effects import Effect
 from ._case import Case, answer
@@ -386,7 +387,7 @@ def sample(case: Case) -> str:
 
 def norm_caption(case: Case) -> str:
     """The caption of the chart of the Jacobian norm; the approximate one is for the Gaussian."""
-    if case.estimator.kernel_ != "gaussian":
+    if not KERNELS[case.estimator.kernel_].has_closed_form:
         return 'Jacobian norm: <span class="key c1">steepest slope of the fit</span>'
     return (
         'Jacobian norm: <span class="key c1">true</span> and '
@@ -400,7 +401,7 @@ def norm_text(case: Case) -> str:
         "The true norm is the steepest slope of the fit at and around the rows shown, in the "
         "model's metric."
     )
-    if case.estimator.kernel_ != "gaussian":
+    if not KERNELS[case.estimator.kernel_].has_closed_form:
         return true
     return (
         f"{true} The approximate norm is known up to a constant: it is drawn to meet the true one "
