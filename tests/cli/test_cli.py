@@ -1014,3 +1014,13 @@ def test_help_has_an_example(run, command):
     code, out, _ = run(*command.split(), "--help")
     assert code == 0
     assert f"jacridge {command or 'compare'}" in out.split("Example:")[-1]
+
+
+def test_a_report_takes_a_kernel_and_refuses_rules_that_it_does_not_have(run, boxes, tmp_path):
+    args = ("report", boxes, "-t", "weight", "--kernel", "exponential", "-o", tmp_path / "r.html")
+    code, out, err = run(*args, "--rule", "median")
+    assert (code, out) == (0, f"The report is in {tmp_path / 'r.html'}.\n"), err
+    assert "--rule median --kernel exponential" in (tmp_path / "r.html").read_text()
+    code, _, err = run(*args, "--rule", "jacobian")
+    assert code == 2
+    assert "must not be jacobian with --kernel exponential" in " ".join(err.split())

@@ -276,6 +276,21 @@ def test_a_report_on_places_names_the_metric_of_the_globe(rng):
     assert "geodesic" not in report_page(X, X[:, 0], features=["a", "b"], **options)
 
 
+@pytest.mark.parametrize("kernel", ["matern32", "laplacian"])
+def test_a_report_has_the_kernel_that_was_asked_for(wave, kernel):
+    page = report_page(*wave, kernel=kernel)
+    assert f"<td>kernel</td><td>{kernel}</td>" in re.sub(r'<td class="\w+">', "<td>", page)
+    assert "The metric was chosen by the error on held-out rows" in page
+    assert f"AutoKernelRidge(kernel=&#x27;{kernel}&#x27;" in page
+    assert f"--kernel {kernel}" in page
+    assert "--kernel" not in report_page(*wave, bandwidth="scale")
+
+
+def test_an_unknown_kernel_of_a_report_is_refused(wave):
+    with pytest.raises(ValueError, match="`kernel` must be one of 'gaussian'"):
+        report_page(*wave, kernel="cubic")
+
+
 def test_models_fitted_side_by_side_have_one_thread_each(wave, monkeypatch):
     """OpenMP keeps its number of threads for each thread that asks."""
     found = []

@@ -27,6 +27,7 @@ from ._options import (
     BandwidthOrRule,
     Data,
     KernelName,
+    KernelOrAuto,
     MetricName,
     RuleMetric,
     RuleName,
@@ -182,6 +183,7 @@ def report(
     output: Annotated[str, option("--output -o", "FILE", "HTML page to write.")] = "report.html",
     rule: BandwidthOrRule = "auto",
     alpha: Alpha = None,
+    kernel: KernelOrAuto = "auto",
     metric: MetricName = "auto",
     task: TaskName = "auto",
     *,
@@ -196,7 +198,7 @@ def report(
     check_place(output, file)
     suffix, pages = PurePath(output).suffix.lower(), ("", ".html", ".htm")
     check_suffix("A report", output, suffix, pages, "For a PDF, print the page from a browser.")
-    spec = spec_of(rule, alpha, metric, standardize=table.standardize)
+    spec = spec_of(check_rule(rule, kernel), alpha, metric, standardize=table.standardize)
     reading = table.reading(metric, task=task)
     rows = rows_of(file, [target], reading)
     start = perf_counter()
@@ -209,6 +211,7 @@ def report(
             rows.y,
             bandwidth=spec.bandwidth,
             alpha=spec.alpha,
+            kernel=kernel,
             metric=metric,
             standardize=table.standardize,
             **_origin(file, rows, reading),

@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from .. import __version__
 from .._checks import check_choice
 from .._compute.files import replaced
+from .._geometry.kernels import KERNELS
 from . import _classes, _numbers, _quality, _words
 from ._case import Case
 from ._code import Origin, code_blocks
@@ -46,6 +47,7 @@ def report_page(
     task: str = "auto",
     bandwidth: Any = "auto",
     alpha: Any = None,
+    kernel: str = "auto",
     metric: str = "auto",
     standardize: bool = True,
     source: str = "data.csv",
@@ -73,6 +75,8 @@ def report_page(
         The automatic model chooses kernel, metric, bandwidth and penalty.
     alpha : as for JacobianKernelRidge, optional
         Chosen by "auto", else 1e-3, if not given.
+    kernel : as for JacobianKernelRidge
+        By "auto" it is chosen where everything is; else it is "gaussian".
     metric : as for JacobianKernelRidge, but for "precomputed"
         By "auto" it is learned where everything is chosen; else features are standardised.
         "geodesic" takes two columns: latitude, then longitude.
@@ -107,7 +111,8 @@ def report_page(
     if len(labels) < 3:
         raise ValueError(f"A report needs at least 3 rows, got {len(labels)}.")
     check_choice("metric", metric, COLUMN_METRICS)
-    spec = ModelSpec(bandwidth, alpha, metric, standardize, random_state=random_state)
+    check_choice("kernel", kernel, (*KERNELS, "auto"))
+    spec = ModelSpec(bandwidth, alpha, metric, standardize, kernel, random_state)
     case = Case(table, labels, target, spec, kind)
     about = Origin(source, tuple(options), left_out, tuple(losses), tuple(remarks))
     return _filled(case, about, start, progress)

@@ -221,6 +221,7 @@ def command(case: Case, source: Origin) -> str:
     given = {
         ("--rule", str(bandwidth)): not spec.is_auto,
         ("--alpha", str(chosen)): chosen != replace(spec, alpha=None).penalty,
+        ("--kernel", spec.kernel): spec.kernel != "auto",
         ("--metric", spec.metric): spec.metric != "auto",
         ("--no-standardize",): not spec.standardize,
     }
@@ -262,9 +263,12 @@ def _given(case: Case) -> tuple[Any, Any]:
 def _options(case: Case) -> str:
     """Arguments of the estimator; defaults of the automatic one are left out."""
     (bandwidth, alpha), spec = _given(case), case.spec
-    default = {"alpha": "auto", "metric": "auto"} if spec.is_auto else {"metric": "euclidean"}
+    default = {"alpha": "auto", "kernel": "auto", "metric": "auto"}
+    if not spec.is_auto:
+        default = {"kernel": "gaussian", "metric": "euclidean"}
     given = {} if spec.is_auto or bandwidth == "jacobian" else {"bandwidth": bandwidth}
-    given |= {"alpha": alpha, "metric": spec.model_metric, "random_state": spec.random_state}
+    given |= {"alpha": alpha, "kernel": spec.model_kernel, "metric": spec.model_metric}
+    given["random_state"] = spec.random_state
     return ", ".join(f"{k}={v!r}" for k, v in given.items() if default.get(k, ...) != v)
 
 

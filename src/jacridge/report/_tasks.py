@@ -93,6 +93,11 @@ class ModelSpec:
         return self.standardize and self.metric == "auto" and not self.is_auto
 
     @property
+    def model_kernel(self) -> str:
+        """The kernel that the model is given; by default it is chosen by "auto"."""
+        return "gaussian" if self.kernel == "auto" and not self.is_auto else self.kernel
+
+    @property
     def model_metric(self) -> str:
         """The metric that the model is given; by default it is learned by "auto"."""
         learns = self.is_auto and self.standardize
@@ -107,7 +112,7 @@ class ModelSpec:
         """The estimator of a task."""
         options = {
             "alpha": self.penalty,
-            "kernel": "gaussian" if self.kernel == "auto" and not self.is_auto else self.kernel,
+            "kernel": self.model_kernel,
             "metric": self.model_metric,
             "solver": self.solver,
             "n_landmarks": self.n_landmarks,

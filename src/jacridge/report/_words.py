@@ -287,6 +287,18 @@ def _aside(text: str) -> str:
     return f'<span class="small">({text})</span>'
 
 
+def _choice_text(case: Case) -> str:
+    """Sentence on what was chosen, and by which errors."""
+    asked = {"kernel": case.spec.kernel, "metric": case.spec.model_metric}
+    chosen = [what for what, word in asked.items() if word == "auto"]
+    if not chosen:
+        return "Bandwidth and penalty were chosen by leave-one-out."
+    subject = "Kernel and metric were" if len(chosen) == 2 else f"The {chosen[0]} was"
+    return (
+        f"{subject} chosen by the error on held-out rows, bandwidth and penalty by leave-one-out."
+    )
+
+
 def model_text(case: Case) -> str:
     """Kernel, metric, bandwidth and penalty, and where they came from."""
     est = case.estimator
@@ -298,8 +310,7 @@ def model_text(case: Case) -> str:
         "geodesic": "metres on the globe",
     }
     origin = (
-        "Kernel and metric were chosen by the error on held-out rows, bandwidth and penalty by "
-        "leave-one-out."
+        _choice_text(case)
         if case.spec.is_auto
         else f"The bandwidth comes from the rule <code>{escape(str(case.spec.bandwidth))}</code>."
         if isinstance(case.spec.bandwidth, str)
