@@ -261,8 +261,10 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         """
         function = self._function()
         distance, k = function.space.distance, len(function.intercept)
-        function = function.portable(errors=errors) if is_dask(X) else function
-        _ = errors and function.model  # made here, as threads would each make it
+        if is_dask(X):
+            function = function.portable(errors=errors)  # workers make the model themselves
+        elif errors:
+            _ = function.model  # made here, as threads would each make it
         count = 2 if errors else 1
         found = rows_given(X).each(self, partial(work, function), distance, count, k, *shape)
         return tuple(part[:, 0] for part in found) if self.dual_coef_.ndim == 1 else found

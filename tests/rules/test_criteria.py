@@ -1,5 +1,7 @@
 """Criteria at one point: against loops, determinants and likelihoods of scikit-learn."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -154,46 +156,58 @@ def test_the_errors_of_the_last_rows_are_those_of_all(rng):
     assert found == pytest.approx(expected, rel=1e-8)
 
 
+@pytest.mark.parametrize("weighted", ["no", "whole", "any"])
 @pytest.mark.parametrize("centred", [False, True])
-def test_replicates_are_left_out_one_by_one(rng, centred):
-    """Each observation against a fit without it; three to five of them share a row."""
-    Z, sizes = rng.uniform(size=(12, 2)), rng.integers(3, 6, 12)
-    X = np.repeat(Z, sizes, axis=0)
+def test_replicates_are_left_out_one_by_one(rng, centred, weighted):
+    """Each observation against a fit without it; a row has one to five of them."""
+    X = np.repeat(rng.uniform(size=(12, 2)), rng.integers(1, 6, 12), axis=0)
+    X = X[rng.permutation(len(X))]
     y = np.sin(5 * X[:, 0]) + 0.3 * rng.standard_normal(len(X))
-    refit = np.empty(len(X))
+    weights = {"no": np.ones(len(X)), "whole": rng.integers(1, 4, len(X)).astype(float)}
+    w = weights.get(weighted, rng.choice([0.1, 1.3, 5.0], len(X)))
+    errors = np.empty(len(X))
     for i in range(len(X)):
-        rest = JacobianKernelRidge(0.4, 0.2, fit_intercept=centred)
-        rest.fit(np.delete(X, i, 0), np.delete(y, i))
-        refit[i] = y[i] - rest.predict(X[[i]])[0]
-    source = array_source(X, y[:, None], None, EUCLIDEAN)
+        rest = w.copy()
+        rest[i] -= 1 if weighted == "whole" else w[i]
+        est = JacobianKernelRidge(0.4, 0.2, fit_intercept=centred).fit(X, y, rest)
+        errors[i] = y[i] - est.predict(X[[i]])[0]
+    source = array_source(X, y[:, None], w, EUCLIDEAN)
     data = training_data(source, SPACE, exact=True, kind="mean" if centred else "none")
     data = data.part(np.arange(12), capped=True)
-    by_spectrum = data.spectrum(0.4).loo(np.array([0.2]))[0, 0]
-    options = {"centred": centred, "replicates": data.compared}
-    at_one = criterion_at("loo", data.pairs, 0.4, 0.2, data.targets, data.w, **options)
-    np.testing.assert_allclose(at_one, by_spectrum, rtol=1e-10)
-    # The mean falls by that of a typical observation of a row, not by that of each of them.
-    np.testing.assert_allclose(at_one, np.mean(refit**2), rtol=1e-2 if centred else 1e-10)
+    lams, v = np.array([0.2]), data.w
+    found = spectrum(data.pairs.twin().kernel(0.4), data.targets, v, centred=centred)
+    known = replace(found, replicates=data.replicates).loo(lams)[0, 0]
+    options = {"centred": centred, "replicates": data.replicates}
+    at_one = criterion_at("loo", data.pairs, 0.4, 0.2, data.targets, v, **options)
+    np.testing.assert_allclose(at_one, known, rtol=1e-10)
+    np.testing.assert_allclose(at_one, np.average(errors**2, weights=w), rtol=1e-10)
 
 
-def test_copies_of_a_row_with_its_target_are_one_observation(rng):
-    X, y = np.repeat(rng.uniform(size=(9, 2)), 2, axis=0), rng.standard_normal((18, 1))
-    y[1::2][:5] = y[::2][:5]
-    w = rng.uniform(0.5, 2, 18)
-    assert array_source(X[:10], y[:10], w[:10], EUCLIDEAN).replicates is None
-    both = array_source(X, y, w, EUCLIDEAN).replicates
-    np.testing.assert_allclose(both.m[:5], 1)
-    assert not both.V[:5].any()
-    assert (both.m[5:] > 1).all()
-    assert (both.V[5:] > 0).all()
-    copies = array_source(np.vstack([X, X]), np.vstack([y, y]), np.append(w, w), EUCLIDEAN)
-    np.testing.assert_allclose(copies.replicates.m, both.m)
-    np.testing.assert_allclose(copies.replicates.V, both.V)
+def test_a_row_with_one_observation_is_left_out_without_a_penalty_as_well(rng):
+    X, y = rng.uniform(size=(9, 2)), rng.standard_normal((11, 1))
+    source = array_source(np.vstack([X, X[:2]]), y, None, EUCLIDEAN)
+    data = training_data(source, SPACE, exact=True).part(np.arange(9), capped=True)
+    options = {"replicates": data.replicates}
+    assert np.isfinite(criterion_at("loo", data.pairs, 0.1, 0.0, data.targets, data.w, **options))
+
+
+def test_copies_of_rows_with_their_targets_are_no_replicates(rng):
+    """As in a bootstrap sample, or by weights; a few that differ by chance change nothing."""
+    X, y = rng.uniform(size=(20, 2)), rng.standard_normal((20, 1))
+    twice, w = np.vstack([X, X]), np.ones(40)
+    assert array_source(twice, np.vstack([y, y]), None, EUCLIDEAN).replicates is None
+    assert array_source(X, y, 2 * np.ones(20), EUCLIDEAN).replicates is None
+    other = np.vstack([y, y])
+    other[3] += 1.0
+    assert array_source(twice, other, w, EUCLIDEAN).replicates is None
+    assert array_source(twice, rng.standard_normal((40, 1)), w, EUCLIDEAN).replicates is not None
 
 
 @pytest.mark.parametrize("signal", [0.0, 1.0])
-def test_replicates_tell_whether_rows_differ(rng, signal):
-    X = rng.integers(0, 5, (300, 2)).astype(float)
-    y = signal * np.sin(X[:, :1] + 2 * X[:, 1:]) + rng.standard_normal((300, 1))
+@pytest.mark.parametrize("discrete", [False, True])
+def test_replicates_tell_whether_rows_differ(rng, signal, discrete):
+    X = rng.integers(0, 5, (600, 2)).astype(float)
+    y = signal * np.sin(X[:, :1] + 2 * X[:, 1:]) + rng.standard_normal((600, 1))
+    y = (y > 0).astype(float) if discrete else y
     source = array_source(X, y, None, EUCLIDEAN)
-    assert source.replicates.explain(source.rows.y) == bool(signal)
+    assert source.replicates.explain(source.rows.y, source.rows.w) == bool(signal)

@@ -6,6 +6,7 @@ from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -104,14 +105,9 @@ class Pairs:
     """
 
     def __init__(self, X: Array, space: Space, *, single: bool = False) -> None:
-        n, dtype = len(X), np.dtype(np.float32 if single else np.float64)
-        check_memory(
-            dtype.itemsize * n * n,
-            f"The exact solver with n_samples={n}",
-            'Use `solver="nystrom"` with fewer landmarks than rows, which keeps no n x n matrix.',
-        )
+        n = len(X)
         self.kernel_function = space.kernel
-        self.M: Array = np.empty((n, n), dtype=dtype)
+        self.M = _square(n, np.float32 if single else np.float64)
         self.K = self.M  # where kernels go
         self.unit = (float(space.distance.gaps(X[:1], X).max()) or 1.0) if single else 1.0
         given = space.distance.is_given
@@ -126,7 +122,7 @@ class Pairs:
     def twin(self) -> Pairs:
         """The same gaps, with another array for kernels, to work on in another thread."""
         twin = copy(self)
-        twin.K = np.empty_like(self.M)
+        twin.K = _square(len(self.M), self.M.dtype)
         return twin
 
     def kernel(self, sigma: float) -> Array:
@@ -169,6 +165,16 @@ class Pairs:
     def _in_units(self, sigma: float) -> float:
         """The bandwidth for gaps in units of `unit`."""
         return float(sigma / self.unit ** (1 / self.kernel_function.power))
+
+
+def _square(n: int, dtype: npt.DTypeLike) -> Array:
+    """An n x n array, if there is memory for it."""
+    check_memory(
+        np.dtype(dtype).itemsize * n * n,
+        f"The exact solver with n_samples={n}",
+        'Use `solver="nystrom"` with fewer landmarks than rows, which keeps no n x n matrix.',
+    )
+    return np.empty((n, n), dtype=dtype)
 
 
 def _near_pairs(M: Array, rows: slice, reach: float) -> Indices:

@@ -74,39 +74,64 @@ class GivenRows:
 
 @dataclass(frozen=True)
 class Replicates:
-    """Observations of the same row: their number m, and the mean square V of y within the row.
+    """Observations of rows that were merged, sorted by row.
 
     Attributes
     ----------
-    m : for each distinct row, the number of observations; copies of one with its target count once
-    V : weighted mean of the squares of y less the mean of its row, of shape (g, k)
+    row : for each observation, the number of its row
+    d : y less the mean of the row, of shape (observations, k)
+    weight : of the observation, in that mean
+    leaves : weight that leaves with it: one of a whole number, else all of it
     """
 
-    m: Array
-    V: Array
+    row: Indices
+    d: Array
+    weight: Array
+    leaves: Array
 
-    def some(self, rows: Indices | slice) -> Replicates:
-        """Those of some of the distinct rows."""
-        return Replicates(self.m[rows], self.V[rows])
+    def some(self, rows: Indices) -> Replicates:
+        """Those of some of the rows, in their order."""
+        first = np.searchsorted(self.row, rows)
+        sizes = np.searchsorted(self.row, rows, side="right") - first
+        new = np.repeat(np.arange(len(rows)), sizes)
+        at = first[new] + np.arange(len(new)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return Replicates(new, self.d[at], self.weight[at], self.leaves[at])
 
-    def explain(self, y: Array) -> bool:
+    def explain(self, y: Array, w: Array) -> bool:
         """Whether the means y (g, k) of rows differ by more than chance, by an F test of each."""
-        n, g = self.m.sum(), len(self.m)
-        between = self.m @ np.square(y - self.m @ y / n) / max(g - 1, 1)
-        within = self.m @ self.V / (n - g)
-        return bool((fdtrc(g - 1, n - g, between / np.maximum(within, TINY)) < CHANCE).any())
+        n, g = float((self.weight / self.leaves).sum()), len(w)
+        unit = w.sum() / n
+        between = w @ np.square(y - w @ y / w.sum()) / max(g - 1, 1)
+        within = self.weight @ np.square(self.d) / (n - g)
+        F = between / np.maximum(within, TINY * unit)
+        return bool((fdtrc(g - 1, n - g, F) < CHANCE).any())
 
-    def squared_errors(self, E: Array, left: Array) -> Array:
-        """Mean squared errors of single observations, each predicted without itself.
+    def squared_errors(
+        self, E: Array, ones: Array, left: Array, y: Array, w: Array, *, total: float
+    ) -> Array:
+        """Mean squared errors of the observations of each row, each predicted without itself.
 
-        E are residuals for models without the whole row, of shape (g, ..., k), and left (g, ...)
-        is 1 - h, with h the leverage of the row. A residual of one observation is
-        (e (1 - h) + d) / (1 - h / m), where d is y less the mean of the row.
+        E and `ones` are residuals of the targets y (g, k), and of a target of ones, for models
+        without the whole row, of shapes (g, ..., k) and (g, ...); `left` (g, ...) is 1 - h, with h
+        the leverage of the row. Without an observation of weight u the mean of all y, at which
+        they are centred, falls by u (y + d) / (total - u), with `total` the weight of all rows. Its
+        residual is
+
+            (e (1 - h) + d + u (y + d) / (total - u) e_1 (1 - h)) / (1 - h u / w),
+
+        with e_1 the entry of `ones`, zero for a model without an intercept.
         """
-        m = self.m.reshape(-1, *[1] * (left.ndim - 1))
-        V = self.V.reshape(len(m), *[1] * (left.ndim - 1), -1)
-        kept = 1.0 - (1.0 - left) / m
-        return np.asarray((np.square(E * left[..., None]) + V) / np.square(kept)[..., None])
+        i, middle = self.row, [1] * (left.ndim - 1)
+        share, d = self.leaves / w[i], self.d.reshape(len(i), *middle, -1)
+        falls = (self.leaves / np.maximum(total - self.leaves, TINY))[:, None] * (y[i] + self.d)
+        kept = 1.0 - (1.0 - left[i]) * share.reshape(-1, *middle)
+        # One observation alone leaves with its row, whose residual is known, also if h = 1.
+        scale = np.where(share.reshape(-1, *middle) == 1, 1.0, left[i] / np.maximum(kept, TINY))
+        d = d / np.where(share.reshape(-1, *middle) == 1, 1.0, np.maximum(kept, TINY))[..., None]
+        moved = ones[i][..., None] * falls.reshape(d.shape[0], *middle, -1)
+        errors = np.square(scale[..., None] * (E[i] + moved) + d)
+        errors *= (self.weight / w[i]).reshape(-1, *middle, 1)
+        return np.asarray(np.add.reduceat(errors, np.searchsorted(i, np.arange(len(w)))))
 
 
 def merged(X: Array, y: Array, w: Array | None) -> Merged:

@@ -11,11 +11,14 @@ import numpy as np
 from .._compute.arrays import Array, Indices
 from .merging import GivenRows, Merged, Replicates, merged
 from .rows import ArrayRows, MappedRows, Rows
-from .survey import counted
+from .survey import are_whole, counted
 
 if TYPE_CHECKING:
     from .._geometry.distances import Distance
     from .._geometry.maps import FeatureMap
+
+# Share of the rows of several observations whose targets must differ, if these are replicates.
+MOST = 0.5
 
 
 @dataclass(frozen=True)
@@ -58,21 +61,21 @@ class Source:
 
     @cached_property
     def replicates(self) -> Replicates | None:
-        """What rows with several different targets tell; None if there are none, or rows stream.
+        """Observations of the same row, if most rows of several have targets that differ.
 
-        Copies of a row with its target are one observation, as a weight is.
+        Else these are copies, as in a bootstrap sample, or weights. None for rows that stream.
         """
         given = self.given and self.given.weighed()
-        if not given or self.merged is None:
+        if not given or given.weights is None or not given.within.size:
             return None
-        both = np.column_stack([given.group, given.within])
-        _, first, which = np.unique(both, axis=0, return_index=True, return_inverse=True)
-        if len(first) == len(self.merged.w):
+        order, w = np.argsort(given.group, kind="stable"), given.weights
+        row, d, weight = given.group[order], given.within[order], w[order]
+        leaves = np.ones(len(w)) if are_whole(w) else weight
+        several = np.bincount(row, weight / leaves) > 1
+        differ = np.bincount(row, np.abs(d).max(axis=1)) > 0
+        if not several.any() or differ[several].mean() < MOST:
             return None
-        group, v = given.group, self.merged.w
-        squared = np.bincount(group[first], np.bincount(which.ravel(), given.weights) ** 2)
-        V = [np.bincount(group, given.weights * np.square(d)) / v for d in given.within.T]
-        return Replicates(v**2 / squared, np.column_stack(V))
+        return Replicates(row, d, weight, leaves)
 
 
 def array_source(X: Array, y: Array, w: Array | None, distance: Distance) -> Source:

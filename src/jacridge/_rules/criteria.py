@@ -45,14 +45,17 @@ def loo(
     """
     m = len(y) if last is None else min(last, len(y))
     both = A.solve(np.column_stack([y, np.ones(len(y))]))[-m:]
-    c, u = both[:, :-1], both[:, -1:]
-    moved = mean_shift(y, w, replicates=replicates)[-m:] * u if centred else 0.0
     diagonal = A.inverse_diagonal() if m == len(y) else A.last_inverse_diagonal(m)
-    v, E = (w if counts is None else counts)[-m:], (c + moved) / diagonal[:, None]
+    E, ones = both[:, :-1] / diagonal[:, None], both[:, -1] / diagonal * centred
+    v = (w if counts is None else counts)[-m:]
     if replicates is None:
-        return np.asarray(v @ np.square(E) / v.sum())
-    left = (lam / w)[-m:] * diagonal
-    return np.asarray(v @ replicates.some(slice(-m, None)).squared_errors(E, left) / v.sum())
+        errors = np.square(E + mean_shift(y, w)[-m:] * ones[:, None])
+    else:
+        last_rows = np.arange(len(y) - m, len(y))
+        left = (lam / w)[-m:] * diagonal
+        observed = replicates.some(last_rows)
+        errors = observed.squared_errors(E, ones, left, y[-m:], w[-m:], total=w.sum())
+    return np.asarray(v @ errors / v.sum())
 
 
 def gcv(A: Solvable, y: Array, w: Array, **_: Any) -> Array:

@@ -16,6 +16,7 @@ import numpy as np
 
 from .._compute.arrays import TINY, Array
 from .._compute.threads import in_threads, one_blas_thread
+from .._solvers.cholesky import ROUGH_PENALTY
 from .criteria import LEFT_OUT, criterion_at
 from .searches import Surface, best_lambdas, check_solved, downhill, in_units_of, surface, vertex
 
@@ -35,9 +36,6 @@ STARTS = 4
 START_STEP = 2.5
 # Steps of a walk, in the logarithm.
 SIGMA_STEP, LAM_STEP = np.log(2) / 2, np.log(10) / 2
-# Penalty of a row from which smooth kernels are compared in single precision, as the pivots of a
-# factor are no smaller. Those of kernels with kinks are larger, whatever the penalty.
-SINGLE_LAM = 1e-3
 # Largest penalty of a row in single precision, whose numbers end at 3e38.
 SINGLE_MOST = 1e15
 # Step of the search over bandwidths for landmarks.
@@ -142,8 +140,9 @@ def _walk(
         found: list[float] = []
         with one_blas_thread():
             for i in range(0, len(points), len(lanes)):
-                taken = list(zip(lanes, points[i:], strict=False))
-                found += in_threads(lambda each: each[0].value(*each[1]), taken)
+                taken = zip(lanes, points[i:], strict=False)
+                ready = [(lane, lane.pairs_for(at[1]), at) for lane, at in taken]
+                found += in_threads(lambda each: each[0].value(each[1], *each[2]), ready)
         return found
 
     seen: dict[tuple[int, int], float] = {}
@@ -185,12 +184,16 @@ def _point(part: TrainingData, sigma: float, lam: float, i: float, j: float) -> 
     return float(sigma * np.exp(i * SIGMA_STEP)), float(moved if j else lam)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Lane:
-    """Values of a criterion, one after the other, beside those of other lanes."""
+    """Values of a criterion, one after the other, beside those of other lanes.
+
+    Single precision is used while it will do. Where a factor in it was refused, it is not again.
+    """
 
     part: TrainingData
     criterion: str
+    is_rough: bool = True
 
     @cached_property
     def _pairs(self) -> Pairs:
@@ -200,17 +203,25 @@ class _Lane:
     def _rough_pairs(self) -> Pairs:
         return self.part.rough_pairs.twin()
 
-    def value(self, sigma: float, lam: float) -> float:
-        """The criterion at one point, in single precision if that will do."""
+    def pairs_for(self, lam: float) -> Pairs:
+        """The array in which to look at a penalty, made before threads ask for it.
+
+        Kernels with kinks mostly have pivots that are large enough at any penalty.
+        """
+        noise, is_smooth = lam / self.part.w, self.part.space.kernel.is_smooth
+        fits = noise.max() <= SINGLE_MOST and (noise.min() >= ROUGH_PENALTY or not is_smooth)
+        return self._rough_pairs if self.is_rough and fits else self._pairs
+
+    def value(self, pairs: Pairs, sigma: float, lam: float) -> float:
+        """The criterion at one point, in the precision of `pairs`, or in double."""
         part = self.part
         options: Any = {"centred": part.has_intercept, "counts": part.counts, "scale": part.scale}
         options |= {"last": LEFT_OUT, "replicates": part.compared}
         place: Any = (sigma, lam, part.targets, part.w)
-        noise, is_smooth = lam / part.w, part.space.kernel.is_smooth
-        if noise.max() <= SINGLE_MOST and (noise.min() >= SINGLE_LAM or not is_smooth):
-            rough = criterion_at(self.criterion, self._rough_pairs, *place, **options)
-            if np.isfinite(rough):
-                return rough
+        found = criterion_at(self.criterion, pairs, *place, **options)
+        if np.isfinite(found) or pairs is not self.__dict__.get("_rough_pairs"):
+            return found
+        self.is_rough = False
         return criterion_at(self.criterion, self._pairs, *place, **options)
 
 

@@ -35,7 +35,7 @@ LARGEST_WEIGHT = 5.0
 UNIT_ROWS = 250
 
 # Up to this many rows spectra are made side by side, each in an n x n array of its own.
-SIDE_BY_SIDE_ROWS = 4000
+SIDE_BY_SIDE_ROWS = 2000
 
 # Penalties among and between which lambda is chosen, in units of the mean weight of the rows: a
 # common factor of all weights changes nothing then.
@@ -209,7 +209,7 @@ class TrainingData:
     @property
     def are_explained(self) -> bool:
         """Whether replicates show that y depends on the features."""
-        return self.replicates is not None and self.replicates.explain(self.targets)
+        return self.replicates is not None and self.replicates.explain(self.targets, self.w)
 
     @property
     def compared(self) -> Replicates | None:

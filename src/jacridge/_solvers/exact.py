@@ -12,6 +12,7 @@ import numpy as np
 from .._compute.arrays import EPS, TINY, Array, Indices, evenly_spaced, weighted_mean
 from .._rows.merging import GivenRows
 from .._rows.rows import ArrayRows
+from .cholesky import ROUGH_PENALTY
 from .influence import ExactInfluence, as_given, expanded
 from .model import JACKKNIFE_ROWS, HeldOut, Jackknife, KnownRows, Shifts, StackedModel
 from .spectrum import eigh, mean_shift
@@ -20,9 +21,10 @@ from .systems import Eigen, System, stable_system
 if TYPE_CHECKING:
     from .._rows.source import Source
 
-# Rows, and penalty of a row, from which models without one row are predicted in single precision.
-# Entries of A^-1 are at most 100 there: rounding moves an interval by less than 1e-4 of its width.
-ROUGH_ROWS, ROUGH_PENALTY = 2000, 1e-2
+# Rows from which models without one row are predicted in single precision, if the penalty allows
+# it. Entries of A^-1 are at most 100 then: rounding moves an interval by less than 1e-4 of its
+# width.
+ROUGH_ROWS = 2000
 
 # Columns of the identity that are solved for at a time.
 UNIT_COLUMNS = 256

@@ -45,6 +45,7 @@ class Spectrum:
     c: Array
     c_1: Array
     w: Array
+    y: Array
     shift: Array
     counts: Array
     replicates: Replicates | None = None
@@ -53,31 +54,37 @@ class Spectrum:
         """Weighted mean of the squared leave-one-out residuals, of shape (lambdas, targets)."""
         E2 = np.zeros((len(lams), self.c.shape[1]))
         for rows in row_blocks(len(self.V), BLOCK_ROWS):
-            E = self._scaled_residuals(rows, lams)
-            share = (self.counts / self.w)[rows]
-            if self.replicates is None:
-                E2 += np.einsum("i,ilt,ilt->lt", share, E, E)
-                continue
-            E /= np.sqrt(self.w[rows])[:, None, None]
-            left = self.V[rows] ** 2 @ (self._resolvents(lams).T * lams)
-            errors = self.replicates.some(rows).squared_errors(E, left)
-            E2 += np.einsum("i,ilt->lt", self.counts[rows], errors)
+            E2 += np.einsum("i,ilt->lt", self.counts[rows], self._squared_errors(rows, lams))
         return E2 / self.counts.sum()
 
     def loo_residuals(self, lams: Array) -> Array:
         """Leave-one-out residuals of all rows, of shape (n, lambdas, targets)."""
-        residuals = self._scaled_residuals(slice(None), lams)
-        return np.asarray(residuals / np.sqrt(self.w)[:, None, None])
+        E, ones, _ = self._without_rows(slice(None), lams)
+        return np.asarray(E + ones[:, :, None] * self.shift[:, None, :])
 
-    def _scaled_residuals(self, rows: slice, lams: Array) -> Array:
-        """Leave-one-out residuals times the square root of the weight, (rows, lambdas, targets)."""
-        R, V = self._resolvents(lams), self.V[rows]
+    def _squared_errors(self, rows: slice, lams: Array) -> Array:
+        """Squared leave-one-out errors of some rows, of shape (rows, lambdas, targets)."""
+        E, ones, left = self._without_rows(rows, lams)
+        if self.replicates is None:
+            E += ones[:, :, None] * self.shift[rows, None, :]
+            return np.square(E, out=E)
+        observed = self.replicates.some(np.arange(len(self.w))[rows])
+        total, places = float(self.w.sum()), (self.y[rows], self.w[rows])
+        return observed.squared_errors(E, ones, left, *places, total=total)
+
+    def _without_rows(self, rows: slice, lams: Array) -> tuple[Array, Array, Array]:
+        """Residuals for models without each of some rows, and shares of y that are not fitted.
+
+        Residuals are those of the targets (rows, lambdas, targets), and of a target of ones (rows,
+        lambdas), by which they grow as the mean of y falls; it is zero without an intercept.
+        """
+        R, V, root = self._resolvents(lams), self.V[rows], np.sqrt(self.w[rows])[:, None]
         C = (R.T[:, :, None] * self.c[:, None, :]).reshape(len(self.s), -1)
-        E = (V @ C).reshape(len(V), len(lams), -1)
-        # Without a row the mean of y falls by its shift, and y less the mean grows in all rows.
-        if self.shift.any():
-            E += (V @ (R * self.c_1).T)[:, :, None] * self.shift[rows, None, :]
-        return np.asarray(E / (V**2 @ R.T)[:, :, None])
+        diagonal = V**2 @ R.T
+        E = (V @ C).reshape(len(V), len(lams), -1) / (diagonal * root)[:, :, None]
+        if not self.shift.any():
+            return E, np.zeros_like(diagonal), diagonal * lams
+        return E, V @ (R * self.c_1).T / (diagonal * root), diagonal * lams
 
     def gcv(self, lams: Array) -> Array:
         """Generalised cross-validation, n |b - H b|^2 / (n - tr H)^2, (lambdas, targets)."""
@@ -115,17 +122,13 @@ class Spectrum:
         return np.asarray(1.0 / (self.s + np.asarray(lams, dtype=np.float64)[:, None]))
 
 
-def mean_shift(
-    y: Array, w: Array, total: float | None = None, replicates: Replicates | None = None
-) -> Array:
+def mean_shift(y: Array, w: Array, total: float | None = None) -> Array:
     """How much the mean falls when each row is left out; y of shape (n, k), centred at it.
 
-    `total` is the weight of all rows, if w has only those of some. With `replicates`, a typical
-    observation of the row is left out.
+    `total` is the weight of all rows, if w has only those of some.
     """
-    v = w if replicates is None else w / replicates.m
-    rest = (w.sum() if total is None else total) - v
-    share = np.divide(v, rest, out=np.zeros_like(w), where=rest > 0)  # a single row has no rest
+    rest = (w.sum() if total is None else total) - w
+    share = np.divide(w, rest, out=np.zeros_like(w), where=rest > 0)  # a single row has no rest
     return np.asarray(share[:, None] * y)
 
 
@@ -147,11 +150,11 @@ def spectrum(
     root = np.sqrt(w)
     S = K * root * root[:, None] if (w != 1).any() else K
     s, V = eigh(S)
-    shift = mean_shift(y, w, replicates=replicates) if centred else np.zeros_like(y)
+    shift = mean_shift(y, w) if centred else np.zeros_like(y)
     # A kernel of a geodesic distance may have negative eigenvalues; rounding makes some, too.
     c, c_1 = V.T @ (y * root[:, None]), V.T @ root
     counts = w if counts is None else counts
-    return Spectrum(np.maximum(s, 0.0), V, c, c_1, w, shift, counts, replicates)
+    return Spectrum(np.maximum(s, 0.0), V, c, c_1, w, y, shift, counts, replicates)
 
 
 def eigh(A: Array) -> tuple[Array, Array]:
