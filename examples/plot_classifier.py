@@ -3,8 +3,8 @@ Classes with calibrated probabilities
 =====================================
 
 ``AutoKernelClassifier`` chooses kernel, metric, bandwidth and penalty, and calibrates its
-probabilities by leave-one-out, without a second fit. Two half moons show the surface; new rows show
-whether a probability of 0.8 is right four times out of five.
+probabilities by leave-one-out, without a second fit. Two half moons show the fitted surface. New
+rows show whether a prediction with probability 0.8 is correct four times out of five.
 """
 
 import matplotlib.pyplot as plt
@@ -40,8 +40,9 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
 axes[0].set(ylabel="second feature")
 
 # %%
-# How often rows of a given probability are of the second class. Points on the diagonal are right;
-# below it on the right, and above it on the left, the model is too sure of itself.
+# How often rows with a given probability belong to the second class. On the diagonal, the
+# probabilities are correct. Below it on the right, and above it on the left, the model is too
+# confident.
 
 figure, ax = plt.subplots(figsize=(5, 4.5), layout="constrained")
 for (name, model), marker in zip(models.items(), "os", strict=True):

@@ -2,9 +2,9 @@
 Rows in Dask arrays
 ===================
 
-``fit``, ``predict`` and ``select_bandwidth`` take Dask arrays. Blocks stay where they are; what
-comes back from a pass over them is the square of the number of landmarks, whatever the number of
-rows. With a ``distributed.Client`` the same lines run on a cluster.
+``fit``, ``predict`` and ``select_bandwidth`` accept Dask arrays. Blocks stay on the workers. A pass
+over them returns a matrix whose size is the square of the number of landmarks, regardless of the
+number of rows. With a ``distributed.Client``, the same code runs on a cluster.
 """
 
 import dask.array as da
@@ -14,7 +14,7 @@ import numpy as np
 from jacridge import JacobianKernelRidge, plots, select_bandwidth
 
 # %%
-# 200,000 rows in blocks of 20,000. They could be read from files, and need not fit in memory.
+# 200,000 rows in blocks of 20,000. They could come from files and need not fit in memory.
 
 draw = da.random.default_rng(0)
 X = draw.uniform(-2, 2, size=(200_000, 2), chunks=(20_000, 2))
@@ -22,13 +22,13 @@ y = da.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * draw.standard_normal(200_000, chunks=2
 print(select_bandwidth(X, rule="jacobian").sigma)
 
 # %%
-# The model is the one that NumPy arrays give, whatever the blocks:
+# The model is the same as for NumPy arrays, regardless of the block size:
 
 est = JacobianKernelRidge("scale", alpha=0.1, n_landmarks=200, random_state=0).fit(X, y)
 print(est.solver_, len(est.X_fit_))
 
 # %%
-# Predictions are lazy: a Dask array with the blocks of its rows.
+# Predictions are lazy: they are a Dask array with the same blocks as the rows.
 
 predicted = est.predict(X)
 print(type(predicted).__module__, predicted.numblocks)

@@ -2,8 +2,8 @@
 Derivatives: slopes and importances
 ===================================
 
-A kernel model has derivatives in closed form. They tell which features matter and in which
-direction, row by row.
+A kernel model has derivatives in closed form. They show which features matter and in which
+direction, for each row.
 """
 
 import matplotlib.pyplot as plt
@@ -20,9 +20,9 @@ J = est.jacobian(X)
 print(J.shape)
 
 # %%
-# The importance of a feature is the root mean square of its slope, per standard deviation: how
-# far, typically, the prediction moves when the feature moves by one. A slope against its feature
-# shows whether the effect is the same everywhere.
+# The importance of a feature is the root mean square of its slope: how much the prediction
+# typically changes when the feature changes by one standard deviation. A plot of the slope against
+# the feature shows whether the effect is the same everywhere.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 plots.SlopeDisplay.from_estimator(est, X, ax=left)

@@ -2,8 +2,8 @@
 Effects with standard errors
 ============================
 
-What moves the prediction, by how much, and how sure is that? The average slope of each feature
-has a standard error in closed form.
+Which features change the prediction, by how much, and how certain is that? The average slope of
+each feature has a standard error in closed form.
 """
 
 import matplotlib.pyplot as plt
@@ -16,13 +16,13 @@ X = (X - X.mean()) / X.std()
 est = JacobianKernelRidge("auto", alpha="auto", random_state=0).fit(X, y)
 
 # %%
-# Slopes are per standard deviation here. Sex has two values: its effect is a first difference.
+# Slopes are per standard deviation here. Sex has two values, so its effect is a first difference.
 
 print(est.summary())
 
 # %%
-# The same as a picture, with errors that allow for uneven noise. Slopes of single rows are
-# less certain than their average. The average prediction has a band, too.
+# The same effects as a plot, with errors that allow for uneven noise. Slopes of single rows are
+# less certain than their average. The average prediction has a confidence band as well.
 
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(14, 4), layout="constrained")
 plots.EffectsDisplay.from_estimator(est, robust=True, ax=left)

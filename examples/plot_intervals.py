@@ -2,9 +2,8 @@
 Prediction intervals
 ====================
 
-Jackknife+ intervals come from the leave-one-out residuals, which the fit gives in closed form.
-They assume nothing about the noise but that the rows are exchangeable: here it is skewed, and
-far from normal.
+Jackknife+ intervals use the leave-one-out residuals, which are available in closed form. The only
+assumption is that the rows are exchangeable. Here the noise is skewed and far from normal.
 """
 
 import matplotlib.pyplot as plt
@@ -24,7 +23,7 @@ X, y = draw(150)
 est = JacobianKernelRidge(bandwidth="auto", alpha="auto", random_state=0).fit(X, y)
 
 # %%
-# An interval of 90 %, and how many of 5000 new observations it covers:
+# A 90 % interval, and the share of 5000 new observations that it covers:
 
 X_new, y_new = draw(5000)
 lower, upper = est.predict_interval(X_new, coverage=0.9)

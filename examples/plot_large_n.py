@@ -2,9 +2,9 @@
 Many rows: landmarks instead of all pairs
 =========================================
 
-An exact fit keeps an n x n matrix. With ``solver="nystrom"`` rows stream in blocks, and what is
-kept is the square of the number of landmarks: time grows in proportion to n, memory hardly grows.
-``solver="auto"``, the default, takes it above 10,000 rows.
+An exact fit stores an n x n matrix. With ``solver="nystrom"``, rows stream in blocks, and only a
+matrix with one row and column per landmark is stored: time grows in proportion to n, and memory
+hardly grows. ``solver="auto"``, the default, uses this solver above 10,000 rows.
 """
 
 from time import perf_counter
@@ -26,8 +26,8 @@ X, y = draw(80_000)
 X_new, y_new = draw(2_000)
 
 # %%
-# The same model on more and more rows. The bandwidth is that of the ``scale`` rule, so that only
-# the number of rows differs:
+# The same model on increasing numbers of rows. The bandwidth comes from the ``scale`` rule, so that
+# only the number of rows differs:
 
 sizes, seconds, errors = (5_000, 10_000, 20_000, 40_000, 80_000), [], []
 for n in sizes:

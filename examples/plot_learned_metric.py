@@ -2,8 +2,8 @@
 A learned metric: which features, which directions
 ==================================================
 
-One bandwidth serves all features, unless the metric is learned. Here the truth is known: the target
-depends on two of fifty features, or on two directions of ten.
+Without a learned metric, all features have the same bandwidth. Here the truth is known: the target
+depends on two of fifty features, or on two directions in ten dimensions.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ print(f"learned metric: test R2 {auto.score(X[1000:], y[1000:]):.2f}")
 print(f"one bandwidth:  test R2 {one.score(X[1000:], y[1000:]):.2f}")
 
 # %%
-# `choices_` holds every candidate with its error on rows that took no part in learning. The two
+# ``choices_`` lists every candidate with its error on rows that were not used for learning. Both
 # features that matter are found.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
@@ -32,7 +32,8 @@ right.set(xlabel="importance, as a share")
 plt.show()
 
 # %%
-# Where the target depends on directions that no feature is aligned with, a full metric finds them.
+# If the target depends on directions that are not aligned with any feature, a full metric can find
+# them.
 
 Q, _ = np.linalg.qr(rng.standard_normal((10, 2)))
 X = rng.standard_normal((1000, 10))

@@ -2,8 +2,9 @@
 The Jacobian norm, approximate and true
 =======================================
 
-The rule minimises an approximate norm of the derivative: the product of a factor that falls
-with the bandwidth and one that grows. How does it compare with the true norm of fitted models?
+The rule minimises an approximate norm of the derivative. The norm is the product of a factor that
+falls with the bandwidth and one that grows. This example compares it with the true norm of fitted
+models.
 """
 
 import matplotlib.pyplot as plt
@@ -16,8 +17,9 @@ y = np.sin(2 * np.pi * X[:, 0])
 sigma = np.geomspace(0.02, 2, 200)
 
 # %%
-# Three regimes: without a penalty the minimum is a global one; with a small one it is local;
-# above :math:`2 n e^{-3/2}` there is none, and the value at the threshold is taken.
+# There are three regimes. Without a penalty the minimum is global. With a small penalty it is
+# local. With a penalty above :math:`2 n e^{-3/2}` there is no minimum, and the rule uses the value
+# at the threshold.
 
 figure, axes = plt.subplots(1, 3, figsize=(13, 3.8), layout="constrained")
 for ax, lam in zip(axes, (0, 1e-3, 10), strict=True):
@@ -29,8 +31,8 @@ for ax, lam in zip(axes, (0, 1e-3, 10), strict=True):
 plt.show()
 
 # %%
-# The largest slope of the model itself, refitted for each bandwidth. The approximate norm is
-# known up to a constant; it is drawn to meet the true one at the chosen bandwidth.
+# The true norm is the largest slope of the model, refitted for each bandwidth. The approximate norm
+# is known up to a constant; it is scaled to equal the true norm at the chosen bandwidth.
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), sharey=True, layout="constrained")
 for ax, power in zip(axes, (-8, -2), strict=True):

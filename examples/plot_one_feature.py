@@ -2,9 +2,8 @@
 One feature: what the bandwidth does
 ====================================
 
-A bandwidth that is too small lets the fit fall back to the mean between the observations, one
-that is too large makes it stiff. The rule ``jacobian`` takes the one in between, without a
-search.
+If the bandwidth is too small, the fit returns to the mean between the observations. If it is too
+large, the fit is stiff. The rule ``jacobian`` chooses a bandwidth in between, without a search.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,8 @@
 Outliers and the median rule
 ============================
 
-The largest distance between two rows is made by two rows. A few far away stretch it, and the
-bandwidth with it. The rule ``jacobian_median`` takes the median distance of nearest neighbours
-instead.
+The largest distance depends on only two rows. A few outliers increase it, and with it the
+bandwidth. The rule ``jacobian_median`` uses the median distance between nearest neighbours instead.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +15,7 @@ x = np.linspace(0, 6, 100)
 y = np.sin(3 * x)
 
 # %%
-# A hundred rows, and then three more farther and farther out:
+# A hundred rows, and three more that are moved farther and farther away:
 
 far = np.geomspace(1, 1000, 30)
 rows = [np.append(x, [6 + d, 6 + 1.1 * d, 6 + 1.2 * d])[:, None] for d in far]
@@ -28,7 +27,7 @@ ax.legend(frameon=False)
 plt.show()
 
 # %%
-# The fits where the outliers are at their farthest:
+# The fits with the outliers at the largest distance:
 
 X, targets = rows[-1], np.append(y, [0, 0, 0])
 figure, axes = plt.subplots(1, 2, figsize=(11, 3.6), sharey=True, layout="constrained")

@@ -13,7 +13,7 @@ from sklearn.datasets import load_diabetes
 from jacridge import AutoKernelRidge, plots
 
 # %%
-# A curve with noise that grows, and a gap in the data:
+# A curve with increasing noise and a gap in the data:
 
 rng = np.random.default_rng(0)
 X = np.sort(np.append(rng.uniform(0, 5, 130), rng.uniform(6.5, 9, 70)))[:, None]
@@ -21,14 +21,14 @@ y = np.sin(X[:, 0]) + 0.3 * X[:, 0] + (0.05 + 0.05 * X[:, 0]) * rng.standard_nor
 curve = AutoKernelRidge(random_state=0).fit(X, y)
 
 # %%
-# A table of ten features:
+# A table with ten features:
 
 table, progression = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 table /= table.std().where(table.nunique() > 2, 1)  # sex has two values and stays as it is
 model = AutoKernelRidge(random_state=0).fit(table, progression)
 
 # %%
-# Predictions with an interval of 90 %, the slope with its 95 % band, and the average effect of each
+# Predictions with a 90 % interval, the slope with its 95 % band, and the average effect of each
 # feature of the table, per standard deviation:
 
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(14, 4), layout="constrained")

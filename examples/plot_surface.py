@@ -2,9 +2,9 @@
 Two features: a fitted surface
 ==============================
 
-Two hundred noisy observations of a smooth surface, at random places. With ``"auto"`` for both, the
-bandwidth and the ridge penalty come from the leave-one-out residuals, which one eigendecomposition
-gives for every penalty.
+The data are two hundred noisy observations of a smooth surface at random places. With ``"auto"``
+for both, the bandwidth and the ridge penalty are chosen by the leave-one-out residuals. For each
+bandwidth, one eigendecomposition gives these residuals for every penalty.
 """
 
 import matplotlib.pyplot as plt
@@ -25,7 +25,7 @@ est = JacobianKernelRidge(bandwidth="auto", alpha="auto", random_state=0).fit(X,
 print(f"sigma = {est.bandwidth_:.3f}, lambda = {est.alpha_:.3g}")
 
 # %%
-# The fit, the truth, and where the observations lie:
+# The fit with the observations, and the true surface:
 
 side = np.linspace(-1, 1, 60)
 grid = np.column_stack([np.tile(side, 60), np.repeat(side, 60)])

@@ -2,9 +2,9 @@
 A gamma for SVR
 ===============
 
-The bandwidth is of use beyond kernel ridge: ``choice.gamma`` goes straight into scikit-learn's
-``SVR``, ``KernelRidge``, ``Nystroem`` and ``RBFSampler``. Here each closed-form rule gives
-``SVR`` its gamma.
+The bandwidth is also useful outside kernel ridge regression: pass ``choice.gamma`` to
+scikit-learn's ``SVR``, ``KernelRidge``, ``Nystroem`` or ``RBFSampler``. Here each closed-form rule
+chooses the gamma of an ``SVR``.
 """
 
 import matplotlib.pyplot as plt
@@ -31,7 +31,7 @@ for rule, choice in choices.items():
     print(f"{rule:16} gamma = {choice.gamma:8.4f}   R2 = {scores[rule]:.3f}")
 
 # %%
-# The curve of all gammas, which takes a search, and where the rules lie on it:
+# The score for a grid of gammas, as a search would compute it, with the choices of the rules:
 
 gammas = np.geomspace(1e-3, 10, 25)
 figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")

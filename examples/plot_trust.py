@@ -2,9 +2,9 @@
 When not to trust the rule
 ==========================
 
-The rule knows how many rows there are and how far they reach, not where they lie nor what the
-target does. Rows at random places leave gaps much wider than the even spacing, and there the
-fit swings. ``diagnose`` says so, and what to do.
+The rule knows the number of rows and the largest distance between them. It does not know where the
+rows lie, and it does not use the target. Rows at random places leave gaps much wider than the even
+spacing, and the fit oscillates there. ``diagnose`` reports this and recommends what to do.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +20,7 @@ est = JacobianKernelRidge().fit(X, y)
 est.diagnose()
 
 # %%
-# A model that looks at the target for the bandwidth and the penalty:
+# A model that uses the target to choose the bandwidth and the penalty:
 
 advised = JacobianKernelRidge(bandwidth="auto", alpha="auto", random_state=0).fit(X, y)
 advised.diagnose()

@@ -2,8 +2,8 @@
 Tuning both: bandwidth and ridge penalty
 ========================================
 
-One eigendecomposition a bandwidth gives the leave-one-out error for every ridge penalty. The
-map shows what a grid search would find after refitting every cell in every fold.
+One eigendecomposition per bandwidth gives the leave-one-out error for every ridge penalty. The map
+shows the same kind of result as a grid search, which would refit every cell in every fold.
 """
 
 import matplotlib.pyplot as plt
@@ -17,8 +17,8 @@ X, y = load_diabetes(return_X_y=True)
 X = StandardScaler().fit_transform(X)
 
 # %%
-# The default never looks at the target. With ``alpha="loo"`` the penalty is chosen, with
-# ``"auto"`` for both they are chosen together:
+# The default does not use the target. With ``alpha="loo"`` the penalty is chosen. With ``"auto"``
+# for both, bandwidth and penalty are chosen together:
 
 models = {
     "default": JacobianKernelRidge(),
@@ -31,7 +31,7 @@ for name, est in models.items():
     print(f"{name:8} sigma {est.bandwidth_:6.2f}  lambda {est.alpha_:8.3g}  LOO R2 {r2:.3f}")
 
 # %%
-# Where they lie:
+# The models on the map of the leave-one-out error:
 
 figure, ax = plt.subplots(figsize=(8, 5), layout="constrained")
 plots.CriterionDisplay.from_estimator(
