@@ -628,7 +628,7 @@ class AutoKernelRidge(AutoParameters, JacobianKernelRidge):
     It is :class:`JacobianKernelRidge` with other defaults. The Jacobian of the fitted function says
     which directions matter; its average outer product is a metric, in which the kernel is fitted
     again. Kernel, kind of metric and number of rounds are chosen by the error on rows that did not
-    take part in learning, bandwidth and penalty by leave-one-out on all rows.
+    take part in learning, bandwidth and penalty by leave-one-out on up to 3000 rows.
 
     Parameters are those of :class:`JacobianKernelRidge`.
 

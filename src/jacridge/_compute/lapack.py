@@ -24,7 +24,7 @@ def factor_in_place(A: Array) -> int:
 
     Returns 0, or the order of the first leading minor that is not positive.
     """
-    name = "dpotrf" if A.itemsize == 8 else "spotrf"
+    name = "dpotrf" if A.dtype.char == "d" else "spotrf"
     potrf = _function(name)
     if potrf is None:
         # C order: the lower triangle of A is the upper one of the Fortran array A.T.

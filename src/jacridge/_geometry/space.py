@@ -120,16 +120,13 @@ class Pairs:
         for_blocks(work, n, rows_per_block(n))
 
     def twin(self) -> Pairs:
-        """The same gaps, with another array for kernels, to work on in another thread."""
+        """Pairs that share these gaps and have an array of their own for kernels."""
         twin = copy(self)
         twin.K = _square(len(self.M), self.M.dtype)
         return twin
 
     def kernel(self, sigma: float) -> Array:
-        """The kernel in the lower triangle, diagonal included; what is above it is not to be used.
-
-        Those are the gaps, unless this is a twin.
-        """
+        """The kernel in the lower triangle, diagonal included; above it are gaps, or nothing."""
         k, sigma, K = self.kernel_function, self._in_units(sigma), self.K
 
         def work(rows: slice) -> None:

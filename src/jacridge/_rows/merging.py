@@ -1,8 +1,9 @@
 """Duplicate rows merged into one, with their total weight and mean target.
 
 K + lambda I with a row repeated w times has the same solution as one row of weight w with the mean
-of its targets. So duplicates are merged when rows come in, and every criterion leaves out a merged
-row as a whole: a weight of two is exactly two equal rows.
+of its targets. So duplicates are merged when rows come in, and criteria leave out a merged row as a
+whole: a weight of two is exactly two equal rows. Only where candidates are compared, and equal rows
+differ in y, single observations are left out.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class Replicates:
         between = w @ np.square(y - w @ y / w.sum()) / max(g - 1, 1)
         within = self.weight @ np.square(self.d) / (n - g)
         F = between / np.maximum(within, TINY * unit)
-        return bool((fdtrc(g - 1, n - g, F) < CHANCE).any())
+        return bool((fdtrc(g - 1, n - g, F) < CHANCE / len(F)).any())
 
     def squared_errors(
         self, E: Array, ones: Array, left: Array, y: Array, w: Array, *, total: float

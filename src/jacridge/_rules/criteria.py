@@ -1,6 +1,7 @@
 """Leave-one-out, generalised cross-validation and marginal likelihood of a factored system.
 
-Rows are merged: a row is left out with all of its weight, and counts as one.
+Rows are merged. A row is left out with all of its weight, and counts as one, unless `replicates`
+are given: then single observations are left out.
 """
 
 from __future__ import annotations
@@ -34,14 +35,15 @@ def loo(
     counts: Array | None = None,
     last: int | None = None,
     replicates: Replicates | None = None,
-    lam: float = 0.0,
+    lam: float = np.nan,
 ) -> Array:
     """Weighted mean of the squared leave-one-out residuals, for each column of y.
 
     If `centred`, y is centred at its mean, which changes as rows are left out; `counts`
-    are the weights of the mean, if they are not those of the fit. With `last`, only that many rows
-    at the end are averaged, which costs little more than the factorisation. With `replicates`,
-    single observations are left out, not whole rows; that needs the penalty `lam`.
+    are the weights in the mean of squared errors, if they are not those of the fit. With `last`,
+    only that many rows at the end are averaged, which costs little more than the factorisation.
+    With `replicates`, single observations are left out, not whole rows; that needs the penalty
+    `lam`.
     """
     m = len(y) if last is None else min(last, len(y))
     both = A.solve(np.column_stack([y, np.ones(len(y))]))[-m:]

@@ -7,7 +7,7 @@ Cholesky factorisation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -46,14 +46,14 @@ def auto(data: TrainingData, criterion: str) -> tuple[float, float | Array]:
     """Bandwidth and penalty (one for each target) at the minimum of a criterion."""
     order = data.rng.permutation(len(data.w))
     several = len(data.scale) > 1
-    part = data.part(order[: WALKS[0][0] if several else FIRST_ROWS], capped=True)
+    part = data.part(order[: WALKS[0][0] if several else FIRST_ROWS], for_comparison=True)
     found = _on_a_grid(part, criterion)
     sigma, lams = found.best()
     if not several:
         starts = _starts(found, criterion, part.n)
         for rows, most, step in WALKS:
             if len(part.w) < min(rows, len(order)):
-                fewer, part = part, data.part(order[:rows], capped=True)
+                fewer, part = part, data.part(order[:rows], for_comparison=True)
                 carried = part.carried_from(fewer)
                 starts = [(sigma * carried, lam) for sigma, lam in starts]
             starts = [_walk(part, criterion, starts, most, step)]
@@ -135,28 +135,16 @@ def _walk(
     vertex of the parabolas through it and its neighbours, where these were looked at.
     """
     lanes = [_Lane(part, criterion), _Lane(part, criterion)]  # two points at a time, in threads
-
-    def values_at(points: list[tuple[float, float]]) -> list[float]:
-        found: list[float] = []
-        with one_blas_thread():
-            for i in range(0, len(points), len(lanes)):
-                taken = zip(lanes, points[i:], strict=False)
-                ready = [(lane, lane.pairs_for(at[1]), at) for lane, at in taken]
-                found += in_threads(lambda each: each[0].value(each[1], *each[2]), ready)
-        return found
-
-    seen: dict[tuple[int, int], float] = {}
-    sigma, lam = starts[0]
-    if len(starts) > 1:
-        values = values_at(starts)
-        (sigma, lam), seen[0, 0] = starts[int(np.argmin(values))], min(values)
+    values = _values_at(lanes, starts) if len(starts) > 1 else []
+    sigma, lam = starts[int(np.argmin(values)) if values else 0]
+    seen = {(0, 0): min(values)} if values else {}
 
     def look_at(places: list[tuple[int, int]]) -> None:
         """Look at the first places that are new, as many as there are lanes."""
         new = [place for place in places if place not in seen][: len(lanes)]
         new = new[: most + 1 - len(seen)]
         points = [_point(part, sigma, lam, i * step, j * step) for i, j in new]
-        seen.update(zip(new, values_at(points), strict=True))
+        seen.update(zip(new, _values_at(lanes, points), strict=True))
 
     # More rows want a smaller bandwidth: that is tried first.
     moves = [(-1, 0), (1, 0)]
@@ -176,6 +164,17 @@ def _walk(
             failed += 1
     along, across = (step * _vertex(seen, place, move) for move in ((1, 0), (0, 1)))
     return _point(part, sigma, lam, along, across)
+
+
+def _values_at(lanes: Sequence[_Lane], points: Sequence[tuple[float, float]]) -> list[float]:
+    """Values of a criterion at some points, as many side by side as there are lanes."""
+    found: list[float] = []
+    with one_blas_thread():
+        for i in range(0, len(points), len(lanes)):
+            taken = zip(lanes, points[i:], strict=False)
+            ready = [(lane, lane.pairs_for(at[1]), at) for lane, at in taken]
+            found += in_threads(lambda each: each[0].value(each[1], *each[2]), ready)
+    return found
 
 
 def _point(part: TrainingData, sigma: float, lam: float, i: float, j: float) -> tuple[float, float]:

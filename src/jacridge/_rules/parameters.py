@@ -24,8 +24,8 @@ SOLVERS = ("auto", "exact", "nystrom", "pcg")
 class Parameters:
     """Parameters of all estimators, with the defaults of `JacobianKernelRidge`.
 
-    Estimators inherit the constructor. They are no dataclasses themselves, as type checkers would
-    then allow any argument, for want of types in scikit-learn.
+    Estimators inherit the constructor but are no dataclasses themselves: scikit-learn has no types,
+    and type checkers accept any argument of a dataclass with a base class that they cannot see.
     """
 
     bandwidth: float | str | Callable[[TrainingData], float] = "jacobian"

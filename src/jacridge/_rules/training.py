@@ -116,7 +116,7 @@ class TrainingData:
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     has_intercept: bool = True
     grid: Array | None = None
-    capped: bool = False
+    for_comparison: bool = False
     solver: Nystrom | None = None
     trials: Callable[[float], Spectral] | None = None
     start: Tuning | None = None
@@ -204,7 +204,7 @@ class TrainingData:
     @property
     def counts(self) -> Array:
         """Weights of the rows in a mean of squared errors: w, or w without its largest values."""
-        return capped_weights(self.w) if self.capped else self.w
+        return capped_weights(self.w) if self.for_comparison else self.w
 
     @property
     def are_explained(self) -> bool:
@@ -214,22 +214,27 @@ class TrainingData:
     @property
     def compared(self) -> Replicates | None:
         """Single observations that are left out where only errors are compared, not whole rows."""
-        return self.replicates if self.capped else None
+        return self.replicates if self.for_comparison else None
 
-    def part(self, rows: Indices, *, capped: bool = False) -> TrainingData:
-        """The data of some of the rows; `capped` keeps single rows from deciding a criterion."""
+    def part(self, rows: Indices, *, for_comparison: bool = False) -> TrainingData:
+        """The data of some of the rows.
+
+        Where candidates are only compared, no row decides alone, and single observations are left
+        out: `for_comparison`.
+        """
         X, y = self.space.distance.some(self.X, rows), None if self.y is None else self.y[rows]
-        part = self.with_rows(X, y, self.w[rows], capped=capped)
+        part = self.with_rows(X, y, self.w[rows], for_comparison=for_comparison)
         part.replicates = self.replicates and self.replicates.some(rows)
         return part
 
     def with_rows(
-        self, X: Array, y: Array | None, w: Array, *, capped: bool = False
+        self, X: Array, y: Array | None, w: Array, *, for_comparison: bool = False
     ) -> TrainingData:
         """Other rows, which are in memory, to be treated in the same way."""
         extent, n = ArrayExtent(X, w, self.space.distance), counted(w)
-        rows: dict[str, Any] = {"X": X, "y": y, "w": w, "n": n, "extent": extent, "capped": capped}
-        return replace(self, **rows, solver=None, trials=None, replicates=None)
+        rows: dict[str, Any] = {"X": X, "y": y, "w": w, "n": n, "extent": extent}
+        rows |= {"for_comparison": for_comparison, "replicates": None}
+        return replace(self, **rows, solver=None, trials=None)
 
     def sample(self, size: int) -> TrainingData:
         """The data of at most `size` of the rows, drawn at random."""
@@ -248,7 +253,7 @@ class TrainingData:
 
     @cached_property
     def rough_pairs(self) -> Pairs:
-        """The same array in single precision, for searches that only compare candidates."""
+        """An n x n array in single precision, for searches that only compare candidates."""
         return self.space.pairs(self.X, single=True)
 
     def spectrum(self, sigma: float) -> Any:

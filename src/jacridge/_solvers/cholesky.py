@@ -57,7 +57,7 @@ class Factor:
 
     def solve(self, B: Array) -> Array:
         """A^-1 B; where L is single, of columns near one, which neither overflow nor vanish."""
-        if self.L.itemsize == 8:
+        if self.L.dtype == np.float64:
             return self._solve(B)
         largest = np.abs(B).max(axis=0)
         unit = 2.0 ** np.round(np.log2(np.where(largest > 0, largest, 1.0)))
@@ -68,7 +68,7 @@ class Factor:
             return self._solved(B, _solve_lower, _solve_transposed)
         with one_blas_thread():
             # C order: the lower triangle of L is the upper one of the Fortran array L.T.
-            potrs = lapack.dpotrs if self.L.itemsize == 8 else lapack.spotrs
+            potrs = lapack.dpotrs if self.L.dtype == np.float64 else lapack.spotrs
             X, _ = potrs(self.L.T, B, lower=0)
         return np.asarray(X).reshape(B.shape)
 
@@ -77,7 +77,7 @@ class Factor:
         if len(self.L) > SMALL_ORDER:
             return self._solved(B, _solve_lower)
         with one_blas_thread():
-            trtrs = lapack.dtrtrs if self.L.itemsize == 8 else lapack.strtrs
+            trtrs = lapack.dtrtrs if self.L.dtype == np.float64 else lapack.strtrs
             X, _ = trtrs(self.L.T, B, lower=0, trans=1)
         return np.asarray(X).reshape(B.shape)
 
@@ -204,7 +204,7 @@ def _solve_transposed(L: Array, B: Array) -> None:
 
 def _trsm(L: Array) -> Callable[..., Array]:
     """BLAS's triangular solve in the precision of L."""
-    return dtrsm if L.itemsize == 8 else strsm
+    return dtrsm if L.dtype == np.float64 else strsm
 
 
 def _half(n: int) -> int:
@@ -231,7 +231,7 @@ def factor(K: Array, lam: Array | float) -> Factor:
     else:
         _factor_by_panels(K)
     pivots = np.diagonal(K) ** 2 / diagonal
-    if pivots.min() <= (len(K) * EPS if K.itemsize == 8 else ROUGH_PIVOT):
+    if pivots.min() <= (len(K) * EPS if K.dtype == np.float64 else ROUGH_PIVOT):
         raise LinAlgError(f"K + lambda I is singular to rounding (pivot {pivots.min():.3g}).")
     return Factor(K)
 

@@ -72,11 +72,12 @@ def from_version_0_1(state: dict[str, Any]) -> dict[str, Any]:
         state |= {"metric_": np.eye(state["n_features_in_"]), "warp_": None}
 
     if old["_state"] is not None:
-        sample = [old["_state"].pop(name) for name in "Xyw"]
+        solved = dict(old["_state"])
+        sample = [solved.pop(name) for name in "Xyw"]
         sample[2] = np.ones(len(sample[0])) if sample[2] is None else sample[2]
         names = (f"sample_{name}" for name in ("X", "y", "w", "within"))
         parts = dict(zip(names, [*sample, np.zeros_like(sample[1])], strict=True))
-        return {**state, "_saved": {**old["_state"], **parts}}
+        return {**state, "_saved": {**solved, **parts}}
     if old["_y"] is None:
         return {**state, "_saved": {"iterations": 0, "residual": np.nan}}
     y, w, X = old["_y"], old["_w"], state["X_fit_"]

@@ -1,8 +1,8 @@
 """One eigendecomposition gives every criterion for every lambda.
 
 With S = W^(1/2) K W^(1/2) and b = W^(1/2) y, where W holds the weights, every quantity of
-A = K + lambda W^-1 is one of (S + lambda I)^-1 and b. Rows are merged: a row is left out with all
-of its weight, and counts as one.
+A = K + lambda W^-1 is one of (S + lambda I)^-1 and b. Rows are merged. A row is left out with all
+of its weight, and counts as one, unless `replicates` are given: then single observations are.
 """
 
 from __future__ import annotations

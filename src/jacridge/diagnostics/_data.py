@@ -124,6 +124,6 @@ def _scaled_gain(data: TrainingData, std: Array) -> Gain:
     """Gain of features of equal standard deviation, each with the best of a grid."""
     part = sampled(data)
     X = part.X[:, std > 0] / std[std > 0]
-    scaled = part.with_rows(X, part.y, part.w, capped=True)
+    scaled = part.with_rows(X, part.y, part.w, for_comparison=True)
     fits = [best_fit(each, sigma_range(each, each.l_max), GRID_LAMBDAS) for each in (part, scaled)]
     return gain_of(part, fits[1], fits[0])

@@ -54,7 +54,7 @@ class Gain:
 def sampled(data: TrainingData) -> TrainingData:
     """A sample of the rows in which none decides alone."""
     rows = np.random.default_rng(0).permutation(len(data.w))[:GAIN_ROWS]
-    return data.part(np.sort(rows), capped=True)
+    return data.part(np.sort(rows), for_comparison=True)
 
 
 def fit_at(part: TrainingData, sigma: float, lam: Array) -> Fit:
@@ -80,12 +80,15 @@ def r2_of_groups(
     order = np.random.default_rng(0).permutation(int(group.max()) + 1)
     kept = order[np.cumsum(np.bincount(group)[order]) <= GAIN_ROWS]
     rows = np.flatnonzero(np.isin(group, kept))
-    part, group = data.part(rows, capped=True), np.unique(group[rows], return_inverse=True)[1]
+    part, group = (
+        data.part(rows, for_comparison=True),
+        np.unique(group[rows], return_inverse=True)[1],
+    )
     _, first = np.unique(group, return_index=True)
     w: Array = np.bincount(group, weights=part.w).astype(np.float64)
     sums = [np.bincount(group, weights=part.w * column) for column in part.targets.T]
     y = np.column_stack(sums) / w[:, None]
-    merged = part.with_rows(part.X[first], y, w, capped=True)
+    merged = part.with_rows(part.X[first], y, w, for_comparison=True)
     sigma = sigma / data.carried_from(part)
     return r2_of(part, fit_at(part, sigma, lam)), r2_of(merged, fit_at(merged, sigma, lam))
 
@@ -156,7 +159,9 @@ def sigma_range(part: TrainingData, sigma: float) -> Array:
 
 def _gain_on_more(data: TrainingData, other: Fit, fit: Fit) -> float:
     """The gain on more rows than those of a sample."""
-    part = data.part(np.random.default_rng(1).permutation(len(data.w))[:MORE_ROWS], capped=True)
+    part = data.part(
+        np.random.default_rng(1).permutation(len(data.w))[:MORE_ROWS], for_comparison=True
+    )
     carried, units = data.carried_from(part), _units(part)
     options: dict[str, Any] = {"centred": part.has_intercept, "counts": part.counts}
     options["last"] = LEFT_OUT
