@@ -133,11 +133,10 @@ class Rounds:
     def learned(
         self, rows: LearningRows, mapping: FeatureMap, kind: str, tunings: Sequence[Tuning]
     ) -> FeatureMap:
-        """The map after a round with each tuning; a rule finds its own on these rows."""
+        """The map after a round near each tuning."""
         with one_blas_thread():
-            for tuning in tunings:
-                if self.rule is not None:
-                    tuning = self.tuned(rows, mapping)
+            for near in tunings:
+                tuning = self.tuned(rows, mapping, near)
                 mapping = self.next_map(self.fit(rows, mapping, tuning), rows, kind)
         return mapping
 
