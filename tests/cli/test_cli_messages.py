@@ -1,0 +1,87 @@
+"""Messages of the command on tables that people have: each says what to do."""
+
+import json
+
+import numpy as np
+import pytest
+
+PLAIN = ("--rule", "median", "--alpha", "0.1")
+
+
+@pytest.fixture
+def homes(tmp_path):
+    """Function that writes a table of 150 homes, with columns put in place of its own."""
+
+    def write(name="homes.csv", separator=",", **columns):
+        rng = np.random.default_rng(20220511)
+        size = rng.integers(30, 200, size=150)
+        own = {
+            "id": [f"H{i:04}" for i in range(150)],
+            "size": [str(s) for s in size],
+            "rooms": [str(s) for s in rng.integers(1, 6, size=150)],
+            "kind": rng.choice(["flat", "house"], size=150).tolist(),
+            "price": [str(2000 * s + 1000 * i) for i, s in enumerate(size)],
+        }
+        own |= columns
+        rows = zip(*own.values(), strict=True)
+        lines = [separator.join(own), *(separator.join(row) for row in rows)]
+        path = tmp_path / name
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_a_target_with_currency_signs_is_to_be_cleaned_not_dropped(run, homes, tmp_path):
+    file = homes(price=[f'"€ {300 + i},000"' for i in range(150)])
+    for task in ("auto", "regression"):
+        code, _, err = run("fit", file, "-t", "price", "--task", task, "-o", tmp_path / "m.skops")
+        assert code == 1
+        assert "The target `price` must hold numbers" in err
+        assert "remove currency signs" in err
+        assert "--drop" not in err
+
+
+def test_a_feature_with_currency_signs_may_be_cleaned_or_dropped(run, homes, tmp_path):
+    fees = [f'"{i},000 €"' for i in [*range(1, 121), *range(1, 31)]]
+    file = homes(kind=fees)
+    code, _, err = run("fit", file, "-t", "price", "--features", "kind", "-o", tmp_path / "m")
+    assert code == 1
+    assert "remove currency signs" in err
+    assert "--drop 'kind'" in err
+
+
+def test_ids_as_a_target_ask_for_another_target(run, homes, tmp_path):
+    code, _, err = run("fit", homes(), "-t", "id", "-o", tmp_path / "m.skops")
+    assert code == 1
+    assert "The target `id` must hold numbers or at most 100 classes, got 150" in err
+    assert "Name another column with --target." in err
+    assert "--drop" not in err
+
+
+def test_lower_case_n_a_is_a_missing_value(run, homes, tmp_path):
+    price = [str(i) for i in range(150)]
+    price[23] = "n/a"
+    given = ("fit", homes(price=price), "-t", "price", *PLAIN, "-o", tmp_path / "m.skops", "--json")
+    code, out, err = run(*given)
+    assert code == 0, err
+    assert json.loads(out)["rows_left_out"] == 1
+
+
+def test_rows_are_counted_as_rows_of_the_data(run, homes, tmp_path):
+    price = [str(i) for i in range(150)]
+    price[23] = "ask"
+    code, _, err = run("fit", homes(price=price), "-t", "price", "-o", tmp_path / "m.skops")
+    assert code == 1
+    assert "got 'ask' in row 24 of the data" in err
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_decimal_commas_beside_decimal_points_name_both_columns(run, homes, tmp_path, decimal):
+    size, price = [f"{i},5" for i in range(150)], [f"{i}.5" for i in range(150)]
+    file = homes(separator=";", size=size, price=price)
+    given = ("fit", file, "-t", "price", "--decimal", decimal, "-o", tmp_path / "m.skops")
+    code, _, err = run(*given)
+    assert code == 1
+    assert "Decimal commas occur in `size` and decimal points in `price`." in err
+    assert "--decimal" not in err
