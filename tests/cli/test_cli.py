@@ -428,7 +428,7 @@ def test_a_category_that_training_did_not_have_is_noted(run, model, tmp_path):
     new.write_text("colour,height,width\ngreen,1,2\nred,2,3\n")
     code, _, err = run("predict", model, new)
     assert code == 0
-    assert "1 row has a category in `colour` that training did not have" in err
+    assert "1 row has a value in `colour` that training did not have" in err
 
 
 def test_predict_counts_the_rows_that_are_outside_of_the_training_rows(run, tmp_path):
@@ -733,7 +733,7 @@ def test_wrong_use_ends_with_code_2(run, boxes, model, tmp_path, args, message):
         (("fit", "{boxes}", "-t", "weight", "-o", "{folder}"), "Is a directory"),
         (("fit", "{boxes}", "-t", "weight", "-o", "m", "-r", "-1"), "`--rule` must be"),
         (("predict", "{model}", "{holes}"), "must hold a row without missing values, got none"),
-        (("predict", "{boxes}", "{boxes}"), "must be a whole file written by `jacridge fit`"),
+        (("predict", "{boxes}", "{boxes}"), "must be a model file written by `jacridge fit`"),
         (("predict", "{model}", "{words}"), "`height` must hold numbers, got 'tall' in row 1"),
     ],
 )

@@ -85,3 +85,61 @@ def test_decimal_commas_beside_decimal_points_name_both_columns(run, homes, tmp_
     assert code == 1
     assert "Decimal commas occur in `size` and decimal points in `price`." in err
     assert "--decimal" not in err
+
+
+@pytest.fixture
+def model(run, homes, tmp_path):
+    """The file of a model of the homes."""
+    path = tmp_path / "homes.skops"
+    code, _, err = run("fit", homes(), "-t", "price", *PLAIN, "-o", path)
+    assert code == 0, err
+    return path
+
+
+def test_a_name_in_other_case_is_understood_as_a_slip(run, model, homes):
+    code, _, err = run("predict", model, homes(), "--keep", "ID")
+    assert code == 2
+    assert "Did you mean `id`?" in err
+
+
+def test_unseen_categories_are_a_warning_with_their_names_and_numbers(run, model, homes):
+    kind = ["flat"] * 145 + ["castle", "Flat", "Flat", "Flat", "house"]
+    code, _, err = run("predict", model, homes("new.csv", kind=kind))
+    assert code == 0
+    assert "Warning: 4 rows have a value in `kind` that training did not have" in err
+    assert "'Flat' in 3 rows (did you mean 'flat'?), 'castle' in 1 row" in err
+    assert err.startswith("Warning: 4 rows")
+
+
+def test_rows_without_prediction_are_a_warning_with_the_way_out(run, model, homes, tmp_path):
+    file = homes("new.csv", size=["", *["80"] * 149])
+    code, out, err = run("predict", model, file, "-o", tmp_path / "out.csv")
+    assert code == 0
+    assert "Warning: 1 of 150 rows have missing values and no prediction: 1 lack `size`." in err
+    assert "fit the model again with --missing impute" in err
+    assert out == f"149 of 150 rows are predicted in {tmp_path / 'out.csv'}\n"
+    code, _, err = run("predict", model, file, "--missing", "impute")
+    assert code == 2
+    assert "fit the model again with --missing impute" in " ".join(err.split())
+
+
+def test_a_coverage_in_percent_is_told_as_a_share(run, model, homes):
+    code, _, err = run("predict", model, homes(), "--interval", "90")
+    assert code == 2
+    assert "must lie between 0 and 1, got 90. For 90 % write 0.9." in " ".join(err.split())
+
+
+def test_a_table_in_place_of_a_model_is_told_from_a_damaged_model(run, model, homes):
+    code, _, err = run("predict", homes(), model)
+    assert code == 1
+    assert "must be a model file written by `jacridge fit`, got a file of another kind." in err
+    assert "The model comes first: jacridge predict MODEL FILE." in err
+
+
+def test_warnings_come_before_notes_and_an_id_is_a_note(run, homes, tmp_path):
+    file = homes(size=[""] * 50 + [str(30 + i) for i in range(100)])
+    code, _, err = run("fit", file, "-t", "price", *PLAIN, "-o", tmp_path / "m.skops")
+    assert code == 0
+    assert err.startswith("Warning: 50 of 150 rows have missing values")
+    assert "Note: `id` looks like an id and is left out" in err
+    assert "Warning" not in err[err.index("Note") :]

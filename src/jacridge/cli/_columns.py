@@ -210,9 +210,16 @@ def column_named(names: Sequence[str], wanted: str) -> str:
     if re.fullmatch(r"[+-]?\d{1,9}", wanted) and 1 <= abs(int(wanted)) <= len(names):
         position = int(wanted)
         return names[position - 1 if position > 0 else position]
-    near = difflib.get_close_matches(wanted, names, n=1)
-    hint = f"Did you mean `{near[0]}`?" if near else f"There are {listed(names)}."
+    near = nearest(wanted, names)
+    hint = f"Did you mean `{near}`?" if near else f"There are {listed(names)}."
     raise UnknownColumn(f"`{wanted}` must be a column's name or position, got neither. {hint}")
+
+
+def nearest(wanted: str, names: Sequence[str]) -> str | None:
+    """The name that someone may have meant: it differs in case or by few letters."""
+    folded = {name.casefold(): name for name in reversed(names)}
+    near = difflib.get_close_matches(wanted.casefold(), folded, n=1)
+    return folded[near[0]] if near else None
 
 
 def columns_named(names: Sequence[str], wanted: Sequence[str]) -> list[str]:

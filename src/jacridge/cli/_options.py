@@ -63,7 +63,10 @@ def between_0_and_1(flag: str, text: str) -> Any:
 
     def checked(value: float | None) -> float | None:
         if value is not None and not 0 < value < 1:
-            raise typer.BadParameter(f"must lie between 0 and 1, got {value:g}.", param_hint=flag)
+            percent = f" For {value:g} % write {value / 100:g}." if 1 < value < 100 else ""
+            raise typer.BadParameter(
+                f"must lie between 0 and 1, got {value:g}.{percent}", param_hint=flag
+            )
         return value
 
     return option(flag, "COVERAGE", text, callback=checked)
@@ -321,17 +324,17 @@ def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
     rows = read_rows(file, targets, reading)
     for sentence in rows.losses.sentences:
         (warn if rows.losses.are_many else note)(sentence)
+    if rows.ids:
+        one = len(rows.ids) == 1
+        look = "looks like an id and is left out" if one else "look like ids and are left out"
+        note(
+            f"{listed(rows.ids)} {look}: each row has a value of its own. If "
+            f"{'it matters' if one else 'one matters'}, name all features with --features."
+        )
     for sentence in [*_on_gaps(rows, reading), *_on_columns(rows), *_on_places(rows, reading)]:
         note(sentence)
     if reading.task == "auto" and rows.task == "classification":
         note_classes(rows.target or "", np.unique(rows.y))
-    if rows.ids:
-        one = len(rows.ids) == 1
-        look = "looks like an id and is left out" if one else "look like ids and are left out"
-        warn(
-            f"{listed(rows.ids)} {look}: each row has a value of its own. If "
-            f"{'it matters' if one else 'one matters'}, name all features with --features."
-        )
     return rows
 
 
