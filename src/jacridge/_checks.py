@@ -117,7 +117,8 @@ def require(module: str, *, extra: str) -> Any:
     except ImportError as error:
         raise ImportError(
             f"`{module}` is needed here and is not installed. "
-            f"Install it with: pip install 'jacridge[{extra}]'"
+            f"Install it with: pip install 'jacridge[{extra}]', or '.[{extra}]' in a clone. "
+            f"With pipx or uvx: '.[{'cli' if extra == 'cli' else f'cli,{extra}'}]'."
         ) from error
 
 
