@@ -335,7 +335,7 @@ def test_fit_notes_what_speaks_against_it(run, boxes, tmp_path):
 
 def test_a_column_named_like_a_parameter_keeps_its_name(run, boxes):
     boxes.write_text(boxes.read_text().replace("colour", "alpha"))
-    err = run("select", boxes, "-t", "alpha")[2]
+    err = run("select", boxes, "-t", "alpha", "--rule", "loo")[2]
     assert "Error: The target `alpha` must hold numbers" in err
 
 
@@ -709,7 +709,7 @@ def test_wrong_use_ends_with_code_2(run, boxes, model, tmp_path, args, message):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("select", "{boxes}", "-t", "colour"), "The target `colour` must hold numbers"),
+        (("select", "{boxes}", "-t", "colour", "-r", "loo"), "The target `colour` must hold numbers"),
         (("select", "{folder}", "-t", "y"), "Is a directory"),
         (("select", "{two}", "-t", "y"), "n_samples >= 3, got n_samples=2"),
         (("select", "{equal}", "-t", "y"), "rows that differ"),
@@ -1013,7 +1013,7 @@ def test_completion_can_be_shown_for_the_shell(run):
 def test_help_has_an_example(run, command):
     code, out, _ = run(*command.split(), "--help")
     assert code == 0
-    assert f"jacridge {command or 'compare'}" in out.split("Example:")[-1]
+    assert f"jacridge {command or 'report'}" in out.split("Example:")[-1]
 
 
 def test_a_report_takes_a_kernel_and_refuses_rules_that_it_does_not_have(run, boxes, tmp_path):

@@ -1,6 +1,8 @@
 """Messages of the command on tables that people have: each says what to do."""
 
 import json
+import re
+import sys
 
 import numpy as np
 import pytest
@@ -143,3 +145,67 @@ def test_warnings_come_before_notes_and_an_id_is_a_note(run, homes, tmp_path):
     assert err.startswith("Warning: 50 of 150 rows have missing values")
     assert "Note: `id` looks like an id and is left out" in err
     assert "Warning" not in err[err.index("Note") :]
+
+
+def test_columns_are_looked_at_before_an_extra_is_asked_for(run, homes, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyproj", None)
+    code, _, err = run("select", homes(), "-t", "price", "--metric", "geodesic")
+    assert code == 2
+    assert "takes a column of latitude and one of longitude" in err
+    assert "pyproj" not in err
+
+
+def test_a_missing_extra_is_told_for_a_clone_and_for_pipx(run, homes, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyproj", None)
+    degrees = [str(i / 10) for i in range(150)]
+    file = homes(size=degrees, rooms=degrees)
+    args = ("--features", "size,rooms", "--metric", "geodesic")
+    code, _, err = run("select", file, "-t", "price", *args)
+    assert code == 1
+    assert "pip install 'jacridge[geo]'" in err
+    assert "'.[geo]' in a clone" in err
+    assert "With pipx or uvx: '.[cli,geo]'" in err
+
+
+def test_a_target_of_classes_needs_no_numbers_where_a_rule_does_not_look_at_it(run, homes):
+    file = homes()
+    code, out, err = run("select", file, "-t", "kind", "--json")
+    assert code == 0, err
+    without = run("select", file, "--drop", "kind", "--json")
+    found, expected = json.loads(out), json.loads(without[1])
+    assert found["sigma"] == expected["sigma"]
+    assert found["target"] == "kind"
+
+
+def test_a_rule_that_looks_at_the_target_says_what_to_do_about_classes(run, homes):
+    code, _, err = run("select", homes(), "-t", "kind", "--rule", "loo")
+    assert code == 1
+    assert "The target `kind` must hold numbers, got texts" in err
+    assert "For classes use jacridge fit, or a rule that does not look at the target" in err
+
+
+def test_the_commands_are_listed_in_the_order_of_their_use(run):
+    code, out, _ = run("--help")
+    assert code == 0
+    names = re.findall(r"^  (\w+)  ", out.split("Commands:")[1], re.MULTILINE)
+    assert names[:6] == ["report", "fit", "predict", "effects", "compare", "select"]
+    assert "First try: jacridge report" in out
+
+
+def test_a_fit_prints_rounded_numbers_and_the_next_command(run, homes, tmp_path):
+    path = tmp_path / "m.skops"
+    given = ("fit", homes(), "-t", "price", *PLAIN, "-o", path)
+    _, out, err = run(*given)
+    rounded = dict(line.split(maxsplit=1) for line in out.splitlines())
+    exact = json.loads(run(*given, "--json")[1])
+    assert rounded["sigma"] == f"{exact['sigma']:.3g}"
+    assert len(str(exact["sigma"])) > 8
+    assert f"Next: jacridge predict {path} new.csv -o predictions.csv\n" in err
+    assert "Next:" not in run(*given, "--json")[2]
+
+
+def test_a_file_that_is_replaced_is_named(run, homes, tmp_path):
+    path = tmp_path / "m.skops"
+    given = ("fit", homes(), "-t", "price", *PLAIN, "-o", path)
+    assert "will be replaced" not in run(*given)[2]
+    assert f"Note: `{path}` is there already and will be replaced." in run(*given)[2]

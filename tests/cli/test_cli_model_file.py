@@ -117,7 +117,7 @@ def test_a_foreign_file_is_refused(tmp_path, content):
     path = tmp_path / "foreign"
     path.write_bytes(content)
     with pytest.raises(
-        ModelFileError, match="must be a (whole|model) file written by `jacridge fit`"
+        ModelFileError, match=r"must be a (whole|model) file written by `jacridge fit`"
     ):
         load_model(str(path))
 

@@ -37,6 +37,10 @@ class TargetError(ColumnError):
     """Error in a column that cannot be left out."""
 
 
+class TextTargetError(TargetError):
+    """A target of texts where numbers are needed."""
+
+
 def each_column(
     work: Callable[[pl.Series], pl.Series], columns: Iterable[pl.Series]
 ) -> list[pl.Series]:
@@ -130,7 +134,8 @@ def target(column: pl.Series, decimal: str = ".") -> pl.Series:
     if found.dtype != pl.Float64:
         kind = "texts" if found.dtype == pl.String else "dates"
         commas = found.dtype == pl.String and some.str.contains(COMMA).all()
-        raise TargetError(
+        words = found.dtype == pl.String and not commas and not _are_adorned(some)
+        raise (TextTargetError if words else TargetError)(
             f"The target `{column.name}` must hold numbers, got {kind} such as {short(some[0])}.",
             DECIMAL_HINT if commas else _way_out_of_texts(some),
         )

@@ -1,5 +1,6 @@
 """The commands on models: fit, predict."""
 
+import shlex
 from time import perf_counter
 from typing import Annotated, Any
 
@@ -33,7 +34,7 @@ from ._options import (
 )
 from ._parts import fit_parts, read_parts, scheduler_at
 from ._tables import check_table_name, listed, read_frame, write_table
-from ._terminal import WrongUse, as_options, note, progress, show, warn
+from ._terminal import WrongUse, as_options, note, note_replaced, progress, show, warn
 from ._text import TableError
 
 FITTED = "as the model was fitted"
@@ -73,6 +74,7 @@ def fit(
             saved, n, n_left_out = _fitted(file, target, reading, spec, output)
         diagnosis = _diagnosis(saved.pipeline)
     seconds = perf_counter() - start
+    note_replaced(output)
     save_model(output, saved)
     scores = TASKS[saved.task].in_diagnosis.items()
     result = {
@@ -88,9 +90,12 @@ def fit(
         **({"classes": saved.classes} if saved.classes else {}),
         "rows_left_out": n_left_out,
     }
-    show({**result, "diagnosis": diagnosis} if as_json else result, as_json=as_json)
+    show({**result, "diagnosis": diagnosis} if as_json else result, as_json=as_json, digits=3)
     for sentence in (finding["sentence"] for finding in diagnosis.values() if finding["warning"]):
         note(as_options(sentence))
+    if not as_json and not output.lower().endswith(".onnx"):
+        path = shlex.quote(output)
+        typer.echo(f"Next: jacridge predict {path} new.csv -o predictions.csv", err=True)
 
 
 def _chosen(estimator: Any) -> dict[str, Any]:
@@ -239,6 +244,7 @@ def predict(
         summary["predictions"] = out.to_dict(as_series=False)
         show(summary, as_json=as_json, text=out.write_csv().rstrip())
     else:
+        note_replaced(output)
         write_table(out, output)
         some = f"{len(X)} of {len(frame)} rows are predicted in {output}"
         text = some if len(X) < len(frame) else f"{len(X)} predictions in {output}"
