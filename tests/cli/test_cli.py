@@ -709,7 +709,10 @@ def test_wrong_use_ends_with_code_2(run, boxes, model, tmp_path, args, message):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("select", "{boxes}", "-t", "colour", "-r", "loo"), "The target `colour` must hold numbers"),
+        (
+            ("select", "{boxes}", "-t", "colour", "-r", "loo"),
+            "The target `colour` must hold numbers",
+        ),
         (("select", "{folder}", "-t", "y"), "Is a directory"),
         (("select", "{two}", "-t", "y"), "n_samples >= 3, got n_samples=2"),
         (("select", "{equal}", "-t", "y"), "rows that differ"),
