@@ -209,3 +209,18 @@ def test_a_file_that_is_replaced_is_named(run, homes, tmp_path):
     given = ("fit", homes(), "-t", "price", *PLAIN, "-o", path)
     assert "will be replaced" not in run(*given)[2]
     assert f"Note: `{path}` is there already and will be replaced." in run(*given)[2]
+
+
+def test_effects_are_printed_as_people_write_numbers(run, homes):
+    prices = [str(400_000 + 90_000 * (i % 7) + 1000 * i) for i in range(150)]
+    file = homes(price=prices, rooms=[str(i % 7) for i in range(150)])
+    given = ("effects", file, "-t", "price", *PLAIN)
+    code, out, err = run(*given)
+    assert code == 0, err
+    assert "e+0" not in out
+    assert max(map(len, out.splitlines()[:5])) <= 100
+    found = json.loads(run(*given, "--json")[1])["effects"]
+    estimate = found["estimate"][found["term"].index("rooms")]
+    assert estimate > 10_000
+    [line] = [line for line in out.splitlines() if line.startswith("rooms")]
+    assert line.split()[1:4] == ["per", "unit", f"{float(f'{estimate:.3g}'):,.0f}"]

@@ -104,11 +104,11 @@ def show(
         typer.echo(_text_of(Table.grid(padding=(0, 2)), rows))
 
 
-def grid(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A table as text: the first column to the left, the others to the right."""
+def grid(header: Sequence[str], rows: Sequence[Sequence[Any]], words: int = 1) -> str:
+    """A table as text: the first columns, which hold words, to the left, others to the right."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for i, name in enumerate(header):
-        table.add_column(name, justify="right" if i else "left")
+        table.add_column(name, justify="left" if i < words else "right")
     return _text_of(table, [[cell(value) for value in row] for row in rows])
 
 
