@@ -350,3 +350,21 @@ def test_the_coverage_of_an_interval_lies_between_zero_and_one(coverage):
 def test_a_grid_must_be_a_list_of_bandwidths(grid):
     with pytest.raises(ValueError, match="`grid` must be a list of numbers from"):
         select(X, y, grid=grid)
+
+
+@both_doors
+def test_a_target_of_words_names_the_classifier(door):
+    with pytest.raises(ValueError, match=r"`y` must hold numbers, got texts.*AutoKernelClassifier"):
+        door(X, np.array(["a", "b"] * 6))
+
+
+@both_doors
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_column_of_dates_is_named(door, as_text):
+    pandas = pytest.importorskip("pandas")
+    frame, dates = pandas.DataFrame(X).add_prefix("x"), pandas.date_range("2020-01-01", periods=12)
+    frame.insert(1, "sold_on", dates.strftime("%Y-%m-%d") if as_text else dates)
+    with pytest.raises((TypeError, ValueError), match="got dates in column 'sold_on'") as error:
+        door(frame, y)
+    assert "the year" in str(error.value)
+    assert "OneHotEncoder" not in str(error.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import numbers
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,10 @@ from sklearn.utils.validation import check_array, check_consistent_length
 if TYPE_CHECKING:
     from ._compute.arrays import Array
 
+DATES = (
+    "Turn them into numbers first, such as the year with its fraction, or use the command "
+    "`jacridge`, which does."
+)
 # Squared distances of rows with larger entries leave the range of doubles.
 LARGEST = 1e150
 # Sums of squares of larger targets, divided by small penalties, leave it, too.
@@ -117,7 +122,8 @@ def require(module: str, *, extra: str) -> Any:
     except ImportError as error:
         raise ImportError(
             f"`{module}` is needed here and is not installed. "
-            f"Install it with: pip install 'jacridge[{extra}]'"
+            f"Install it with: pip install 'jacridge[{extra}]', or '.[{extra}]' in a clone. "
+            f"With pipx or uvx: '.[{'cli' if extra == 'cli' else f'cli,{extra}'}]'."
         ) from error
 
 
@@ -135,17 +141,49 @@ def check_rows(X: npt.ArrayLike, name: str = "X") -> Array:
 
 @contextmanager
 def naming_texts(X: Any, name: str = "X") -> Iterator[None]:
-    """Name the first column of texts where scikit-learn refuses to convert them."""
+    """Name the first column of texts or dates where scikit-learn refuses to convert them."""
     try:
         yield
+    except TypeError as error:
+        date = _first_date(X) if "could not be promoted" in str(error) else None
+        if date is None:
+            raise
+        raise TypeError(
+            f"`{name}` must hold numbers, got dates in column {date!r}. {DATES}"
+        ) from error
     except ValueError as error:
         column = _first_text(X) if "could not convert string" in str(error) else None
         if column is None:
             raise
+        if re.search(r"'\d{4}-\d\d?-\d\d?\b", str(error)):
+            raise ValueError(
+                f"`{name}` must hold numbers, got dates in column {column!r}: {error}. {DATES}"
+            ) from error
         raise ValueError(
             f"`{name}` must hold numbers, got texts in column {column!r}: {error}. Encode it in a "
             "Pipeline (OneHotEncoder), or use the command `jacridge`, which does."
         ) from error
+
+
+@contextmanager
+def naming_classes(y: Any) -> Iterator[None]:
+    """Name the classifier where a target of texts is refused."""
+    try:
+        yield
+    except ValueError as error:
+        texts = str(error).startswith("could not convert string")
+        if not texts or np.asarray(y).dtype.kind not in "OU":
+            raise
+        raise ValueError(
+            f"`y` must hold numbers, got texts: {error}. To predict classes, use "
+            "AutoKernelClassifier."
+        ) from error
+
+
+def _first_date(X: Any) -> Any:
+    """Name of the first column of a pandas frame that holds dates or durations, or None."""
+    kinds = dict(getattr(X, "dtypes", {}))
+    return next((name for name, kind in kinds.items() if getattr(kind, "kind", "") in "mM"), None)
 
 
 def _first_text(X: Any) -> Any:
@@ -213,7 +251,8 @@ def _asymmetry(D: Array, start: int, stop: int) -> float:
 
 def check_targets(y: npt.ArrayLike, X: Array) -> Array:
     """Y as an array of doubles of shape (n, k)."""
-    targets: Array = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+    with naming_classes(y):
+        targets: Array = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
     check_range("y", targets)
     check_consistent_length(X, targets)
     return targets[:, None] if targets.ndim == 1 else targets

@@ -260,10 +260,12 @@ def test_texts_among_numbers_are_counted_whatever_the_decimal_sign(tmp_path):
         read_rows(write(tmp_path, text), ["y"])
     message = str(error.value)
     assert (
-        "`a` must hold numbers, got 'k.A.' in row 3 and '1,5' in row 1 (texts in 2 of 6 rows)."
-        in message
+        "`a` must hold numbers, got 'k.A.' in row 3 and '1,5' in row 1 of the data (texts in 2 "
+        "of 6 rows)." in message
     )
-    assert "`b` must hold numbers, got 'n/k' in row 6 (texts in 1 of 6 rows)." in message
+    assert (
+        "`b` must hold numbers, got 'n/k' in row 6 of the data (texts in 1 of 6 rows)." in message
+    )
     assert (
         "Add --decimal , to read decimal commas. Correct the texts, or empty their cells: "
         in message
@@ -272,7 +274,7 @@ def test_texts_among_numbers_are_counted_whatever_the_decimal_sign(tmp_path):
         "an empty cell, NA, N/A, NaN, null, ?, #N/A, #DIV/0!, #VALUE! count as missing." in message
     )
     with pytest.raises(
-        TableError, match=r"`a` must hold numbers, got 'k\.A\.' in row 3 \(texts in 2"
+        TableError, match=r"`a` must hold numbers, got 'k\.A\.' in row 3 of the data \(texts in 2"
     ):
         read_rows(write(tmp_path, text), ["y"], Reading(decimal=",", drop=["b"]))
 

@@ -20,6 +20,7 @@ from .._checks import (
     check_range,
     check_rows,
     check_weights,
+    naming_classes,
     naming_texts,
 )
 from .._compute.arrays import Array
@@ -69,9 +70,9 @@ class GivenArray:
         """Rows to fit to; those of a memory map are read in blocks and not merged."""
         # Copied, so that later changes to X and y have no effect.
         options = {"copy": not isinstance(self.X, np.memmap), "dtype": np.float64}
-        with naming_texts(self.X):
+        with naming_classes(y), naming_texts(self.X):
             X, y = validate_data(est, self.X, y, multi_output=True, y_numeric=True, **options)
-        y = y.astype(np.float64)
+            y = y.astype(np.float64)
         distance.check(X)
         check_range("y", y)
         check_not_tiny(y)

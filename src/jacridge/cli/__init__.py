@@ -27,17 +27,17 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Kernel ridge regression that chooses kernel, metric, bandwidth and penalty.",
-    epilog="First try: jacridge compare",
+    epilog="First try: jacridge report your.csv --target your_column",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 EXAMPLES: dict[Callable[..., None], str] = {
-    _rules.select: "select houses.csv --target price --rule jacobian --json",
-    _rules.compare: "compare houses.csv --target price --plot rules.png",
+    _rules.report: "report houses.csv --target price -o report.html",
     _model.fit: "fit houses.csv --target price -o model.skops",
     _model.predict: "predict model.skops new.csv -o out.csv --interval 0.9",
     _effects.effects: "effects houses.csv --target price --robust",
-    _rules.report: "report houses.csv --target price -o report.html",
+    _rules.compare: "compare houses.csv --target price --plot rules.png",
+    _rules.select: "select houses.csv --target price --rule jacobian --json",
     _paper.paper: "paper fig1 table2 --quick -o out/paper",
 }
 for command, example in EXAMPLES.items():

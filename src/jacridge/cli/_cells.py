@@ -9,7 +9,7 @@ from ..report._columns import looks_like_id
 from ._dates import as_dates, format_of, is_date, parsed
 from ._text import ColumnError, TableError
 
-MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?", "#N/A", "#DIV/0!", "#VALUE!")
+MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?", "#N/A", "#DIV/0!", "#VALUE!")
 MOST_CATEGORIES = 100
 FAULTS_SHOWN = 5
 DECIMAL_HINT = "Add --decimal , to read decimal commas."
@@ -19,33 +19,67 @@ POINT_HINT = (
 )
 TEXT_HINT = (
     "Correct the texts, or empty their cells: an empty cell, "
-    f"{', '.join(dict.fromkeys(m for m in MISSING if m and m not in ('nan', 'NULL')))} "
+    f"{', '.join(dict.fromkeys(m for m in MISSING if m and m not in ('n/a', 'nan', 'NULL')))} "
     "count as missing."
 )
 COMMA = r"^[-+]?(\d+(,\d+)?([eE][-+]?\d+)?|\d{1,3}(\.\d{3})+,\d+)$"
 POINT = r"^[-+]?\d*\.\d+([eE][-+]?\d+)?$"
 GROUPED = r"^[-+]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?$"
+# Numbers with a currency or a unit before or after them, and with separated thousands.
+ADORNED = r"^(\p{Sc}|[A-Z]{3})?\s*[-+]?\s*\d[\d.,' ]*\s*(\p{Sc}|%|[A-Za-z]{1,3}[23²³]?)?$"
+ADORNED_HINT = (
+    "To use them as numbers, remove currency signs, units and separators of thousands: write "
+    "1234.5."
+)
 
 
 class TargetError(ColumnError):
     """Error in a column that cannot be left out."""
 
 
+class TextTargetError(TargetError):
+    """A target of texts where numbers are needed."""
+
+
 def each_column(
     work: Callable[[pl.Series], pl.Series], columns: Iterable[pl.Series]
 ) -> list[pl.Series]:
     """Apply `work` to each column; name all columns that it refuses in one message."""
-    done, faults = [], {}
-    for column in columns:
+    given, done, faults = list(columns), [], {}
+    for column in given:
         try:
             done.append(work(column))
         except ColumnError as error:
             faults[column.name] = error
+    for fault in faults.values():
+        if DECIMAL_HINT in fault.way_out or POINT_HINT in fault.way_out:
+            _refuse_two_signs(given, fault)
     if len(faults) == 1:
         raise next(iter(faults.values()))
     if faults:
         raise TableError(_together(faults))
     return done
+
+
+def _refuse_two_signs(columns: list[pl.Series], fault: ColumnError) -> None:
+    """Refuse a table in which commas and points both come before decimals: no option reads it."""
+    texts = [column for column in columns if column.dtype == pl.String]
+    commas, points = (
+        [c.name for c in texts if (c.str.contains(sign) & ~c.str.contains(GROUPED)).any()]
+        for sign in (r"^\s*[-+]?\d+,\d+\s*$", r"^\s*[-+]?\d+\.\d+\s*$")
+    )
+    if commas and points and len({*commas, *points}) > 1:
+        raise TableError(
+            f"{fault.what} Decimal commas occur in {_names(commas)} and decimal points in "
+            f"{_names(points)}. Write all numbers with a decimal point; if commas separate "
+            "thousands, remove them."
+        )
+
+
+def _names(columns: list[str]) -> str:
+    """Names of columns in backquotes, the first few."""
+    more = ", ..." if len(columns) > FAULTS_SHOWN else ""
+    return ", ".join(f"`{name}`" for name in columns[:FAULTS_SHOWN]) + more
 
 
 def _together(faults: dict[str, ColumnError]) -> str:
@@ -100,9 +134,10 @@ def target(column: pl.Series, decimal: str = ".") -> pl.Series:
     if found.dtype != pl.Float64:
         kind = "texts" if found.dtype == pl.String else "dates"
         commas = found.dtype == pl.String and some.str.contains(COMMA).all()
-        raise TargetError(
+        words = found.dtype == pl.String and not commas and not _are_adorned(some)
+        raise (TextTargetError if words else TargetError)(
             f"The target `{column.name}` must hold numbers, got {kind} such as {short(some[0])}.",
-            DECIMAL_HINT if commas else "Name another column with --target.",
+            DECIMAL_HINT if commas else _way_out_of_texts(some),
         )
     return found
 
@@ -112,8 +147,23 @@ def outcome(column: pl.Series, decimal: str = ".") -> pl.Series:
     found = _typed(column, decimal)
     if found.dtype != pl.String or found.null_count() == len(found):
         return target(column, decimal)
-    _check_categories(found)
+    try:
+        _check_categories(found)
+    except ColumnError as error:  # whose advice is to leave the column out
+        some = found.drop_nulls()
+        if error.way_out == DECIMAL_HINT:
+            raise TargetError(error.what, DECIMAL_HINT) from error
+        raise TargetError(
+            f"The target `{column.name}` must hold numbers or at most {MOST_CATEGORIES} classes, "
+            f"got {some.n_unique()} different texts such as {short(some[0])}.",
+            _way_out_of_texts(some),
+        ) from error
     return found
+
+
+def _way_out_of_texts(some: pl.Series) -> str:
+    """What to do about a target of texts: clean numbers, or take another column."""
+    return ADORNED_HINT if _are_adorned(some) else "Name another column with --target."
 
 
 def outcome_of_part(column: pl.Series) -> pl.Series:
@@ -182,7 +232,7 @@ def dates(column: pl.Series, form: str | None) -> pl.Series:
         row = int(wrong.arg_max() or 0)
         raise ColumnError(
             f"The column `{column.name}` must hold dates of the form {form}, got "
-            f"{short(texts[row])} in row {row + 1}.",
+            f"{short(texts[row])} in row {row + 1} of the data.",
             "Write all dates as those that the model was fitted to.",
         )
     return found
@@ -248,7 +298,7 @@ def _wrong_number(texts: pl.Series, is_word: pl.Series, decimal: str) -> ColumnE
     other = is_word & texts.str.contains(_other_numbers(decimal)).fill_null(False)
     words = is_word & ~other
     rows = [int(some.arg_max() or 0) for some in (words, other) if some.any()]
-    got = " and ".join(f"{short(texts[row])} in row {row + 1}" for row in rows)
+    got = " and ".join(f"{short(texts[row])} in row {row + 1}" for row in rows) + " of the data"
     count = f" (texts in {words.sum()} of {len(texts)} rows)" if words.any() else ""
     drop = "A fit may also leave a feature out, with --drop."
     hint = POINT_HINT if decimal == "," else DECIMAL_HINT
@@ -266,7 +316,7 @@ def _checked(column: pl.Series) -> pl.Series:
         row = int(too_large.arg_max() or 0)
         raise ColumnError(
             f"The column `{column.name}` must hold numbers below {LARGEST:g} in size, got "
-            f"{column[row]:g} in row {row + 1}.",
+            f"{column[row]:g} in row {row + 1} of the data.",
             f"Correct the value, or leave the column out with {drop_option(column.name)}.",
         )
     return column
@@ -285,8 +335,14 @@ def _check_categories(texts: pl.Series) -> None:
         raise ColumnError(
             f"The column `{texts.name}` must hold numbers, dates or at most {MOST_CATEGORIES} "
             f"categories, got {some.n_unique()} different texts such as {short(some[0])}.",
-            f"Leave it out with {drop_option(texts.name)}.",
+            f"{ADORNED_HINT} " * _are_adorned(some)
+            + f"Leave it out with {drop_option(texts.name)}.",
         )
+
+
+def _are_adorned(some: pl.Series) -> bool:
+    """Whether most values are texts such as '€ 1,000' or '10 kg'."""
+    return some.dtype == pl.String and 2 * some.str.contains(ADORNED).sum() > len(some)
 
 
 def short(value: object) -> str:

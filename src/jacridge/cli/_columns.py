@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from sklearn.compose import ColumnTransformer
 
+from .._checks import require
 from ..report._columns import columns_prepared, place_columns, task_name
 from . import _cells
 from ._cells import each_column, is_id
@@ -19,6 +20,9 @@ from ._missing import DROP, IMPUTE, Losses, complete_rows, filled, losses
 from ._tables import listed, read_frame
 from ._terminal import WrongUse
 from ._text import TableError
+
+# The task of a rule that does not look at the target: its rows must be complete, no more.
+IGNORED = "ignored"
 
 
 class UnknownColumn(WrongUse):
@@ -35,7 +39,7 @@ class Reading:
     decimal: str = "."
     header: bool = True
     weights: str | None = None
-    task: str = "regression"
+    task: str = "regression"  # or classification, auto, ignored
     cluster: str | None = None
     on_globe: bool = False  # latitude and longitude are the only features
 
@@ -58,6 +62,7 @@ class Rows:
     ids: list[str] = field(default_factory=list)  # columns that look like ids and are left out
     clusters: Any = None
     task: str = "regression"
+    unused: list[str] = field(default_factory=list)  # beside latitude and longitude
 
     @property
     def target(self) -> str | None:
@@ -106,7 +111,10 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
     roles = dict.fromkeys(clusters, "the cluster") | dict.fromkeys(weights, "the weights")
     roles |= dict.fromkeys(names, "the target")
     chosen = feature_columns(raw.columns, roles, how.features, how.drop)
-    chosen = latitude_and_longitude(chosen, named=bool(how.features)) if how.on_globe else chosen
+    given = chosen
+    if how.on_globe:
+        chosen = latitude_and_longitude(chosen, named=bool(how.features))
+        require("pyproj", extra="geo")
     frame, ids = _typed(raw, chosen, roles, how)
     chosen = [name for name in chosen if name not in ids]
     needed = [*roles] if how.fills else frame.columns
@@ -127,6 +135,7 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
         ids,
         kept[clusters[0]].to_numpy() if clusters else None,
         task,
+        [name for name in given if how.on_globe and name not in chosen],
     )
 
 
@@ -155,7 +164,12 @@ def _typed(
 
 
 def _targets(columns: pl.DataFrame, asked: str) -> tuple[Any, str]:
-    """Targets as an array, of one dimension if there is one, and the task; None without any."""
+    """Targets as an array, of one dimension if there is one, and the task.
+
+    None without any, and if they are ignored.
+    """
+    if asked == IGNORED:
+        return None, "regression"
     if columns.width != 1:
         return columns.to_numpy() if columns.width else None, "regression"
     y = columns.to_series().to_numpy()
@@ -210,9 +224,16 @@ def column_named(names: Sequence[str], wanted: str) -> str:
     if re.fullmatch(r"[+-]?\d{1,9}", wanted) and 1 <= abs(int(wanted)) <= len(names):
         position = int(wanted)
         return names[position - 1 if position > 0 else position]
-    near = difflib.get_close_matches(wanted, names, n=1)
-    hint = f"Did you mean `{near[0]}`?" if near else f"There are {listed(names)}."
+    near = nearest(wanted, names)
+    hint = f"Did you mean `{near}`?" if near else f"There are {listed(names)}."
     raise UnknownColumn(f"`{wanted}` must be a column's name or position, got neither. {hint}")
+
+
+def nearest(wanted: str, names: Sequence[str]) -> str | None:
+    """The name that someone may have meant: it differs in case or by few letters."""
+    folded = {name.casefold(): name for name in reversed(names)}
+    near = difflib.get_close_matches(wanted.casefold(), folded, n=1)
+    return folded[near[0]] if near else None
 
 
 def columns_named(names: Sequence[str], wanted: Sequence[str]) -> list[str]:

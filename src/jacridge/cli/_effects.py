@@ -7,6 +7,7 @@ import polars as pl
 import typer
 
 from .._compute.files import check_place
+from ..effects import Effects
 from ..report._columns import Table, deviations, table_of
 from ..report._tasks import TASKS
 from ..report._units import effects_in_units
@@ -22,7 +23,7 @@ from ._options import (
     rows_of,
 )
 from ._tables import check_table_name, write_table
-from ._terminal import note, progress, show
+from ._terminal import cell, grid, note, progress, show
 
 
 def effects(
@@ -85,10 +86,33 @@ def effects(
     summary: dict[str, Any] = {"target": rows.target, "task": rows.task}
     summary |= {"n_samples": len(rows.y), "errors": found.noise}
     if output is None:
-        show({**summary, "effects": found.dict()}, as_json=as_json, text=str(found))
+        show({**summary, "effects": found.dict()}, as_json=as_json, text=_text(found))
     else:
         write_table(pl.DataFrame(found.dict()), output)
         show({**summary, "output": output}, as_json=as_json, text=f"The effects are in {output}.")
+
+
+def _text(found: Effects) -> str:
+    """The effects as a table of rounded numbers, with what they mean."""
+    columns = found.dict()
+    names = [name for name in columns if name not in ("kind", "statistic")]
+    shown = {"term": "column", "contrast": "effect"}
+    rows = [
+        [_cell(name, value) for name, value in zip(columns, row, strict=True) if name in names]
+        for row in zip(*columns.values(), strict=True)
+    ]
+    header = [shown.get(name, name.replace("_", " ")) for name in names]
+    table = grid(header, rows, words=names.index("estimate"))
+    return f"{found.title}\n{table}\n{found.held_fixed}"
+
+
+def _cell(name: str, value: Any) -> str:
+    """A value with three digits; slopes in words."""
+    if name == "p_value" and value == value:
+        return "<0.001" if value < 1e-3 else f"{value:.3f}"
+    if name == "contrast" and value == "dY/dX":
+        return "per unit"
+    return cell(value + 0.0 if isinstance(value, float) else value, 3)  # no minus before a zero
 
 
 def _note_constants(table: Table, shown: list[str]) -> None:

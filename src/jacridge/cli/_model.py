@@ -1,5 +1,6 @@
 """The commands on models: fit, predict."""
 
+import shlex
 from time import perf_counter
 from typing import Annotated, Any
 
@@ -13,7 +14,8 @@ from .._compute.files import check_place
 from .._compute.progress import listening
 from .._pipeline import metric_word
 from ..report._tasks import TASKS, ModelSpec
-from ._columns import Reading, columns_named, in_place
+from ._cells import short
+from ._columns import Reading, columns_named, in_place, nearest
 from ._missing import DROP, IMPUTE, POLICIES, complete_rows, costs, gaps
 from ._model_file import SavedModel, check_columns, check_model_name, load_model, save_model
 from ._options import (
@@ -32,10 +34,12 @@ from ._options import (
 )
 from ._parts import fit_parts, read_parts, scheduler_at
 from ._tables import check_table_name, listed, read_frame, write_table
-from ._terminal import WrongUse, as_options, note, progress, show, warn
+from ._terminal import WrongUse, as_options, note, note_replaced, progress, show, warn
 from ._text import TableError
 
 FITTED = "as the model was fitted"
+REFIT = "To predict rows with gaps, fit the model again with --missing impute."
+CATEGORIES_SHOWN = 5
 
 
 def fit(
@@ -70,6 +74,7 @@ def fit(
             saved, n, n_left_out = _fitted(file, target, reading, spec, output)
         diagnosis = _diagnosis(saved.pipeline)
     seconds = perf_counter() - start
+    note_replaced(output)
     save_model(output, saved)
     scores = TASKS[saved.task].in_diagnosis.items()
     result = {
@@ -85,9 +90,12 @@ def fit(
         **({"classes": saved.classes} if saved.classes else {}),
         "rows_left_out": n_left_out,
     }
-    show({**result, "diagnosis": diagnosis} if as_json else result, as_json=as_json)
+    show({**result, "diagnosis": diagnosis} if as_json else result, as_json=as_json, digits=3)
     for sentence in (finding["sentence"] for finding in diagnosis.values() if finding["warning"]):
         note(as_options(sentence))
+    if not as_json and not output.lower().endswith(".onnx"):
+        path = shlex.quote(output)
+        typer.echo(f"Next: jacridge predict {path} new.csv -o predictions.csv", err=True)
 
 
 def _chosen(estimator: Any) -> dict[str, Any]:
@@ -223,7 +231,7 @@ def predict(
     X = frame if fills else complete_rows(frame, policy)
     if X.is_empty():
         raise TableError(f"`{file}` must hold a row without missing values, got none.")
-    _note_gaps_and_categories(saved, frame, X)
+    _warn_of_gaps_and_categories(saved, frame, X)
     found, shares = saved.predictions(X, std=std, interval=interval), saved.outside(X)
     far = _far(shares)
     if outside:
@@ -236,8 +244,10 @@ def predict(
         summary["predictions"] = out.to_dict(as_series=False)
         show(summary, as_json=as_json, text=out.write_csv().rstrip())
     else:
+        note_replaced(output)
         write_table(out, output)
-        text = f"{len(X)} predictions in {output}"
+        some = f"{len(X)} of {len(frame)} rows are predicted in {output}"
+        text = some if len(X) < len(frame) else f"{len(X)} predictions in {output}"
         show({**summary, "output": output}, as_json=as_json, text=text)
 
 
@@ -256,7 +266,7 @@ def _policy(saved: SavedModel, asked: str | None) -> str:
     policy = asked or (IMPUTE if saved.fills else DROP)
     if policy == IMPUTE and not saved.fills:
         raise typer.BadParameter(
-            "must be drop or error, as the model was fitted to complete rows.",
+            f"must be drop or error, as the model was fitted to complete rows. {REFIT}",
             param_hint="--missing",
         )
     return policy
@@ -269,16 +279,31 @@ def _decimal(saved: SavedModel, asked: str | None) -> str:
     return asked or saved.decimal
 
 
-def _note_gaps_and_categories(saved: SavedModel, frame: pl.DataFrame, X: pl.DataFrame) -> None:
-    """Tell which rows have no prediction, and which categories the model does not know."""
-    if len(X) < len(frame):
-        note(
-            f"{len(frame) - len(X)} of {len(frame)} rows have missing values and no prediction: "
-            f"{costs(gaps(frame))}."
+def _warn_of_gaps_and_categories(saved: SavedModel, frame: pl.DataFrame, X: pl.DataFrame) -> None:
+    """Tell which categories the model does not know, and which rows have no prediction."""
+    for name, counts in saved.unknown(X).items():
+        n = sum(counts.values())
+        shown = [
+            _unseen(value, count, saved.known()[name])
+            for value, count in [*counts.items()][:CATEGORIES_SHOWN]
+        ]
+        more = [f"{len(counts) - len(shown)} more values"] if len(counts) > len(shown) else []
+        warn(
+            f"{'1 row has' if n == 1 else f'{n} rows have'} a value in `{name}` that training did "
+            f"not have: {', '.join(shown + more)}. They are predicted without it."
         )
-    for name, count in saved.unknown(X).items():
-        rows = "1 row has" if count == 1 else f"{count} rows have"
-        note(f"{rows} a category in `{name}` that training did not have.")
+    if len(X) < len(frame):
+        warn(
+            f"{len(frame) - len(X)} of {len(frame)} rows have missing values and no prediction: "
+            f"{costs(gaps(frame))}. {'' if saved.fills else REFIT}".rstrip()
+        )
+
+
+def _unseen(value: str, count: int, known: list[str]) -> str:
+    """A category that training did not have, in how many rows it is, and which may be meant."""
+    near = nearest(value, known)
+    meant = f" (did you mean {short(near)}?)" if near else ""
+    return f"{short(value)} in {count} row{'s' * (count > 1)}{meant}"
 
 
 def _far(shares: Any) -> int:

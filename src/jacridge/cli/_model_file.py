@@ -1,5 +1,6 @@
 """Models in files that can run no code: columns, scaling and estimator in one skops file."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -114,16 +115,24 @@ class SavedModel:
         regressor = regressor_of(self.pipeline[-1])
         return regressor.outside_share(self.pipeline[:-1].transform(X))
 
-    def unknown(self, X: pl.DataFrame) -> dict[str, int]:
-        """Columns with categories that training did not have, and in how many rows."""
+    def unknown(self, X: pl.DataFrame) -> dict[str, dict[str, int]]:
+        """Categories of columns that training did not have, and in how many rows each is."""
+        filled = X.with_columns(pl.col(self.texts).fill_null(GAP))
+        counts = {
+            name: Counter(filled[name].filter(~filled[name].is_in(list(seen))).to_list())
+            for name, seen in self.known().items()
+        }
+        return {name: dict(count.most_common()) for name, count in counts.items() if count}
+
+    def known(self) -> dict[str, list[str]]:
+        """Categories of columns that training had."""
         if not self.texts:
             return {}
         steps = self.pipeline[0].named_transformers_["categories"]
         encoder = steps[-1] if isinstance(steps, Pipeline) else steps
-        known = zip(self.texts, encoder.categories_, strict=True)
-        filled = X.with_columns(pl.col(self.texts).fill_null(GAP))
-        counts = {name: int((~filled[name].is_in(list(seen))).sum()) for name, seen in known}
-        return {name: count for name, count in counts.items() if count}
+        return {
+            name: list(seen) for name, seen in zip(self.texts, encoder.categories_, strict=True)
+        }
 
 
 def save_skops(path: str, model: SavedModel) -> None:
@@ -209,6 +218,11 @@ def _trusted_content(path: str) -> Any:
     """Content of a skops file, if all of it is of known types."""
     skops = require("skops.io", extra="cli")
     data = Path(path).read_bytes()
+    if data and not data.startswith(b"PK"):  # as all zip files do
+        raise ModelFileError(
+            f"`{path}` must be a model file written by `jacridge fit`, got a file of another kind. "
+            "The model comes first: jacridge predict MODEL FILE."
+        )
     try:
         unknown = set(skops.get_untrusted_types(data=data)) - TRUSTED
         content: Any = None if unknown else skops.loads(data, trusted=sorted(TRUSTED))

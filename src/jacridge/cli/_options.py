@@ -11,7 +11,6 @@ import typer
 
 from jacridge import RULES
 
-from .._checks import require
 from .._geometry.kernels import KERNELS
 from .._rules.parameters import SOLVERS
 from .._rules.registry import ALPHAS, SELECTORS
@@ -63,7 +62,10 @@ def between_0_and_1(flag: str, text: str) -> Any:
 
     def checked(value: float | None) -> float | None:
         if value is not None and not 0 < value < 1:
-            raise typer.BadParameter(f"must lie between 0 and 1, got {value:g}.", param_hint=flag)
+            percent = f" For {value:g} % write {value / 100:g}." if 1 < value < 100 else ""
+            raise typer.BadParameter(
+                f"must lie between 0 and 1, got {value:g}.{percent}", param_hint=flag
+            )
         return value
 
     return option(flag, "COVERAGE", text, callback=checked)
@@ -184,9 +186,7 @@ class TableOptions:
     no_header: NoHeader = False
 
     def reading(self, metric: str = "auto", **more: Any) -> Reading:
-        """How the table is read; distances on the globe need their extra."""
-        if metric == "geodesic":
-            require("pyproj", extra="geo")
+        """How the table is read."""
         return Reading(
             self.features or (),
             self.drop or (),
@@ -298,14 +298,19 @@ def target_of(text: str | None, rule: str, alpha: float | str) -> list[str]:
     """The target; without one, a refusal of what looks at it and a note for the rest."""
     if text is not None:
         return [text]
-    known = SELECTORS[rule]
-    looks = f"the rule {rule}" if known.looks_at_y else f"--alpha {alpha}"
-    if known.looks_at_y or (isinstance(alpha, str) and not known.chooses_without_y):
+    looks = f"the rule {rule}" if SELECTORS[rule].looks_at_y else f"--alpha {alpha}"
+    if looks_at_target(rule, alpha):
         raise typer.BadParameter(
             f"must name the column to predict, as {looks} looks at it.", param_hint="--target"
         )
     note("All columns count as features. If one is to be predicted, name it with --target.")
     return []
+
+
+def looks_at_target(rule: str, alpha: float | str) -> bool:
+    """Whether a rule needs the values of the target, by itself or for the penalty."""
+    known = SELECTORS[rule]
+    return known.looks_at_y or (isinstance(alpha, str) and not known.chooses_without_y)
 
 
 def one_of(text: str, words: Sequence[str], option: str) -> str:
@@ -319,19 +324,21 @@ def one_of(text: str, words: Sequence[str], option: str) -> str:
 def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
     """The rows of a table, with notes on what was done to it."""
     rows = read_rows(file, targets, reading)
+    for sentence in not_used(rows):
+        warn(sentence)
     for sentence in rows.losses.sentences:
         (warn if rows.losses.are_many else note)(sentence)
+    if rows.ids:
+        one = len(rows.ids) == 1
+        look = "looks like an id and is left out" if one else "look like ids and are left out"
+        note(
+            f"{listed(rows.ids)} {look}: each row has a value of its own. If "
+            f"{'it matters' if one else 'one matters'}, name all features with --features."
+        )
     for sentence in [*_on_gaps(rows, reading), *_on_columns(rows), *_on_places(rows, reading)]:
         note(sentence)
     if reading.task == "auto" and rows.task == "classification":
         note_classes(rows.target or "", np.unique(rows.y))
-    if rows.ids:
-        one = len(rows.ids) == 1
-        look = "looks like an id and is left out" if one else "look like ids and are left out"
-        warn(
-            f"{listed(rows.ids)} {look}: each row has a value of its own. If "
-            f"{'it matters' if one else 'one matters'}, name all features with --features."
-        )
     return rows
 
 
@@ -360,8 +367,19 @@ def _on_places(rows: Rows, reading: Reading) -> Iterator[str]:
     if reading.on_globe:
         lat, lon = rows.numbers
         yield f"`{lat}` is latitude and `{lon}` longitude, in degrees; no other column is used."
-    elif places:
+    elif places and rows.X.width == 2:  # there is nothing else to lose
         yield on_places(*places)
+
+
+def not_used(rows: Rows) -> list[str]:
+    """Which columns distances on the globe leave out."""
+    if not rows.unused:
+        return []
+    verb = "is" if len(rows.unused) == 1 else "are"
+    return [
+        f"{listed(rows.unused)} {verb} not used with --metric geodesic, which takes latitude and "
+        "longitude only."
+    ]
 
 
 def note_classes(target: str, classes: Any) -> None:

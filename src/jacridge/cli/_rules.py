@@ -16,7 +16,8 @@ from .._compute.files import check_place
 from .._rules.registry import SELECTORS
 from ..report._columns import GAPS_FILLED, follows_time
 from ..report._tasks import TASKS, Task
-from ._columns import Reading, Rows
+from ._cells import TargetError, TextTargetError
+from ._columns import IGNORED, Reading, Rows
 from ._compare import NAMES, check_picture_name, compare_rules, save_picture, score_key
 from ._dates import part_name
 from ._missing import fillings
@@ -36,6 +37,8 @@ from ._options import (
     TargetIfAny,
     TaskName,
     check_rule,
+    looks_at_target,
+    not_used,
     one_of,
     option,
     rows_of,
@@ -43,7 +46,12 @@ from ._options import (
     spec_of,
     target_of,
 )
-from ._terminal import as_options, check_suffix, grid, note, progress, show
+from ._terminal import as_options, check_suffix, grid, note, note_replaced, progress, show
+
+CLASSES_HINT = (
+    "For classes use jacridge fit, or a rule that does not look at the target, such as --rule "
+    "jacobian."
+)
 
 
 def select(
@@ -63,8 +71,12 @@ def select(
     """
     spec = spec_of(check_rule(rule, kernel), alpha, metric, standardize=table.standardize)
     wanted, scaled = target_of(target, rule, spec.penalty), table.standardize and metric == "auto"
-    reading = table.reading(metric)
-    rows = rows_of(file, wanted, reading)
+    looks = looks_at_target(rule, spec.penalty)
+    reading = table.reading(metric, task="regression" if looks else IGNORED)
+    try:
+        rows = rows_of(file, wanted, reading)
+    except TextTargetError as error:
+        raise TargetError(error.what, CLASSES_HINT) from error
     X = rows.prepared(reading, standardize=scaled).fit_transform(rows.X)
     options: Any = {"alpha": spec.penalty, "kernel": kernel, "metric": spec.distance}
     with progress(f"looking for the bandwidth by {rule}"):
@@ -201,6 +213,7 @@ def report(
     spec = spec_of(check_rule(rule, kernel), alpha, metric, standardize=table.standardize)
     reading = table.reading(metric, task=task)
     rows = rows_of(file, [target], reading)
+    note_replaced(output)
     start = perf_counter()
     from ..report import write_report  # by this command alone, and at the end of a long chain
 
@@ -231,6 +244,7 @@ def report(
 def _origin(file: str, rows: Rows, reading: Reading) -> dict[str, Any]:
     """What the report tells of the table, as it was read."""
     remarks = [("id", f"`{name}` looks like an id and was left out.") for name in rows.ids]
+    remarks += [("columns left out", text) for text in not_used(rows)]
     if reading.fills:
         remarks += [(GAPS_FILLED, text) for text in fillings(rows.X.select(rows.gappy))]
     return {

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -47,6 +48,12 @@ def warn(text: str) -> None:
     typer.echo(f"Warning: {visible(text)}", err=True)
 
 
+def note_replaced(path: str) -> None:
+    """Say which file a result takes the place of."""
+    if Path(path).is_file():
+        note(f"`{path}` is there already and will be replaced.")
+
+
 def fail(error: Exception, *, wrong_use: bool) -> None:
     """Say in one line what went wrong and end with exit code 2 for wrong use, 1 for the rest."""
     ours = type(error).__module__.startswith(__package__)  # these may name a column like an option
@@ -81,22 +88,27 @@ def _sentence(error: Exception) -> str:
     return f"{type(error).__name__}: {error}. Set JACRIDGE_DEBUG=1 to see where."
 
 
-def show(result: dict[str, Any], *, as_json: bool, text: str | None = None) -> None:
-    """Print a result as one JSON object, as the text given, or as names and values."""
+def show(
+    result: dict[str, Any], *, as_json: bool, text: str | None = None, digits: int = 8
+) -> None:
+    """Print a result as one JSON object, as the text given, or as names and values.
+
+    Only JSON has all digits.
+    """
     if as_json:
         typer.echo(json.dumps(_plain(result), default=str))  # dates as texts
     elif text is not None:  # data goes to files and programs as it is
         typer.echo(visible(text, keep="\n\t") if sys.stdout.isatty() else text)
     else:
-        rows = [(key.replace("_", " "), cell(value, digits=8)) for key, value in result.items()]
+        rows = [(key.replace("_", " "), cell(value, digits)) for key, value in result.items()]
         typer.echo(_text_of(Table.grid(padding=(0, 2)), rows))
 
 
-def grid(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A table as text: the first column to the left, the others to the right."""
+def grid(header: Sequence[str], rows: Sequence[Sequence[Any]], words: int = 1) -> str:
+    """A table as text: the first columns, which hold words, to the left, others to the right."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for i, name in enumerate(header):
-        table.add_column(name, justify="right" if i else "left")
+        table.add_column(name, justify="left" if i < words else "right")
     return _text_of(table, [[cell(value) for value in row] for row in rows])
 
 
@@ -113,7 +125,12 @@ def cell(value: Any, digits: int = 4) -> str:
     """A value as people read it."""
     if isinstance(value, list | tuple | np.ndarray):
         return ", ".join(cell(item, digits) for item in value)
-    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    if 10**digits <= abs(value) < 1e15:  # which would have an exponent
+        whole = f"{float(f'{value:.{digits}g}'):,.0f}"
+        return whole if abs(value) >= 10_000 else whole.replace(",", "")
+    return f"{value:.{digits}g}"
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,226 @@
+"""Messages of the command on tables that people have: each says what to do."""
+
+import json
+import re
+import sys
+
+import numpy as np
+import pytest
+
+PLAIN = ("--rule", "median", "--alpha", "0.1")
+
+
+@pytest.fixture
+def homes(tmp_path):
+    """Function that writes a table of 150 homes, with columns put in place of its own."""
+
+    def write(name="homes.csv", separator=",", **columns):
+        rng = np.random.default_rng(20220511)
+        size = rng.integers(30, 200, size=150)
+        own = {
+            "id": [f"H{i:04}" for i in range(150)],
+            "size": [str(s) for s in size],
+            "rooms": [str(s) for s in rng.integers(1, 6, size=150)],
+            "kind": rng.choice(["flat", "house"], size=150).tolist(),
+            "price": [str(2000 * s + 1000 * i) for i, s in enumerate(size)],
+        }
+        own |= columns
+        rows = zip(*own.values(), strict=True)
+        lines = [separator.join(own), *(separator.join(row) for row in rows)]
+        path = tmp_path / name
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_a_target_with_currency_signs_is_to_be_cleaned_not_dropped(run, homes, tmp_path):
+    file = homes(price=[f'"€ {300 + i},000"' for i in range(150)])
+    for task in ("auto", "regression"):
+        code, _, err = run("fit", file, "-t", "price", "--task", task, "-o", tmp_path / "m.skops")
+        assert code == 1
+        assert "The target `price` must hold numbers" in err
+        assert "remove currency signs" in err
+        assert "--drop" not in err
+
+
+def test_a_feature_with_currency_signs_may_be_cleaned_or_dropped(run, homes, tmp_path):
+    fees = [f'"{i},000 €"' for i in [*range(1, 121), *range(1, 31)]]
+    file = homes(kind=fees)
+    code, _, err = run("fit", file, "-t", "price", "--features", "kind", "-o", tmp_path / "m")
+    assert code == 1
+    assert "remove currency signs" in err
+    assert "--drop 'kind'" in err
+
+
+def test_ids_as_a_target_ask_for_another_target(run, homes, tmp_path):
+    code, _, err = run("fit", homes(), "-t", "id", "-o", tmp_path / "m.skops")
+    assert code == 1
+    assert "The target `id` must hold numbers or at most 100 classes, got 150" in err
+    assert "Name another column with --target." in err
+    assert "--drop" not in err
+
+
+def test_lower_case_n_a_is_a_missing_value(run, homes, tmp_path):
+    price = [str(i) for i in range(150)]
+    price[23] = "n/a"
+    given = ("fit", homes(price=price), "-t", "price", *PLAIN, "-o", tmp_path / "m.skops", "--json")
+    code, out, err = run(*given)
+    assert code == 0, err
+    assert json.loads(out)["rows_left_out"] == 1
+
+
+def test_rows_are_counted_as_rows_of_the_data(run, homes, tmp_path):
+    price = [str(i) for i in range(150)]
+    price[23] = "ask"
+    code, _, err = run("fit", homes(price=price), "-t", "price", "-o", tmp_path / "m.skops")
+    assert code == 1
+    assert "got 'ask' in row 24 of the data" in err
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_decimal_commas_beside_decimal_points_name_both_columns(run, homes, tmp_path, decimal):
+    size, price = [f"{i},5" for i in range(150)], [f"{i}.5" for i in range(150)]
+    file = homes(separator=";", size=size, price=price)
+    given = ("fit", file, "-t", "price", "--decimal", decimal, "-o", tmp_path / "m.skops")
+    code, _, err = run(*given)
+    assert code == 1
+    assert "Decimal commas occur in `size` and decimal points in `price`." in err
+    assert "--decimal" not in err
+
+
+@pytest.fixture
+def model(run, homes, tmp_path):
+    """The file of a model of the homes."""
+    path = tmp_path / "homes.skops"
+    code, _, err = run("fit", homes(), "-t", "price", *PLAIN, "-o", path)
+    assert code == 0, err
+    return path
+
+
+def test_a_name_in_other_case_is_understood_as_a_slip(run, model, homes):
+    code, _, err = run("predict", model, homes(), "--keep", "ID")
+    assert code == 2
+    assert "Did you mean `id`?" in err
+
+
+def test_unseen_categories_are_a_warning_with_their_names_and_numbers(run, model, homes):
+    kind = ["flat"] * 145 + ["castle", "Flat", "Flat", "Flat", "house"]
+    code, _, err = run("predict", model, homes("new.csv", kind=kind))
+    assert code == 0
+    assert "Warning: 4 rows have a value in `kind` that training did not have" in err
+    assert "'Flat' in 3 rows (did you mean 'flat'?), 'castle' in 1 row" in err
+    assert err.startswith("Warning: 4 rows")
+
+
+def test_rows_without_prediction_are_a_warning_with_the_way_out(run, model, homes, tmp_path):
+    file = homes("new.csv", size=["", *["80"] * 149])
+    code, out, err = run("predict", model, file, "-o", tmp_path / "out.csv")
+    assert code == 0
+    assert "Warning: 1 of 150 rows have missing values and no prediction: 1 lack `size`." in err
+    assert "fit the model again with --missing impute" in err
+    assert out == f"149 of 150 rows are predicted in {tmp_path / 'out.csv'}\n"
+    code, _, err = run("predict", model, file, "--missing", "impute")
+    assert code == 2
+    assert "fit the model again with --missing impute" in " ".join(err.split())
+
+
+def test_a_coverage_in_percent_is_told_as_a_share(run, model, homes):
+    code, _, err = run("predict", model, homes(), "--interval", "90")
+    assert code == 2
+    assert "must lie between 0 and 1, got 90. For 90 % write 0.9." in " ".join(err.split())
+
+
+def test_a_table_in_place_of_a_model_is_told_from_a_damaged_model(run, model, homes):
+    code, _, err = run("predict", homes(), model)
+    assert code == 1
+    assert "must be a model file written by `jacridge fit`, got a file of another kind." in err
+    assert "The model comes first: jacridge predict MODEL FILE." in err
+
+
+def test_warnings_come_before_notes_and_an_id_is_a_note(run, homes, tmp_path):
+    file = homes(size=[""] * 50 + [str(30 + i) for i in range(100)])
+    code, _, err = run("fit", file, "-t", "price", *PLAIN, "-o", tmp_path / "m.skops")
+    assert code == 0
+    assert err.startswith("Warning: 50 of 150 rows have missing values")
+    assert "Note: `id` looks like an id and is left out" in err
+    assert "Warning" not in err[err.index("Note") :]
+
+
+def test_columns_are_looked_at_before_an_extra_is_asked_for(run, homes, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyproj", None)
+    code, _, err = run("select", homes(), "-t", "price", "--metric", "geodesic")
+    assert code == 2
+    assert "takes a column of latitude and one of longitude" in err
+    assert "pyproj" not in err
+
+
+def test_a_missing_extra_is_told_for_a_clone_and_for_pipx(run, homes, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyproj", None)
+    degrees = [str(i / 10) for i in range(150)]
+    file = homes(size=degrees, rooms=degrees)
+    args = ("--features", "size,rooms", "--metric", "geodesic")
+    code, _, err = run("select", file, "-t", "price", *args)
+    assert code == 1
+    assert "pip install 'jacridge[geo]'" in err
+    assert "'.[geo]' in a clone" in err
+    assert "With pipx or uvx: '.[cli,geo]'" in err
+
+
+def test_a_target_of_classes_needs_no_numbers_where_a_rule_does_not_look_at_it(run, homes):
+    file = homes()
+    code, out, err = run("select", file, "-t", "kind", "--json")
+    assert code == 0, err
+    without = run("select", file, "--drop", "kind", "--json")
+    found, expected = json.loads(out), json.loads(without[1])
+    assert found["sigma"] == expected["sigma"]
+    assert found["target"] == "kind"
+
+
+def test_a_rule_that_looks_at_the_target_says_what_to_do_about_classes(run, homes):
+    code, _, err = run("select", homes(), "-t", "kind", "--rule", "loo")
+    assert code == 1
+    assert "The target `kind` must hold numbers, got texts" in err
+    assert "For classes use jacridge fit, or a rule that does not look at the target" in err
+
+
+def test_the_commands_are_listed_in_the_order_of_their_use(run):
+    code, out, _ = run("--help")
+    assert code == 0
+    names = re.findall(r"^  (\w+)  ", out.split("Commands:")[1], re.MULTILINE)
+    assert names[:6] == ["report", "fit", "predict", "effects", "compare", "select"]
+    assert "First try: jacridge report" in out
+
+
+def test_a_fit_prints_rounded_numbers_and_the_next_command(run, homes, tmp_path):
+    path = tmp_path / "m.skops"
+    given = ("fit", homes(), "-t", "price", *PLAIN, "-o", path)
+    _, out, err = run(*given)
+    rounded = dict(line.split(maxsplit=1) for line in out.splitlines())
+    exact = json.loads(run(*given, "--json")[1])
+    assert rounded["sigma"] == f"{exact['sigma']:.3g}"
+    assert len(str(exact["sigma"])) > 8
+    assert f"Next: jacridge predict {path} new.csv -o predictions.csv\n" in err
+    assert "Next:" not in run(*given, "--json")[2]
+
+
+def test_a_file_that_is_replaced_is_named(run, homes, tmp_path):
+    path = tmp_path / "m.skops"
+    given = ("fit", homes(), "-t", "price", *PLAIN, "-o", path)
+    assert "will be replaced" not in run(*given)[2]
+    assert f"Note: `{path}` is there already and will be replaced." in run(*given)[2]
+
+
+def test_effects_are_printed_as_people_write_numbers(run, homes):
+    prices = [str(400_000 + 90_000 * (i % 7) + 1000 * i) for i in range(150)]
+    file = homes(price=prices, rooms=[str(i % 7) for i in range(150)])
+    given = ("effects", file, "-t", "price", *PLAIN)
+    code, out, err = run(*given)
+    assert code == 0, err
+    assert "e+0" not in out
+    assert max(map(len, out.splitlines()[:5])) <= 100
+    found = json.loads(run(*given, "--json")[1])["effects"]
+    estimate = found["estimate"][found["term"].index("rooms")]
+    assert estimate > 10_000
+    [line] = [line for line in out.splitlines() if line.startswith("rooms")]
+    assert line.split()[1:4] == ["per", "unit", f"{float(f'{estimate:.3g}'):,.0f}"]
