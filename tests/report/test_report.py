@@ -453,15 +453,40 @@ def test_a_date_is_drawn_as_a_series(rng):
     [
         (451_900.0, "452,000"),
         (0.8512, "0.851"),
-        (1987.2, "1990"),
+        (1987.2, "1,990"),
         (12.0, "12"),
-        (1.5e-5, "1.5&nbsp;×&nbsp;10<sup>-5</sup>"),
+        (1.5e-5, "1.5&nbsp;×&nbsp;10<sup>−5</sup>"),
         (np.nan, "–"),
         (-23_456, "−23,500"),
     ],
 )
 def test_numbers_are_written_as_people_write_them(value, text):
     assert number(value) == text
+
+
+def column_rows(page):
+    """Cells of the table of columns, by name."""
+    part = page[page.index("Range, mean and standard deviation") : page.index('id="trust"')]
+    rows = re.findall(r'<td class="name">(.*?)</td>(.*?)</tr>', part)
+    return {name: re.findall(r">([^<>]*)</td>", cells) for name, cells in rows}
+
+
+def test_lowest_and_highest_values_are_shown_as_they_are(rng):
+    names = ["sold (year)", "sold (month sine)", "built", "size", "share"]
+    X = np.column_stack([*rng.uniform(size=(5, 40))])
+    X[:, 0] += 2018
+    X[:2, 0] = 2018 + 31 / 366, 2023 + 180 / 366
+    X[:, 2] = 1950 + np.arange(40)
+    X[:2, 3], X[:2, 4] = (9999, 123_456), (0.1, -0.25)
+    parts = dict.fromkeys(names[:2], "sold")
+    y = rng.uniform(size=40)
+    rows = column_rows(report_page(X, y, features=names, parts=parts, bandwidth=2.0))
+    assert rows["built"][::2] == ["1950", "1989"]
+    assert rows["size"][2] == "123,456"
+    assert rows["share"][0] == "−0.25"
+    assert rows["sold (date)"][2] == "2023-06-30"
+    assert rows["y"][0] == f"{y.min():.6g}"
+    assert "sold (month sine)" not in rows
 
 
 def test_progress_is_told_step_by_step(wave):

@@ -7,21 +7,34 @@ from html import escape
 import numpy as np
 
 from .. import JacobianKernelRidge, select_bandwidth, theory
+from .._compute.arrays import Array
 from .._geometry.kernels import KERNELS
 from .._rules.registry import SELECTORS
 from ..effects import Effect
 from ._case import Case, answer
 from ._charts import LOOKS, lines_of
-from ._columns import Column
+from ._columns import YEAR, Column
 from ._effects import BACKGROUND
 from ._folds import COVERAGE, OURS, Folds
-from ._pieces import breakable, marked_up, number, percent, plural, scroll, share, table
+from ._pieces import (
+    breakable,
+    day_of,
+    marked_up,
+    number,
+    percent,
+    plural,
+    scroll,
+    share,
+    table,
+    unrounded,
+)
 from ._quality import Remark
 from ._tasks import r2
 from ._units import effects_in_units
 
 MOST_COLUMNS = 20
 MOST_EFFECTS = 30
+CYCLES = (" sine)", " cosine)")  # end the names of waves of a date
 CLEARLY = 0.02  # a difference of R2 or accuracy
 MOST_ROWS = 1000  # over which effects are averaged
 # What the second score is.
@@ -181,13 +194,13 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
     """
     if case.classes:
         return ""
-    some, cycles = case.some_rows(MOST_ROWS), (" sine)", " cosine)")
+    some = case.some_rows(MOST_ROWS)
     terms = [
         name
         for column, _ in sizes
         for name in ([column.name] if column.levels else [case.names[i] for i in column.places])
     ]
-    shown = [name for name in terms if not name.endswith(cycles)]
+    shown = [name for name in terms if not name.endswith(CYCLES)]
     found = answer(effects_in_units, case.estimator, case.table, case.scale, shown, X=case.Z[some])
     if found is None:
         return ""
@@ -378,12 +391,23 @@ def geometry(case: Case) -> str:
 
 
 def columns(case: Case) -> str:
-    """Range, mean and spread of each column."""
-    rows = [
-        (breakable(column), *(number(v) for v in (x.min(), x.mean(), x.max(), x.std())))
-        for column, x in zip([*case.names, case.shown], [*case.X.T, case.outcomes], strict=True)
-    ]
+    """Lowest and highest value of each column as they are, its mean and its spread.
+
+    Of a date, the first and the last; the waves of its months and weekdays are not shown.
+    """
+    named = zip([*case.names, case.shown], [*case.X.T, case.outcomes], strict=True)
+    rows = [_column_row(column, x) for column, x in named if not column.endswith(CYCLES)]
     return table(("column", "lowest", "mean", "highest", "deviation"), rows)
+
+
+def _column_row(column: str, x: Array) -> tuple[str, ...]:
+    """Cells of one column."""
+    if column.endswith(YEAR) and 1 <= x.min() and x.max() < 9999:
+        name = f"{column.removesuffix(YEAR)} (date)"
+        first, mean, last = (day_of(v) for v in (x.min(), x.mean(), x.max()))
+        return breakable(name), first, mean, last, f"{number(x.std())} years"
+    low, high = unrounded(float(x.min())), unrounded(float(x.max()))
+    return breakable(column), low, number(x.mean()), high, number(x.std())
 
 
 def sample(case: Case) -> str:
