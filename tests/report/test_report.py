@@ -20,13 +20,16 @@ from inside import (
     Folds,
     ModelSpec,
     _later,
+    diagnosis,
     doubts,
     folds_of,
     follows_time,
     number,
+    report_numbers,
     table_of,
 )
 from jacridge import AutoKernelRidge, JacobianKernelRidge, select_bandwidth
+from jacridge.diagnostics import Diagnosis, Finding
 from jacridge.report import report_page, write_report
 
 
@@ -356,8 +359,8 @@ def test_a_simple_model_that_would_do_is_told(rng, ours, words):
     X = rng.normal(size=(40, 2))
     y, error = X[:, 0], 0.1 * rng.normal(size=40)
     case = Case(table_of(X, None, {}), y, "y", ModelSpec(2.0))
-    case.__dict__["diagnosis"] = None
     outputs = {OURS: y + error + ours, TREES: 0 * y, "linear model": y + error}
+    case.__dict__.update(diagnosis=None, loo_outputs=outputs[OURS])
     ends = np.column_stack([y - 1, y + 1])
     assert doubts(case, Folds(y, outputs, {}, ends, 30, 1), []) == words
 
@@ -370,6 +373,129 @@ def test_a_simple_model_that_is_better_by_every_score_is_said_to_be_so(rng):
     outputs = {OURS: y + 1.1 * error, TREES: 0 * y, "linear model": y + error}
     words = doubts(case, Folds(y, outputs, {}, np.column_stack([y - 1, y + 1]), 30, 1), [])
     assert words.startswith("A linear model predicts a little better. Nothing")
+
+
+def judged(y, ours, trees=None, linear=None, half_width=1.0, remarks=(), rows=None):
+    """The verdict's doubts on a model with these predictions of all rows."""
+    case = Case(table_of(np.arange(len(y))[:, None] % 7, None, {}), y, "y", ModelSpec(2.0))
+    case.__dict__["diagnosis"] = None
+    case.__dict__["loo_outputs"] = ours
+    nothing = np.full(len(y), y.mean() + 10 * y.std())
+    others = [nothing if found is None else found for found in (trees, linear)]
+    outputs = dict(zip((OURS, TREES, "linear model"), (ours, *others), strict=True))
+    ends = np.column_stack([ours - half_width, ours + half_width])
+    return case, Folds(y, outputs, {}, ends, 30, 1, rows=rows)
+
+
+def test_a_model_with_the_higher_r2_or_the_smaller_error_is_named(rng):
+    """One large error costs R², many small ones the typical error."""
+    y = rng.normal(size=100)
+    ours, trees = y + 0.1, y + 0.11
+    ours[0] += 1.1
+    words = doubts(*judged(y, ours, trees, half_width=3), [])
+    assert words.startswith(
+        "Boosted trees reach the higher R², this model the smaller typical error. "
+    )
+    ours, trees = y + 0.1, y + 0.09
+    trees[0] += 1.1
+    words = doubts(*judged(y, ours, trees, half_width=3), [])
+    assert words.startswith(
+        "Boosted trees reach the smaller typical error, this model the higher R². "
+    )
+
+
+def test_a_much_smaller_typical_error_is_better_where_r2_is_the_same(rng):
+    """R² hangs on one value that no model predicts."""
+    y = np.r_[rng.normal(size=60), 1e4]
+    ours, trees = np.r_[y[:60] + 0.5, 0], np.r_[y[:60] + 0.2, 0]
+    assert "Better predictions by boosted trees" in doubts(*judged(y, ours, trees), [])
+
+
+def test_a_row_predicted_far_off_is_named_and_counted(rng):
+    y = rng.normal(size=50)
+    y[7] = 12.0
+    ours = y + 0.1
+    ours[7] = 0.0
+    case, folds = judged(y, ours, half_width=1.0, rows=np.arange(50) + 100)
+    assert "Row 108 predicted far off" in doubts(case, folds, [])
+    text = report_numbers.words(case, folds)
+    assert "row 108 (observed 12, predicted 0)" in text
+    assert re.search(r"Without it R² is 0.99 instead of 0\.\d\d", text)
+
+
+def test_a_leave_one_out_score_that_flatters_is_a_doubt(rng):
+    y = rng.normal(size=200)
+    case, folds = judged(y, y + 0.5 * rng.normal(size=200), half_width=2.0)
+    case.__dict__["loo_outputs"] = y + 0.1 * rng.normal(size=200)
+    assert re.search(r"R² of 0\.\d\d against 0\.99 by leave-one-out", doubts(case, folds, []))
+
+
+@pytest.mark.parametrize(("n", "doubt"), [(40, False), (400, True)])
+def test_coverage_is_judged_by_the_number_of_rows(rng, n, doubt):
+    """Of 40 rows 85 % say nothing against 90 %, of 400 they do."""
+    y = rng.normal(size=n)
+    ours = y + np.where(np.arange(n) < 0.15 * n, 1.1, 0)
+    assert ("intervals that hold 85 %" in doubts(*judged(y, ours, y + 3), [])) == doubt
+
+
+def test_an_outlier_of_the_target_stands_in_the_verdict_with_its_row(rng):
+    X = rng.normal(size=(60, 2))
+    y = X[:, 0] + 400_000
+    y[16] = 19_100_000
+    page = report_page(X, y, target="price", bandwidth=2.0)
+    verdict, trust = (Page(page).all(tag, id=name)[0]["text"] for tag, name in PLACES)
+    assert "⚠ a value of price far from all others (19,100,000, in row 17)" in verdict
+    assert "the farthest is 19,100,000, in row 17. Is it right?" in trust
+
+
+def test_values_of_a_long_tail_are_no_doubt(rng):
+    y = np.exp(rng.normal(size=400))
+    page = report_page(rng.normal(size=(400, 1)), y, bandwidth=2.0)
+    assert "far from the rest of <code>y</code>" in page
+    assert "far from all others" not in page
+
+
+PLACES = (("p", "verdict"), ("section", "trust"))
+
+
+def test_rows_and_categories_that_were_lost_stand_in_the_verdict_and_in_trust(wave):
+    losses = [
+        "40 of 100 rows have missing values and are left out: 40 lack `lot`.",
+        "No row with `kind` = 'flat' is left: all 30 lack `lot`.",
+    ]
+    page = report_page(*wave, left_out=40, losses=losses, bandwidth="loo", alpha="loo")
+    verdict, trust = (Page(page).all(tag, id=name)[0]["text"] for tag, name in PLACES)
+    assert "⚠ 40 of 100 rows left out and ⚠ no row with kind = 'flat' is left speak" in verdict
+    assert "No finding" not in trust
+    assert "2 findings speak against the model." in trust
+    assert "⚠ category lost" in trust
+
+
+def test_a_choice_that_lost_is_no_check_that_was_passed(wave):
+    X, y = wave
+    case = Case(table_of(X, None, {}), y, "y", ModelSpec())
+    for loss, doubt in ((0.1, True), (0.001, False)):
+        finding = Finding("gain of the choice", -loss, False, "An error of 0.3, 0.1 more.")
+        case.__dict__["diagnosis"] = Diagnosis((finding,))
+        text = diagnosis(case, None, [])
+        assert "0 checks passed" in text
+        assert ("⚠ loss of the choice" in text) == doubt
+
+
+def test_how_rows_were_kept_aside_is_said_in_plain_words(rng, chosen):
+    assert (
+        "90 rows were kept aside. Each fifth of the rows was predicted by a model fitted to the "
+        "other four"
+    ) in chosen
+    assert "Intervals of rows kept aside; missed" in chosen
+    X = rng.normal(size=(130, 1))
+    page = report_page(X, X[:, 0], bandwidth=1.0)
+    assert "Intervals of 100 rows, a sample of the 130 kept aside; missed" in page
+
+
+def test_one_style_of_numbers_and_of_r2(mixed, chosen):
+    text = re.sub(r"<(script|style|pre).*?</\1>", "", chosen, flags=re.DOTALL)
+    assert not re.findall(r"\bR2\b|\d[eE][+-]\d", text)
 
 
 def test_average_effects_are_in_the_order_of_importance(rng):
@@ -414,7 +540,7 @@ def test_intervals_that_hold_too_few_rows_speak_against_a_model(rng):
         "<code>always</code> has the same value in all rows.",
         "<code>row</code> looks like an id",
         "<code>tax</code> orders the rows almost as <code>price</code> does",
-        "1 value lies far from the rest of <code>size</code>; the farthest is 4,000.",
+        "far from the rest of <code>size</code>; the farthest is 4000, in row 1 of those that are left.",
     ],
 )
 def test_what_is_wrong_with_the_data_is_said(chosen, words):
@@ -726,7 +852,11 @@ def test_many_rows_are_sampled_and_the_page_says_so(rng, size):
 
 def test_the_same_data_give_the_same_page(wave):
     first, second = (
-        re.sub(r"in [\d.]+ s\.|<td class=\"number\">[\d.e-]+</td></tr>", "", report_page(*wave))
+        re.sub(
+            r"in [\d.]+ s\.|<td class=\"number\">(?:&lt; )?[\d.,]+</td></tr>",
+            "",
+            report_page(*wave),
+        )
         for _ in range(2)
     )
     assert first == second
@@ -785,7 +915,7 @@ def test_the_diagnosis_names_the_columns(table):
     X, _ = table
     y = 2 * X[:, 0] + 0.1 * X[:, 1]
     page = report_page(X, y, features=["age", "dose", "ratio"])
-    assert "R2 of the best single feature, age" in page
+    assert "R² of the best single feature, age" in page
 
 
 @pytest.mark.parametrize("bandwidth", ["auto", "jacobian"])

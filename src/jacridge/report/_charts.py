@@ -16,6 +16,7 @@ from ._folds import OURS, Folds
 Chart = dict[str, Any]
 MOST_POINTS = 1200
 DRAWN_CLASSES = 4
+DRAWN_INTERVALS = 100
 FEWEST = 12  # rows in a bin of the calibration curve
 # Classes of lines in the page's style, for models and for classes.
 LOOKS = ("c1", "c2 dashed", "c3 dotted", "c4")
@@ -69,7 +70,7 @@ def residual_chart(case: Case) -> Chart:
     return {
         "id": "residuals",
         "x": axis,
-        "y": _axis("observed less predicted", error),
+        "y": _axis("observed minus predicted", error),
         "layers": [_marks("line", "rule", ends, 0 * ends), _marks("dots", "dot", x, error)],
         "alt": f"Errors against predictions of {len(x)} rows, with a line at zero.",
     }
@@ -79,7 +80,7 @@ def interval_chart(case: Case, folds: Folds) -> Chart:
     """Intervals of rows kept aside, in the order of predictions or time, and what was observed."""
     predicted = folds.predicted[OURS]
     order = np.arange(len(predicted)) if folds.later else np.argsort(predicted)
-    some = order[np.linspace(0, len(order) - 1, min(len(order), 100)).astype(int)]
+    some = order[np.linspace(0, len(order) - 1, min(len(order), DRAWN_INTERVALS)).astype(int)]
     x = np.arange(1.0, len(some) + 1)
     (low, high), seen = folds.intervals[some].T, folds.observed[some]
     inside = (low <= seen) & (seen <= high)

@@ -36,6 +36,11 @@ def unrounded(value: float) -> str:
     return (text if abs(value) >= 10_000 else text.replace(",", "")).replace("-", "−")
 
 
+def brief(seconds: float) -> str:
+    """Seconds, of which less than a thousandth is not told."""
+    return number(seconds) if seconds >= 1e-3 else "&lt; 0.001"
+
+
 def day_of(years: float) -> str:
     """The date of a time in years, of which each day is one in 366."""
     year = int(years)
