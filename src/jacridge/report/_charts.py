@@ -23,10 +23,13 @@ LOOKS = ("c1", "c2 dashed", "c3 dotted", "c4")
 
 
 def numbers(values: Array) -> Any:
-    """Nested lists of numbers with six digits; null where a number is not finite."""
+    """Nested lists of numbers with six digits that differ; null where a number is not finite."""
     if np.ndim(values) > 1:
         return [numbers(row) for row in values]
-    return [float(f"{v:.6g}") if np.isfinite(v) else None for v in np.asarray(values)]
+    finite = np.asarray(values)[np.isfinite(values)]
+    largest, reach = np.abs(finite).max(initial=0.0), np.ptp(finite) if len(finite) else 0.0
+    same = int(np.log10(largest / reach)) if reach > largest * 1e-9 else 0  # leading digits
+    return [float(f"{v:.{6 + same}g}") if np.isfinite(v) else None for v in np.asarray(values)]
 
 
 def _axis(label: str, *values: Array, room: float = 0.04) -> Chart:
