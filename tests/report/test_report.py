@@ -498,6 +498,58 @@ def test_one_style_of_numbers_and_of_r2(mixed, chosen):
     assert not re.findall(r"\bR2\b|\d[eE][+-]\d", text)
 
 
+def test_too_few_rows_have_effects_without_standard_errors(rng):
+    """Eight rows that the model follows leave no degree of freedom."""
+    X = rng.normal(size=(8, 4))
+    page = report_page(X, X[:, 0], bandwidth=1.0, alpha=1e-4)
+    effects = page[page.index("<h3>Average effects") : page.index('id="quality"')]
+    assert "too few rows for standard errors" in effects
+    assert "95 % interval" not in effects
+    assert len(re.findall('class="name"', effects)) == 4
+    assert all("sure" not in str(chart) for chart in charts_of(page).values())
+    assert "than the comparison" not in page
+    enough = report_page(*np.split(rng.normal(size=(60, 5)), [4], axis=1), bandwidth=4.0, alpha=1.0)
+    assert "95 % interval</th>" in enough
+
+
+def test_effects_that_are_nothing_are_not_drawn(rng):
+    """A large penalty leaves a constant, whose axis would have the same number four times."""
+    X = rng.normal(size=(60, 2))
+    drawn = [
+        "effect-0" in charts_of(report_page(X, X[:, 0], bandwidth=2.0, alpha=alpha))
+        for alpha in (0.1, 1e7)
+    ]
+    assert drawn == [True, False]
+
+
+def test_candidates_are_shown_with_the_score_that_ranks_them(mixed, chosen):
+    table = chosen[chosen.index("<h3>Kernels and metrics") : chosen.index("<h3>Bandwidth and")]
+    assert "ranked by the R² of 98 % of these rows, without the hardest 2 %" in table
+    scores = re.findall(
+        r'<td class="number">([−\d.]+)</td><td class="number">[^<]*</td></tr>', table
+    )
+    frame, y = mixed
+    hot = frame["kind"].to_numpy()[:, None] == ["flat", "house"]
+    X = np.column_stack([frame.drop("kind").to_numpy(), hot])
+    found = AutoKernelRidge(random_state=0).fit(X, y).choices_[: len(scores)]
+    assert [f"{1 - row['trimmed_error']:.3f}".replace("-", "−") for row in found] == scores
+
+
+def test_a_metric_that_was_given_is_said_to_be_so(rng):
+    pytest.importorskip("pyproj")
+    X = rng.uniform(40, 50, (30, 2))
+    names = {"features": ["latitude", "longitude"], "target": "depth"}
+    page = report_page(X, X[:, 0], **names, metric="geodesic", kernel="exponential")
+    assert "Kernel and metric were given." in page
+    assert "takes <code>latitude</code> and <code>longitude</code> alone. Other columns" in page
+    page = report_page(X, X[:, 0], metric="diagonal", features=["a", "b"])
+    assert "leave-one-out. The metric was given." in page
+
+
+def test_the_page_tells_how_to_read_effects(chosen):
+    assert "How to read a chart: its title is a column" in chosen
+
+
 def test_average_effects_are_in_the_order_of_importance(rng):
     X = rng.normal(size=(60, 3))
     page = report_page(X, X @ [0.1, 3.0, 1.0], bandwidth=3.0)
@@ -540,7 +592,7 @@ def test_intervals_that_hold_too_few_rows_speak_against_a_model(rng):
         "<code>always</code> has the same value in all rows.",
         "<code>row</code> looks like an id",
         "<code>tax</code> orders the rows almost as <code>price</code> does",
-        "far from the rest of <code>size</code>; the farthest is 4000, in row 1 of those that are left.",
+        "the rest of <code>size</code>; the farthest is 4000, in row 1 of those that are left.",
     ],
 )
 def test_what_is_wrong_with_the_data_is_said(chosen, words):

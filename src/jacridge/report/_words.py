@@ -17,7 +17,7 @@ from ..effects import Effect
 from ._case import Case, answer
 from ._charts import LOOKS, lines_of
 from ._columns import YEAR, Column
-from ._effects import BACKGROUND
+from ._effects import BACKGROUND, has_no_error
 from ._folds import COVERAGE, OURS, TREES, Folds
 from ._pieces import (
     breakable,
@@ -276,6 +276,8 @@ def effects_text(case: Case) -> str:
     what = "mean prediction" if case.main is None else f"mean {escape(case.predicted)}"
     sure = " The inner band is the 95 % interval of the mean." if case.main is None else ""
     return (
+        "How to read a chart: its title is a column, whose values go from left to right; the "
+        "higher the line, the higher the prediction, and a flat line means no effect. "
         f"Each line is the {what} as one column changes and the others keep their values.{sure} "
         f"The {'outer ' if sure else ''}band holds the middle 80 % of the curves of single rows: "
         "where it is wide, the effect depends on the other columns. Ticks at the bottom are values "
@@ -300,22 +302,30 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
     found = answer(effects_in_units, case.estimator, case.table, case.scale, shown, X=case.Z[some])
     if found is None:
         return ""
-    rows = [_effect_row(effect) for effect in found.rows[:MOST_EFFECTS]]
+    unknown = any(has_no_error(e.estimate, e.std_error, e.conf_high) for e in found)
+    rows = [_effect_row(effect, unknown) for effect in found.rows[:MOST_EFFECTS]]
     more = plural(len(found) - len(rows), "more effect")
     rest = f" {more} not shown: <code>jacridge effects</code>." if len(found) > len(rows) else ""
-    head = ("column", "effect", "standard error", "95 % interval", "p")
+    head = ("column", "effect", *(() if unknown else ("standard error", "95 % interval", "p")))
+    errors = (
+        "there are too few rows for standard errors: less than one degree of freedom is left"
+        if unknown
+        else "the standard errors take kernel, metric, bandwidth and penalty as given"
+    )
     return (
         f"<h3>Average effects</h3><p>How far the prediction of <b>{escape(case.target)}</b> "
         f"moves, on average over {of_rows(case, len(some))}, per unit of a column, or from one "
         "category to another. "
-        "These are associations, not causes; the standard errors take kernel, metric, bandwidth "
-        f"and penalty as given.{rest}</p><div class=effects>{scroll(table(head, rows))}</div>"
+        f"These are associations, not causes; {errors}.{rest}</p>"
+        f"<div class=effects>{scroll(table(head, rows))}</div>"
     )
 
 
-def _effect_row(effect: Effect) -> tuple[str, ...]:
-    """Cells of one effect."""
+def _effect_row(effect: Effect, unknown: bool) -> tuple[str, ...]:
+    """Cells of one effect, without those of a standard error that is unknown."""
     name = effect.term if effect.kind == "slope" else f"{effect.term}: {effect.contrast}"
+    if unknown:
+        return breakable(name), number(effect.estimate)
     return (
         breakable(name),
         number(effect.estimate),
@@ -393,11 +403,13 @@ def _choice_text(case: Case) -> str:
     """Sentence on what was chosen, and by which errors."""
     asked = {"kernel": case.spec.kernel, "metric": case.spec.model_metric}
     chosen = [what for what, word in asked.items() if word == "auto"]
+    given = [what for what in asked if what not in chosen]
     if not chosen:
-        return "Bandwidth and penalty were chosen by leave-one-out."
+        return "Kernel and metric were given. Bandwidth and penalty were chosen by leave-one-out."
     subject = "Kernel and metric were" if len(chosen) == 2 else f"The {chosen[0]} was"
     return (
         f"{subject} chosen by the error on held-out rows, bandwidth and penalty by leave-one-out."
+        + (f" The {given[0]} was given." if given else "")
     )
 
 
@@ -425,7 +437,7 @@ def model_text(case: Case) -> str:
         ("ridge penalty λ", number(case.lam)),
         ("solver", est.solver_),
     ]
-    return f"<h3>The model</h3><p>{origin}</p>{table(('what', 'value'), rows)}"
+    return f"<h3>The model</h3><p>{origin}</p>{scroll(table(('what', 'value'), rows))}"
 
 
 def candidates(case: Case) -> str:
@@ -437,19 +449,26 @@ def candidates(case: Case) -> str:
         (
             f"{row['kernel']}, {row['kind']}{', tails compressed' if row['warped'] else ''}",
             f"{row['rounds']}",
-            number(row["error"]) if case.classes else f"{1 - row['error']:.3f}",
+            *(_score(case, row[error]) for error in ("trimmed_error", "error")),
         )
         for row in tried[:8]
     ]
     chosen = [i for i, row in enumerate(tried[:8]) if row["chosen"]]
-    head = ("kernel, metric", "rounds", "held-out log-loss" if case.classes else "held-out R²")
+    score = "log-loss" if case.classes else "R²"
+    head = ("kernel, metric", "rounds", f"{score} of 98 %", f"held-out {score}")
     return (
         "<h3>Kernels and metrics that were tried</h3>"
         f"{scroll(table(head, rows, chosen[0] if chosen else None))}"
-        '<p class="small">On half of a sample of the rows; the model itself is fitted to all. '
-        "They are ranked without the hardest 2 % of the rows, the finalists first. "
-        "Among candidates that are equally good the simpler one is taken.</p>"
+        '<p class="small">On half of a sample of the rows, predicted from the other half; the '
+        "model itself is fitted to all. The finalists, which were tried on more rows, stand first; "
+        f"then candidates are ranked by the {score} of 98 % of these rows, without the hardest "
+        "2 %. Among candidates that are equally good the simpler one is taken.</p>"
     )
+
+
+def _score(case: Case, error: float) -> str:
+    """A held-out error as people know it: a log-loss, or an R² for numbers."""
+    return number(error) if case.classes else f"{1 - error:.3f}".replace("-", "−")
 
 
 def geometry(case: Case) -> str:
