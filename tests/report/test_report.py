@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold, TimeSeriesSplit
@@ -228,6 +229,9 @@ def test_models_of_folds_are_scaled_by_their_training_rows(rng):
 def test_the_intervals_are_counted_on_rows_kept_aside(chosen):
     share = int(re.search(r"<b>(\d+) %</b> lie in their 90 % interval", chosen)[1])
     assert 75 <= share <= 100
+    # 95 % of a binomial of 90 rows, by SciPy.
+    low, high = (f"{100 * k / 90:.0f} %" for k in binom.ppf([0.025, 0.975], 90, 0.9))
+    assert f"by chance alone this share varies between {low} and {high}." in chosen
     bars, inside, missed = charts_of(chosen)["intervals"]["layers"]
     assert len(bars["x"]) == len(inside["x"]) + len(missed["x"]) == 90
 
@@ -277,6 +281,12 @@ def test_a_report_on_places_names_the_metric_of_the_globe(rng):
     assert "With <code>--metric geodesic</code> distances are in metres" in page
     assert "metric=&quot;geodesic&quot;" in page
     assert "geodesic" not in report_page(X, X[:, 0], features=["a", "b"], **options)
+
+
+def test_places_beside_other_columns_get_no_advice_that_would_lose_these(rng):
+    X = rng.uniform(40, 50, (30, 3))
+    names = ["longitude", "latitude", "height"]
+    assert "--metric geodesic" not in report_page(X, X[:, 0], features=names, bandwidth="scale")
 
 
 @pytest.mark.parametrize("kernel", ["matern32", "laplacian"])
@@ -491,6 +501,11 @@ def test_how_rows_were_kept_aside_is_said_in_plain_words(rng, chosen):
     X = rng.normal(size=(130, 1))
     page = report_page(X, X[:, 0], bandwidth=1.0)
     assert "Intervals of 100 rows, a sample of the 130 kept aside; missed" in page
+
+
+def test_the_chart_of_errors_says_what_an_error_is(chosen):
+    assert "Errors (observed minus predicted) against predictions" in chosen
+    assert charts_of(chosen)["residuals"]["y"]["label"] == "error"
 
 
 def test_one_style_of_numbers_and_of_r2(mixed, chosen):

@@ -73,7 +73,7 @@ def residual_chart(case: Case) -> Chart:
     return {
         "id": "residuals",
         "x": axis,
-        "y": _axis("observed minus predicted", error),
+        "y": _axis("error", error),
         "layers": [_marks("line", "rule", ends, 0 * ends), _marks("dots", "dot", x, error)],
         "alt": f"Errors against predictions of {len(x)} rows, with a line at zero.",
     }

@@ -68,7 +68,8 @@ def words(case: Case, folds: Folds | None) -> str:
     width = float(np.median(np.diff(folds.intervals)))
     return (
         f"{text}<p>Of the {len(folds.observed):,} rows kept aside, "
-        f"<b>{percent(folds.coverage)}</b> lie in their {percent(COVERAGE)} interval. The "
+        f"<b>{percent(folds.coverage)}</b> lie in their {percent(COVERAGE)} interval; by chance "
+        f"alone this share varies between {' and '.join(map(percent, folds.usual_coverage))}. The "
         f"median width of the intervals is {number(width)}.</p>{_worst(folds)}"
     )
 
@@ -96,7 +97,7 @@ def _worst(folds: Folds) -> str:
 def figures(case: Case, folds: Folds | None) -> Iterator[Figure]:
     """Observed against predicted, errors, and intervals of rows kept aside."""
     yield Figure(observed_chart(case), f"Observed against predicted {escape(case.target)}")
-    yield Figure(residual_chart(case), "Errors against predictions")
+    yield Figure(residual_chart(case), "Errors (observed minus predicted) against predictions")
     if folds is not None:
         caption = f"Intervals of {_drawn(folds)} kept aside; missed observations are orange"
         yield Figure(interval_chart(case, folds), caption)

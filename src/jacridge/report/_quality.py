@@ -99,7 +99,7 @@ def _places(case: Case) -> Iterator[Remark]:
             "of the file are left out; compare with a report without it."
         )
         yield Remark("places", sentence)
-    elif found:
+    elif found and len(case.columns) == 2:  # others would be lost
         yield Remark("places", on_places(*found))
 
 
