@@ -42,7 +42,7 @@ NAMES = {
     "report._columns": ["columns_prepared", "follows_time", "table_of"],
     "report._folds": ["OURS", "TREES", "Folds", "_later", "folds_of"],
     "report._tasks": ["ModelSpec"],
-    "report._words": ["doubts", "number"],
+    "report._words": ["diagnosis", "doubts", "number"],
 }
 MODULES = {
     "compare": "cli._compare",
@@ -55,6 +55,7 @@ MODULES = {
     "joint": "_rules.joint",
     "memory": "_compute.memory",
     "parts_module": "cli._parts",
+    "report_numbers": "report._numbers",
 }
 
 

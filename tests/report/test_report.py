@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold, TimeSeriesSplit
@@ -20,13 +21,16 @@ from inside import (
     Folds,
     ModelSpec,
     _later,
+    diagnosis,
     doubts,
     folds_of,
     follows_time,
     number,
+    report_numbers,
     table_of,
 )
 from jacridge import AutoKernelRidge, JacobianKernelRidge, select_bandwidth
+from jacridge.diagnostics import Diagnosis, Finding
 from jacridge.report import report_page, write_report
 
 
@@ -225,6 +229,9 @@ def test_models_of_folds_are_scaled_by_their_training_rows(rng):
 def test_the_intervals_are_counted_on_rows_kept_aside(chosen):
     share = int(re.search(r"<b>(\d+) %</b> lie in their 90 % interval", chosen)[1])
     assert 75 <= share <= 100
+    # 95 % of a binomial of 90 rows, by SciPy.
+    low, high = (f"{100 * k / 90:.0f} %" for k in binom.ppf([0.025, 0.975], 90, 0.9))
+    assert f"by chance alone this share varies between {low} and {high}." in chosen
     bars, inside, missed = charts_of(chosen)["intervals"]["layers"]
     assert len(bars["x"]) == len(inside["x"]) + len(missed["x"]) == 90
 
@@ -274,6 +281,12 @@ def test_a_report_on_places_names_the_metric_of_the_globe(rng):
     assert "With <code>--metric geodesic</code> distances are in metres" in page
     assert "metric=&quot;geodesic&quot;" in page
     assert "geodesic" not in report_page(X, X[:, 0], features=["a", "b"], **options)
+
+
+def test_places_beside_other_columns_get_no_advice_that_would_lose_these(rng):
+    X = rng.uniform(40, 50, (30, 3))
+    names = ["longitude", "latitude", "height"]
+    assert "--metric geodesic" not in report_page(X, X[:, 0], features=names, bandwidth="scale")
 
 
 @pytest.mark.parametrize("kernel", ["matern32", "laplacian"])
@@ -356,8 +369,8 @@ def test_a_simple_model_that_would_do_is_told(rng, ours, words):
     X = rng.normal(size=(40, 2))
     y, error = X[:, 0], 0.1 * rng.normal(size=40)
     case = Case(table_of(X, None, {}), y, "y", ModelSpec(2.0))
-    case.__dict__["diagnosis"] = None
     outputs = {OURS: y + error + ours, TREES: 0 * y, "linear model": y + error}
+    case.__dict__.update(diagnosis=None, loo_outputs=outputs[OURS])
     ends = np.column_stack([y - 1, y + 1])
     assert doubts(case, Folds(y, outputs, {}, ends, 30, 1), []) == words
 
@@ -370,6 +383,186 @@ def test_a_simple_model_that_is_better_by_every_score_is_said_to_be_so(rng):
     outputs = {OURS: y + 1.1 * error, TREES: 0 * y, "linear model": y + error}
     words = doubts(case, Folds(y, outputs, {}, np.column_stack([y - 1, y + 1]), 30, 1), [])
     assert words.startswith("A linear model predicts a little better. Nothing")
+
+
+def judged(y, ours, trees=None, linear=None, half_width=1.0, remarks=(), rows=None):
+    """The verdict's doubts on a model with these predictions of all rows."""
+    case = Case(table_of(np.arange(len(y))[:, None] % 7, None, {}), y, "y", ModelSpec(2.0))
+    case.__dict__["diagnosis"] = None
+    case.__dict__["loo_outputs"] = ours
+    nothing = np.full(len(y), y.mean() + 10 * y.std())
+    others = [nothing if found is None else found for found in (trees, linear)]
+    outputs = dict(zip((OURS, TREES, "linear model"), (ours, *others), strict=True))
+    ends = np.column_stack([ours - half_width, ours + half_width])
+    return case, Folds(y, outputs, {}, ends, 30, 1, rows=rows)
+
+
+def test_a_model_with_the_higher_r2_or_the_smaller_error_is_named(rng):
+    """One large error costs R², many small ones the typical error."""
+    y = rng.normal(size=100)
+    ours, trees = y + 0.1, y + 0.11
+    ours[0] += 1.1
+    words = doubts(*judged(y, ours, trees, half_width=3), [])
+    assert words.startswith(
+        "Boosted trees reach the higher R², this model the smaller typical error. "
+    )
+    ours, trees = y + 0.1, y + 0.09
+    trees[0] += 1.1
+    words = doubts(*judged(y, ours, trees, half_width=3), [])
+    assert words.startswith(
+        "Boosted trees reach the smaller typical error, this model the higher R². "
+    )
+
+
+def test_a_much_smaller_typical_error_is_better_where_r2_is_the_same(rng):
+    """R² hangs on one value that no model predicts."""
+    y = np.r_[rng.normal(size=60), 1e4]
+    ours, trees = np.r_[y[:60] + 0.5, 0], np.r_[y[:60] + 0.2, 0]
+    assert "Better predictions by boosted trees" in doubts(*judged(y, ours, trees), [])
+
+
+def test_a_row_predicted_far_off_is_named_and_counted(rng):
+    y = rng.normal(size=50)
+    y[7] = 12.0
+    ours = y + 0.1
+    ours[7] = 0.0
+    case, folds = judged(y, ours, half_width=1.0, rows=np.arange(50) + 100)
+    assert "Row 108 predicted far off" in doubts(case, folds, [])
+    text = report_numbers.words(case, folds)
+    assert "row 108 (observed 12, predicted 0)" in text
+    assert re.search(r"Without it R² is 0.99 instead of 0\.\d\d", text)
+
+
+def test_a_leave_one_out_score_that_flatters_is_a_doubt(rng):
+    y = rng.normal(size=200)
+    case, folds = judged(y, y + 0.5 * rng.normal(size=200), half_width=2.0)
+    case.__dict__["loo_outputs"] = y + 0.1 * rng.normal(size=200)
+    assert re.search(r"R² of 0\.\d\d against 0\.99 by leave-one-out", doubts(case, folds, []))
+
+
+@pytest.mark.parametrize(("n", "doubt"), [(40, False), (400, True)])
+def test_coverage_is_judged_by_the_number_of_rows(rng, n, doubt):
+    """Of 40 rows 85 % say nothing against 90 %, of 400 they do."""
+    y = rng.normal(size=n)
+    ours = y + np.where(np.arange(n) < 0.15 * n, 1.1, 0)
+    assert ("intervals that hold 85 %" in doubts(*judged(y, ours, y + 3), [])) == doubt
+
+
+def test_an_outlier_of_the_target_stands_in_the_verdict_with_its_row(rng):
+    X = rng.normal(size=(60, 2))
+    y = X[:, 0] + 400_000
+    y[16] = 19_100_000
+    page = report_page(X, y, target="price", bandwidth=2.0)
+    verdict, trust = (Page(page).all(tag, id=name)[0]["text"] for tag, name in PLACES)
+    assert "⚠ a value of price far from all others (19,100,000, in row 17)" in verdict
+    assert "the farthest is 19,100,000, in row 17. Is it right?" in trust
+
+
+def test_values_of_a_long_tail_are_no_doubt(rng):
+    y = np.exp(rng.normal(size=400))
+    page = report_page(rng.normal(size=(400, 1)), y, bandwidth=2.0)
+    assert "far from the rest of <code>y</code>" in page
+    assert "far from all others" not in page
+
+
+PLACES = (("p", "verdict"), ("section", "trust"))
+
+
+def test_rows_and_categories_that_were_lost_stand_in_the_verdict_and_in_trust(wave):
+    losses = [
+        "40 of 100 rows have missing values and are left out: 40 lack `lot`.",
+        "No row with `kind` = 'flat' is left: all 30 lack `lot`.",
+    ]
+    page = report_page(*wave, left_out=40, losses=losses, bandwidth="loo", alpha="loo")
+    verdict, trust = (Page(page).all(tag, id=name)[0]["text"] for tag, name in PLACES)
+    assert "⚠ 40 of 100 rows left out and ⚠ no row with kind = 'flat' is left speak" in verdict
+    assert "No finding" not in trust
+    assert "2 findings speak against the model." in trust
+    assert "⚠ category lost" in trust
+
+
+def test_a_choice_that_lost_is_no_check_that_was_passed(wave):
+    X, y = wave
+    case = Case(table_of(X, None, {}), y, "y", ModelSpec())
+    for loss, doubt in ((0.1, True), (0.001, False)):
+        finding = Finding("gain of the choice", -loss, False, "An error of 0.3, 0.1 more.")
+        case.__dict__["diagnosis"] = Diagnosis((finding,))
+        text = diagnosis(case, None, [])
+        assert "0 checks passed" in text
+        assert ("⚠ loss of the choice" in text) == doubt
+
+
+def test_how_rows_were_kept_aside_is_said_in_plain_words(rng, chosen):
+    assert (
+        "90 rows were kept aside. Each fifth of the rows was predicted by a model fitted to the "
+        "other four"
+    ) in chosen
+    assert "Intervals of rows kept aside; missed" in chosen
+    X = rng.normal(size=(130, 1))
+    page = report_page(X, X[:, 0], bandwidth=1.0)
+    assert "Intervals of 100 rows, a sample of the 130 kept aside; missed" in page
+
+
+def test_the_chart_of_errors_says_what_an_error_is(chosen):
+    assert "Errors (observed minus predicted) against predictions" in chosen
+    assert charts_of(chosen)["residuals"]["y"]["label"] == "error"
+
+
+def test_one_style_of_numbers_and_of_r2(mixed, chosen):
+    text = re.sub(r"<(script|style|pre).*?</\1>", "", chosen, flags=re.DOTALL)
+    assert not re.findall(r"\bR2\b|\d[eE][+-]\d", text)
+
+
+def test_too_few_rows_have_effects_without_standard_errors(rng):
+    """Eight rows that the model follows leave no degree of freedom."""
+    X = rng.normal(size=(8, 4))
+    page = report_page(X, X[:, 0], bandwidth=1.0, alpha=1e-4)
+    effects = page[page.index("<h3>Average effects") : page.index('id="quality"')]
+    assert "too few rows for standard errors" in effects
+    assert "95 % interval" not in effects
+    assert len(re.findall('class="name"', effects)) == 4
+    assert all("sure" not in str(chart) for chart in charts_of(page).values())
+    assert "than the comparison" not in page
+    enough = report_page(*np.split(rng.normal(size=(60, 5)), [4], axis=1), bandwidth=4.0, alpha=1.0)
+    assert "95 % interval</th>" in enough
+
+
+def test_effects_that_are_nothing_are_not_drawn(rng):
+    """A large penalty leaves a constant, whose axis would have the same number four times."""
+    X = rng.normal(size=(60, 2))
+    drawn = [
+        "effect-0" in charts_of(report_page(X, X[:, 0], bandwidth=2.0, alpha=alpha))
+        for alpha in (0.1, 1e7)
+    ]
+    assert drawn == [True, False]
+
+
+def test_candidates_are_shown_with_the_score_that_ranks_them(mixed, chosen):
+    table = chosen[chosen.index("<h3>Kernels and metrics") : chosen.index("<h3>Bandwidth and")]
+    assert "ranked by the R² of 98 % of these rows, without the hardest 2 %" in table
+    scores = re.findall(
+        r'<td class="number">([−\d.]+)</td><td class="number">[^<]*</td></tr>', table
+    )
+    frame, y = mixed
+    hot = frame["kind"].to_numpy()[:, None] == ["flat", "house"]
+    X = np.column_stack([frame.drop("kind").to_numpy(), hot])
+    found = AutoKernelRidge(random_state=0).fit(X, y).choices_[: len(scores)]
+    assert [f"{1 - row['trimmed_error']:.3f}".replace("-", "−") for row in found] == scores
+
+
+def test_a_metric_that_was_given_is_said_to_be_so(rng):
+    pytest.importorskip("pyproj")
+    X = rng.uniform(40, 50, (30, 2))
+    names = {"features": ["latitude", "longitude"], "target": "depth"}
+    page = report_page(X, X[:, 0], **names, metric="geodesic", kernel="exponential")
+    assert "Kernel and metric were given." in page
+    assert "takes <code>latitude</code> and <code>longitude</code> alone. Other columns" in page
+    page = report_page(X, X[:, 0], metric="diagonal", features=["a", "b"])
+    assert "leave-one-out. The metric was given." in page
+
+
+def test_the_page_tells_how_to_read_effects(chosen):
+    assert "How to read a chart: its title is a column" in chosen
 
 
 def test_average_effects_are_in_the_order_of_importance(rng):
@@ -414,7 +607,7 @@ def test_intervals_that_hold_too_few_rows_speak_against_a_model(rng):
         "<code>always</code> has the same value in all rows.",
         "<code>row</code> looks like an id",
         "<code>tax</code> orders the rows almost as <code>price</code> does",
-        "1 value lies far from the rest of <code>size</code>; the farthest is 4,000.",
+        "the rest of <code>size</code>; the farthest is 4000, in row 1 of those that are left.",
     ],
 )
 def test_what_is_wrong_with_the_data_is_said(chosen, words):
@@ -453,15 +646,40 @@ def test_a_date_is_drawn_as_a_series(rng):
     [
         (451_900.0, "452,000"),
         (0.8512, "0.851"),
-        (1987.2, "1990"),
+        (1987.2, "1,990"),
         (12.0, "12"),
-        (1.5e-5, "1.5&nbsp;×&nbsp;10<sup>-5</sup>"),
+        (1.5e-5, "1.5&nbsp;×&nbsp;10<sup>−5</sup>"),
         (np.nan, "–"),
         (-23_456, "−23,500"),
     ],
 )
 def test_numbers_are_written_as_people_write_them(value, text):
     assert number(value) == text
+
+
+def column_rows(page):
+    """Cells of the table of columns, by name."""
+    part = page[page.index("Range, mean and standard deviation") : page.index('id="trust"')]
+    rows = re.findall(r'<td class="name">(.*?)</td>(.*?)</tr>', part)
+    return {name: re.findall(r">([^<>]*)</td>", cells) for name, cells in rows}
+
+
+def test_lowest_and_highest_values_are_shown_as_they_are(rng):
+    names = ["sold (year)", "sold (month sine)", "built", "size", "share"]
+    X = np.column_stack([*rng.uniform(size=(5, 40))])
+    X[:, 0] += 2018
+    X[:2, 0] = 2018 + 31 / 366, 2023 + 180 / 366
+    X[:, 2] = 1950 + np.arange(40)
+    X[:2, 3], X[:2, 4] = (9999, 123_456), (0.1, -0.25)
+    parts = dict.fromkeys(names[:2], "sold")
+    y = rng.uniform(size=40)
+    rows = column_rows(report_page(X, y, features=names, parts=parts, bandwidth=2.0))
+    assert rows["built"][::2] == ["1950", "1989"]
+    assert rows["size"][2] == "123,456"
+    assert rows["share"][0] == "−0.25"
+    assert rows["sold (date)"][2] == "2023-06-30"
+    assert rows["y"][0] == f"{y.min():.6g}"
+    assert "sold (month sine)" not in rows
 
 
 def test_progress_is_told_step_by_step(wave):
@@ -701,7 +919,11 @@ def test_many_rows_are_sampled_and_the_page_says_so(rng, size):
 
 def test_the_same_data_give_the_same_page(wave):
     first, second = (
-        re.sub(r"in [\d.]+ s\.|<td class=\"number\">[\d.e-]+</td></tr>", "", report_page(*wave))
+        re.sub(
+            r"in [\d.]+ s\.|<td class=\"number\">(?:&lt; )?[\d.,]+</td></tr>",
+            "",
+            report_page(*wave),
+        )
         for _ in range(2)
     )
     assert first == second
@@ -760,7 +982,7 @@ def test_the_diagnosis_names_the_columns(table):
     X, _ = table
     y = 2 * X[:, 0] + 0.1 * X[:, 1]
     page = report_page(X, y, features=["age", "dose", "ratio"])
-    assert "R2 of the best single feature, age" in page
+    assert "R² of the best single feature, age" in page
 
 
 @pytest.mark.parametrize("bandwidth", ["auto", "jacobian"])

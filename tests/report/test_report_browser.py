@@ -37,6 +37,8 @@ def folder(tmp_path_factory):
     X = rng.standard_normal((80, 5))
     names = [HOSTILE, "b" * 200, "c", "d", "e"]
     write_report(folder / "table.html", X, X[:, 0] ** 2, features=names, target=HOSTILE)
+    large = {"features": ["u", "v"], "bandwidth": 3.0}
+    write_report(folder / "large.html", X[:, :2], 425_000 + 0.1 * X[:, 0], **large)
     X = np.column_stack([X[:, :2], 2020 + 3 * np.sort(rng.uniform(size=80))])
     labels = np.array(["a", "b" * 60, HOSTILE])[np.digitize(X[:, 0], [-0.5, 0.5])]
     dates = {"features": ["u", "v", "sold (year)"], "parts": {"sold (year)": "sold"}}
@@ -61,7 +63,7 @@ def nothing_goes_wrong(troubles):
 def opened(browser, folder, troubles):
     """Function that opens a report in a new page."""
 
-    def open_page(name, width=1400, scheme="light"):
+    def open_page(name, width=1400, scheme="light", folded=False):
         page = browser.new_page()
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)
@@ -74,7 +76,11 @@ def opened(browser, folder, troubles):
             lambda request: troubles.append(request.url) if request.url != address else None,
         )
         page.goto(address)
-        page.wait_for_selector("#map svg")
+        page.wait_for_selector("#performance svg")
+        if not folded:
+            page.locator("#curious summary").click()
+            page.wait_for_selector("#map svg")
+            page.evaluate("scrollTo(0, 0)")
         return page
 
     return open_page
@@ -96,9 +102,67 @@ def play(opened):
 def visit(opened):
     """Function that opens a report for one test, which may change it."""
     pages = []
-    yield lambda name: pages.append(opened(name)) or pages[-1]
+    yield lambda name, **options: pages.append(opened(name, **options)) or pages[-1]
     for page in pages:
         page.close()
+
+
+def test_the_part_for_the_curious_is_folded_and_opens_by_keyboard(visit):
+    page = visit("curve.html", folded=True)
+    assert not page.locator("#sigma").is_visible()
+    page.locator("#curious summary").focus()
+    page.keyboard.press("Enter")
+    page.locator("#map svg").wait_for()
+    settle(page)
+    assert chart_width(page) > 360
+
+
+def test_a_link_opens_the_part_for_the_curious(visit, folder):
+    page = visit("curve.html", folded=True)
+    page.locator("nav a[href='#curious']").click()
+    page.locator("#sigma").wait_for()
+    page = visit("curve.html", folded=True)
+    page.evaluate("location.hash = '#curious'")
+    page.locator("#sigma").wait_for()
+
+
+def test_everything_is_open_while_it_is_printed(visit):
+    page = visit("curve.html", folded=True)
+    shut = "document.querySelectorAll('details:not([open])').length"
+    before, found = page.evaluate(shut), []
+    for event in ("beforeprint", "afterprint"):
+        page.evaluate("event => dispatchEvent(new Event(event))", event)
+        found.append(page.evaluate(shut))
+    assert before > 1
+    assert found == [0, before]
+
+
+def test_ticks_of_an_axis_are_told_apart(look):
+    """Also on the narrow axis of large numbers."""
+    page = look("large.html")
+    for chart in ("observed", "effect-0"):
+        ends = page.locator(f"#{chart} text[text-anchor=end]")
+        places = ends.evaluate_all("all => all.map((t) => [t.getAttribute('x'), t.textContent])")
+        texts = [text for x, text in places if x == places[-1][0]]  # of the vertical axis
+        assert len(set(texts)) == len(texts) >= 3
+        assert any(text.startswith("425,000.") for text in texts)
+    dots = page.locator("#observed circle")
+    heights = dots.evaluate_all("all => all.map((c) => c.cy.baseVal.value)")
+    assert len(set(heights)) > 40
+
+
+@pytest.mark.parametrize("name", ["table.html", "surface.html", "large.html"])
+def test_tables_and_code_scroll_on_a_telephone_and_are_not_cut(look, name):
+    cut = look(name, width=390).evaluate(
+        """() => [...document.querySelectorAll("table, pre")].filter((e) => {
+            const box = e.closest(".scroll, pre") || e.parentElement;
+            const scrolls = getComputedStyle(box).overflowX === "auto";
+            const look = (cell) => getComputedStyle(cell).display;
+            const hidden = [...e.querySelectorAll("td, th")].some((c) => look(c) === "none");
+            return hidden || (!scrolls && e.scrollWidth > box.clientWidth);
+        }).map((e) => e.textContent.slice(0, 60))"""
+    )
+    assert cut == []
 
 
 def drawn(page, chart):

@@ -183,7 +183,7 @@ def _performance(
         "performance_text": story.words(case, folds),
         "performance_figures": _html(figures),
         "quality": _words.quality(found),
-        "diagnosis": _words.diagnosis(case, folds),
+        "diagnosis": _words.diagnosis(case, folds, found),
     }
     return texts, figures
 

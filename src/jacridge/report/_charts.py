@@ -16,16 +16,20 @@ from ._folds import OURS, Folds
 Chart = dict[str, Any]
 MOST_POINTS = 1200
 DRAWN_CLASSES = 4
+DRAWN_INTERVALS = 100
 FEWEST = 12  # rows in a bin of the calibration curve
 # Classes of lines in the page's style, for models and for classes.
 LOOKS = ("c1", "c2 dashed", "c3 dotted", "c4")
 
 
 def numbers(values: Array) -> Any:
-    """Nested lists of numbers with six digits; null where a number is not finite."""
+    """Nested lists of numbers with six digits that differ; null where a number is not finite."""
     if np.ndim(values) > 1:
         return [numbers(row) for row in values]
-    return [float(f"{v:.6g}") if np.isfinite(v) else None for v in np.asarray(values)]
+    finite = np.asarray(values)[np.isfinite(values)]
+    largest, reach = np.abs(finite).max(initial=0.0), np.ptp(finite) if len(finite) else 0.0
+    same = int(np.log10(largest / reach)) if reach > largest * 1e-9 else 0  # leading digits
+    return [float(f"{v:.{6 + same}g}") if np.isfinite(v) else None for v in np.asarray(values)]
 
 
 def _axis(label: str, *values: Array, room: float = 0.04) -> Chart:
@@ -69,7 +73,7 @@ def residual_chart(case: Case) -> Chart:
     return {
         "id": "residuals",
         "x": axis,
-        "y": _axis("observed less predicted", error),
+        "y": _axis("error", error),
         "layers": [_marks("line", "rule", ends, 0 * ends), _marks("dots", "dot", x, error)],
         "alt": f"Errors against predictions of {len(x)} rows, with a line at zero.",
     }
@@ -79,7 +83,7 @@ def interval_chart(case: Case, folds: Folds) -> Chart:
     """Intervals of rows kept aside, in the order of predictions or time, and what was observed."""
     predicted = folds.predicted[OURS]
     order = np.arange(len(predicted)) if folds.later else np.argsort(predicted)
-    some = order[np.linspace(0, len(order) - 1, min(len(order), 100)).astype(int)]
+    some = order[np.linspace(0, len(order) - 1, min(len(order), DRAWN_INTERVALS)).astype(int)]
     x = np.arange(1.0, len(some) + 1)
     (low, high), seen = folds.intervals[some].T, folds.observed[some]
     inside = (low <= seen) & (seen <= high)

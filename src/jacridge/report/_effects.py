@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import t as student
 
 from .._compute.arrays import Array
 from ..effects import average_predictions
@@ -135,7 +136,18 @@ def _error(case: Case, place: int, x: Array, background: Array) -> Array | None:
         return None
     values = (x - case.centre[place]) / case.scale[place]
     found = answer(average_predictions, case.estimator, place, values, case.seen(background))
-    return None if found is None else np.asarray(found.conf_high - found.estimate)
+    if found is None or has_no_error(found.estimate, found.std_error, found.conf_high):
+        return None
+    return np.asarray(found.conf_high - found.estimate)
+
+
+def has_no_error(estimate: Any, std_error: Any, conf_high: Any) -> bool:
+    """Whether a 95 % interval is wider than that of one degree of freedom, or unknown.
+
+    A model that follows its few rows leaves less: its intervals go to infinity.
+    """
+    reach = np.asarray(conf_high) - estimate
+    return not bool(np.all(reach <= student.ppf(0.975, 1) * np.asarray(std_error) * (1 + 1e-9)))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from ._columns import Column
 from ._effects import curves_of, surface_of
 
 MOST_CURVES = 6
+FLAT = 1e-3  # effects of this share of the deviation of the target are not drawn
 
 
 class Figure(NamedTuple):
@@ -36,8 +37,8 @@ def effect_figures(case: Case, found: list[tuple[Column, float]]) -> Iterator[Fi
     largest = found[0][1]
     wanted = [c for c, size in found if size > 0.02 * largest]
     curves = [curve for column in wanted[:MOST_CURVES] for curve in curves_of(case, column)]
-    if curves:
-        axis = effects_axis(case, curves)
+    axis = effects_axis(case, curves) if curves else {"low": 0, "high": 0}
+    if axis["high"] - axis["low"] > FLAT * case.outcomes.std():
         for i, curve in enumerate(curves):
             yield Figure(effect_chart(case, curve, i, axis), escape(curve.column.name))
 

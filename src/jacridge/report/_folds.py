@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from scipy.stats import binom
 from sklearn.model_selection import TimeSeriesSplit
 
 from .._compute.arrays import Array, Indices
@@ -18,6 +19,7 @@ FEWEST_ROWS = 20
 # From so many rows on, one fit to some of them is judged by some others.
 MANY_ROWS, MOST_TRAINING, MOST_TEST = 2000, 1500, 1000
 COVERAGE = 0.9
+BLUNDER = 2.0  # an error of so many widths of an interval is named
 OURS, TREES = "this model", "boosted trees"
 
 TrainTest = tuple[Indices, Indices]  # training rows and test rows
@@ -34,6 +36,7 @@ class Folds:
     n_train: int
     count: int
     later: bool = False  # whether the rows kept aside come after those of the training
+    rows: Indices | None = None  # their positions in the table
 
     @property
     def which(self) -> str:
@@ -41,6 +44,45 @@ class Folds:
         return (
             "rows later than those it was fitted to" if self.later else "rows that it has not seen"
         )
+
+    @property
+    def how(self) -> str:
+        """Which models predicted which rows, in words."""
+        fifths = {2: "two fifths", 3: "three fifths", 5: "all"}
+        if self.count not in fifths:
+            return f"They were predicted by models fitted to {self.n_train:,} others."
+        what = "" if self.count == 5 else f" They are {fifths[self.count]} of the table."
+        return (
+            "Each fifth of the rows was predicted by a model fitted to the other four, which is "
+            f"cross-validation.{what}"
+        )
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether intervals hold fewer rows than chance allows, in one of 40 tables of this size.
+
+        One row in a hundred is not worth a word, however many there are.
+        """
+        n = len(self.intervals)
+        if not self.intervals.size or self.coverage > COVERAGE - 0.02:
+            return False
+        return bool(binom.cdf(round(self.coverage * n), n, COVERAGE) < 0.025)
+
+    @property
+    def usual_coverage(self) -> tuple[float, float]:
+        """Shares between which the coverage of right intervals lies in 19 of 20 tables."""
+        n = len(self.intervals)
+        low, high = binom.interval(0.95, n, COVERAGE)
+        return float(low / n), float(high / n)
+
+    @property
+    def blunders(self) -> Indices:
+        """Places of rows that are wrong by several widths of an interval, the worst first."""
+        if not self.intervals.size:
+            return np.empty(0, dtype=np.intp)
+        size = np.abs(self.observed - self.predicted[OURS])
+        far = size > BLUNDER * np.median(np.diff(self.intervals))
+        return np.argsort(-size, kind="stable")[: np.count_nonzero(far)]
 
     @property
     def coverage(self) -> float:
@@ -70,6 +112,7 @@ def folds_of(case: Case, each: Callable[..., Iterable[Any]] = map) -> Folds | No
         len(pairs[-1][0]),
         len(pairs),
         bool(later),
+        together,
     )
 
 

@@ -9,15 +9,16 @@ import numpy as np
 from scipy.stats import rankdata
 
 from ._case import Case
-from ._charts import interval_chart, observed_chart, residual_chart
+from ._charts import DRAWN_INTERVALS, interval_chart, observed_chart, residual_chart
 from ._figures import Figure
-from ._folds import COVERAGE, Folds
+from ._folds import COVERAGE, OURS, Folds
 from ._pieces import number, percent, share
-from ._quality import Remark, outliers
+from ._quality import Remark
 from ._tasks import r2, typical_error
 
 # A column whose ranks agree with those of the target like this may know its answer.
 LEAKING_CORRELATION = 0.99
+MOST_NAMED = 5  # rows
 
 
 def verdict(case: Case, folds: Folds | None) -> str:
@@ -31,12 +32,13 @@ def verdict(case: Case, folds: Folds | None) -> str:
             f"Predicting each row of {target} from all others, the model reaches "
             f"<b>R² = {share(score)}</b> and is typically off by {number(error)}."
         )
-    ours, trees, linear = (share(r2(folds.observed, found)) for found in folds.predicted.values())
-    error = typical_error(folds.observed, next(iter(folds.predicted.values())))
+    seen, each = folds.observed, folds.predicted.values()
+    ours, trees, linear = (share(r2(seen, found)) for found in each)
+    off, *others = (number(typical_error(seen, found)) for found in each)
     return (
         f"On {folds.which}, the model reaches <b>R² = {ours}</b> for {target} and is typically off "
-        f"by <b>{number(error)}</b>; on the same rows boosted trees reach R² = {trees} and a "
-        f"linear model {linear}.{_between(case, folds)}"
+        f"by <b>{off}</b>; on the same rows boosted trees reach R² = {trees} (off by "
+        f"{others[0]}) and a linear model {linear} (off by {others[1]}).{_between(case, folds)}"
     )
 
 
@@ -53,8 +55,8 @@ def words(case: Case, folds: Folds | None) -> str:
     kinder = (
         "but from its neighbours in time: this flatters a model that has to predict the future"
         if folds is not None and folds.later
-        else "with kernel, metric, bandwidth and penalty held fixed: a little more favourable than "
-        "the comparison"
+        else "with kernel, metric, bandwidth and penalty held fixed, which is more favourable than "
+        + ("rows that it has never seen" if folds is None else "the comparison")
     )
     text = (
         f"<p>One model is fitted to all {len(case.y):,} rows. In the first two charts each row is "
@@ -66,23 +68,51 @@ def words(case: Case, folds: Folds | None) -> str:
     width = float(np.median(np.diff(folds.intervals)))
     return (
         f"{text}<p>Of the {len(folds.observed):,} rows kept aside, "
-        f"<b>{percent(folds.coverage)}</b> lie in their {percent(COVERAGE)} interval. The "
-        f"median width of the intervals is {number(width)}.</p>"
+        f"<b>{percent(folds.coverage)}</b> lie in their {percent(COVERAGE)} interval; by chance "
+        f"alone this share varies between {' and '.join(map(percent, folds.usual_coverage))}. The "
+        f"median width of the intervals is {number(width)}.</p>{_worst(folds)}"
+    )
+
+
+def _worst(folds: Folds) -> str:
+    """The rows kept aside that are predicted worst, and R² without them."""
+    far = folds.blunders
+    if not len(far) or folds.rows is None:
+        return ""
+    seen, predicted = folds.observed, folds.predicted[OURS]
+    rows = [
+        f"row {folds.rows[i] + 1:,} (observed {number(seen[i])}, predicted {number(predicted[i])})"
+        for i in far[:MOST_NAMED]
+    ]
+    more = f", and {len(far) - len(rows):,} more" if len(far) > len(rows) else ""
+    rest = share(r2(np.delete(seen, far), np.delete(predicted, far)))
+    which = "it" if len(far) == 1 else "them"
+    return (
+        '<p><span class="doubt">⚠</span> Wrong by more than twice the width of an interval: '
+        f"{', '.join(rows)}{more}. Without {which} R² is {rest} instead "
+        f"of {share(r2(seen, predicted))}.</p>"
     )
 
 
 def figures(case: Case, folds: Folds | None) -> Iterator[Figure]:
     """Observed against predicted, errors, and intervals of rows kept aside."""
     yield Figure(observed_chart(case), f"Observed against predicted {escape(case.target)}")
-    yield Figure(residual_chart(case), "Errors against predictions")
+    yield Figure(residual_chart(case), "Errors (observed minus predicted) against predictions")
     if folds is not None:
-        caption = "Intervals of rows kept aside; missed observations are orange"
+        caption = f"Intervals of {_drawn(folds)} kept aside; missed observations are orange"
         yield Figure(interval_chart(case, folds), caption)
 
 
+def _drawn(folds: Folds) -> str:
+    """The rows whose intervals are drawn: all, or a sample."""
+    n = len(folds.observed)
+    if n <= DRAWN_INTERVALS:
+        return "rows"
+    return f"{DRAWN_INTERVALS} rows, a sample of the {n:,}"
+
+
 def remarks(case: Case) -> Iterator[Remark]:
-    """Outliers of the target, and columns that may know it."""
-    yield from outliers(case.target, case.y)
+    """Columns that may know the target."""
     if case.y.var() == 0 or len(case.y) < 10 or len(case.columns) == 1:
         return
     y, varied = rankdata(case.y), case.X.std(axis=0) > 0

@@ -3,24 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date, timedelta
 from html import escape
 
 import numpy as np
 
 
 def number(value: float | None) -> str:
-    """A number as people write it: three digits, commas from 10,000 on, a dash for none."""
+    """A number as people write it: three digits, commas between thousands, a dash for none."""
     if value is None or not np.isfinite(value):
         return "–"
     if value < 0:
         return f"−{number(-value)}"
     if value >= 1e15 or 0 < value < 1e-3:
         digits, power = f"{value:.1e}".split("e")
-        return f"{digits.removesuffix('.0')}&nbsp;×&nbsp;10<sup>{int(power)}</sup>"
-    if value >= 1000:
-        whole = f"{float(f'{value:.3g}'):,.0f}"
-        return whole if value >= 10_000 else whole.replace(",", "")
-    return f"{value:.3g}"
+        exponent = str(int(power)).replace("-", "−")
+        return f"{digits.removesuffix('.0')}&nbsp;×&nbsp;10<sup>{exponent}</sup>"
+    return f"{float(f'{value:.3g}'):,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def unrounded(value: float) -> str:
+    """A value of the data as it is; six digits where it has more than ten.
+
+    Commas from 10,000 on, as the value may be a year.
+    """
+    if not 1e-6 < abs(value) < 1e15 and value != 0:
+        return f"{value:.6g}".replace("-", "−")
+    digits = 10 if float(f"{value:.10g}") == value else 6
+    text = f"{value:,.15g}" if value == round(value) else f"{value:,.{digits}g}"
+    if "e" in text:
+        text = f"{value:,.0f}"
+    return (text if abs(value) >= 10_000 else text.replace(",", "")).replace("-", "−")
+
+
+def brief(seconds: float) -> str:
+    """Seconds, of which less than a thousandth is not told."""
+    return number(seconds) if seconds >= 1e-3 else "&lt; 0.001"
+
+
+def day_of(years: float) -> str:
+    """The date of a time in years, of which each day is one in 366."""
+    year = int(years)
+    return f"{date(year, 1, 1) + timedelta(days=round((years - year) * 366))}"
 
 
 def share(value: float) -> str:

@@ -11,9 +11,12 @@ from .._compute.arrays import Array
 from ._case import Case
 from ._code import Origin
 from ._columns import YEAR, looks_like_id, on_places, place_columns
+from ._pieces import unrounded
 
 # A value so many robust standard deviations from the median is named.
 FAR_OUT = 8.0
+# At most so many values that are so many times as far out as the next one may be errors.
+FEW, ALONE = 3, 3.0
 
 
 @dataclass(frozen=True)
@@ -23,13 +26,13 @@ class Remark:
     name: str
     sentence: str
     warning: bool = False
+    short: str = ""  # how the verdict has it; if empty, the remark is only counted
 
 
 def remarks(case: Case, on_target: Iterable[Remark], source: Origin) -> list[Remark]:
     """Everything that was found, reasons for doubt first."""
-    many = source.lost_many(len(case.y))
     found = [
-        *(Remark("rows left out", text, many and not i) for i, text in enumerate(source.losses)),
+        *_losses(source, len(case.y)),
         *(Remark(*remark) for remark in source.remarks),
         *_duplicates(case),
         *_constants(case),
@@ -37,9 +40,19 @@ def remarks(case: Case, on_target: Iterable[Remark], source: Origin) -> list[Rem
         *_dates(case),
         *_places(case),
         *on_target,
-        *_outliers(case),
+        *_outliers(case, source.left_out > 0),
     ]
     return sorted(found, key=lambda remark: not remark.warning)
+
+
+def _losses(source: Origin, n: int) -> Iterator[Remark]:
+    """Rows that are left out: a doubt if they are many, or all those of a category."""
+    if source.losses:
+        short = f"{source.left_out:,} of {n + source.left_out:,} rows left out"
+        yield Remark("rows left out", source.losses[0], source.lost_many(n), short)
+    for text in source.losses[1:]:
+        short = text.rpartition(": ")[0] or text.removesuffix(".")
+        yield Remark("category lost", text, True, short[0].lower() + short[1:])
 
 
 def _duplicates(case: Case) -> Iterator[Remark]:
@@ -79,23 +92,42 @@ def _dates(case: Case) -> Iterator[Remark]:
 
 def _places(case: Case) -> Iterator[Remark]:
     found = place_columns([column.name for column in case.columns if column.is_number])
-    if found and case.spec.distance != "geodesic":
+    if case.spec.distance == "geodesic":
+        lat, lon = case.names
+        sentence = (
+            f"The metric geodesic was asked for: it takes `{lat}` and `{lon}` alone. Other columns "
+            "of the file are left out; compare with a report without it."
+        )
+        yield Remark("places", sentence)
+    elif found and len(case.columns) == 2:  # others would be lost
         yield Remark("places", on_places(*found))
 
 
-def _outliers(case: Case) -> Iterator[Remark]:
+def _outliers(case: Case, some_left: bool) -> Iterator[Remark]:
+    if not case.classes:
+        yield from outliers(case.target, case.y, some_left)
     for column in case.columns:
         if column.is_number:
-            yield from outliers(column.name, case.X[:, column.places[0]])
+            yield from outliers(column.name, case.X[:, column.places[0]], some_left)
 
 
-def outliers(name: str, x: Array) -> Iterator[Remark]:
-    """How many values are far from the median, in units of the spread of the middle half."""
+def outliers(name: str, x: Array, some_left: bool) -> Iterator[Remark]:
+    """How many values are far from the median, in units of the spread of the middle half.
+
+    A few that are far from all others are a reason for doubt; those of a long tail are not.
+    `some_left` tells whether rows of the file were left out, so that their numbers differ.
+    """
     low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
-    spread = (high - low) / 1.349
-    far = x[np.abs(x - middle) > FAR_OUT * spread] if spread > 0 else x[:0]
-    if len(far):
-        extreme = far[np.argmax(np.abs(far - middle))]
-        values = "value lies" if len(far) == 1 else "values lie"
-        sentence = f"{len(far):,} {values} far from the rest of `{name}`; the farthest is "
-        yield Remark("outliers", f"{sentence}{extreme:,.6g}.")
+    distance, spread = np.abs(x - middle), (high - low) / 1.349
+    count = int(np.count_nonzero(distance > FAR_OUT * spread)) if spread > 0 else 0
+    if not count:
+        return
+    order = np.argsort(-distance, kind="stable")
+    ratios = distance[order[:FEW]] / np.maximum(distance[order[1 : FEW + 1]], FAR_OUT * spread / 2)
+    alone = int(np.argmax(ratios)) + 1 if ratios.max() > ALONE else 0
+    where = f"{unrounded(float(x[order[0]]))}, in row {order[0] + 1:,}"
+    where += " of those that are left" if some_left else ""
+    values = "value lies" if count == 1 else "values lie"
+    sentence = f"{count:,} {values} far from the rest of `{name}`; the farthest is {where}."
+    short = f"a value of `{name}` far from all others ({where})"
+    yield Remark("outliers", sentence + (" Is it right?" if alone else ""), alone > 0, short)

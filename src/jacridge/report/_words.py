@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from html import escape
 
 import numpy as np
 
 from .. import JacobianKernelRidge, select_bandwidth, theory
+from .._compute.arrays import Array
 from .._geometry.kernels import KERNELS
 from .._rules.registry import SELECTORS
+from ..diagnostics import Finding
 from ..effects import Effect
 from ._case import Case, answer
 from ._charts import LOOKS, lines_of
-from ._columns import Column
-from ._effects import BACKGROUND
-from ._folds import COVERAGE, OURS, Folds
-from ._pieces import breakable, marked_up, number, percent, plural, scroll, share, table
+from ._columns import YEAR, Column
+from ._effects import BACKGROUND, has_no_error
+from ._folds import COVERAGE, OURS, TREES, Folds
+from ._pieces import (
+    breakable,
+    brief,
+    day_of,
+    marked_up,
+    number,
+    percent,
+    plural,
+    scroll,
+    share,
+    table,
+    unrounded,
+)
 from ._quality import Remark
 from ._tasks import r2
 from ._units import effects_in_units
 
 MOST_COLUMNS = 20
 MOST_EFFECTS = 30
+CYCLES = (" sine)", " cosine)")  # end the names of waves of a date
 CLEARLY = 0.02  # a difference of R2 or accuracy
+SLIGHTLY = 0.005
+MUCH = 0.8  # an error is much smaller than another at this ratio
 MOST_ROWS = 1000  # over which effects are averaged
 # What the second score is.
 SCORES = {
@@ -32,56 +51,147 @@ SCORES = {
 
 
 def doubts(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
-    """Reasons against the model, with links to them."""
-    found = len(case.diagnosis.warnings) if case.diagnosis else 0
-    on_data = sum(remark.warning for remark in remarks)
-    better, narrow = _better(case, folds), _narrow(folds)
+    """Reasons against the model, with links to them, after a word on rivals that are as good."""
+    found = sum(finding.warning for finding in findings(case))
+    against = [remark for remark in remarks if remark.warning]
+    told = [f"⚠ {marked_up(remark.short)}" for remark in against if remark.short]
+    counted = len(against) - len(told)
+    on_data = plural(counted, "more remark" if told else "remark")
+    on_rows = [phrase for _, phrase, _ in _kept_aside(case, folds)]
     parts = [
-        *([f'<a href="#performance">better predictions by {better}</a>'] if better else []),
-        *([f'<a href="#performance">{narrow}</a>'] if narrow else []),
+        *(f'<a href="#performance">{phrase}</a>' for phrase in on_rows),
         *([f'<a href="#trust">{plural(found, "finding")} on the model</a>'] if found else []),
-        *([f'<a href="#quality">{plural(on_data, "remark")} on the data</a>'] if on_data else []),
+        *(f'<a href="#quality">{text}</a>' for text in told),
+        *([f'<a href="#quality">{on_data} on the data</a>'] if counted else []),
     ]
     if not parts:
         return f"{_as_well(case, folds)}Nothing that was checked speaks against it."
-    verb = "speaks" if len(parts) == 1 and found + on_data == 1 else "speak"
+    single = not on_rows and found + counted + len(told) == 1
     *first, last = parts
     text = f"{', '.join(first)} and {last}" if first else last
-    start = text.index(">") + 1
-    return f"{text[:start]}{text[start].upper()}{text[start + 1 :]} {verb} against it."
+    start = text.index(">") + (3 if ">⚠ " in text[: text.index(">") + 3] else 1)
+    words = f"{text[:start]}{text[start].upper()}{text[start + 1 :]}"
+    return f"{_as_well(case, folds)}{words} {'speaks' if single else 'speak'} against it."
 
 
-def _narrow(folds: Folds | None) -> str:
-    """Intervals that hold far fewer of the rows kept aside than they should."""
-    if folds is None or not folds.intervals.size or folds.coverage > COVERAGE - 0.1:
-        return ""
-    return f"{percent(COVERAGE)} intervals that hold {percent(folds.coverage)} of the rows"
+def findings(case: Case) -> list[Finding]:
+    """Findings of the diagnosis; a choice that lost on held-out rows is no check that it passed."""
+    if case.diagnosis is None:
+        return []
+    found = []
+    for finding in case.diagnosis.findings:
+        loses = finding.name == "gain of the choice" and finding.value < 0
+        if not loses:
+            found.append(finding)
+        elif finding.value < -CLEARLY:
+            found.append(replace(finding, name="loss of the choice", warning=True))
+    return found
+
+
+def _kept_aside(case: Case, folds: Folds | None) -> list[tuple[str, str, str]]:
+    """Reasons against the model from rows that it has not seen: name, phrase and sentence."""
+    if folds is None:
+        return []
+    found = []
+    better = _better(case, folds)
+    if better:
+        beyond = (
+            " A kernel model returns to the mean beyond the times that it has seen; columns with "
+            f"earlier values of <b>{escape(case.target)}</b> may help."
+        )
+        sentence = f"These rows are predicted better by {better}.{beyond if folds.later else ''}"
+        found.append(("rows kept aside", f"better predictions by {better}", sentence))
+    if folds.is_narrow:
+        held = f"{percent(folds.coverage)} of the rows"
+        phrase = f"{percent(COVERAGE)} intervals that hold {held}"
+        found.append(
+            ("intervals", phrase, f"{percent(COVERAGE)} intervals hold only {held} kept aside.")
+        )
+    far = len(folds.blunders)
+    if far:
+        known = folds.rows if far == 1 else None
+        which = plural(far, "row") if known is None else f"row {known[folds.blunders[0]] + 1:,}"
+        phrase = f"{which} predicted far off"
+        sentence = (
+            f"{plural(far, 'row')} kept aside {'is' if far == 1 else 'are'} wrong by more than "
+            "twice the width of an interval."
+        )
+        found.append(("worst rows", phrase, sentence))
+    return found + _flattery(case, folds)
+
+
+def _flattery(case: Case, folds: Folds) -> list[tuple[str, str, str]]:
+    """A leave-one-out R² clearly above that of rows kept aside."""
+    if case.classes or folds.later:
+        return []
+    ours, loo = r2(folds.observed, folds.predicted[OURS]), r2(case.y, case.loo_predictions)
+    if not loo - ours > CLEARLY or 1 - ours < 1.5 * (1 - loo):
+        return []
+    phrase = f"R² of {share(ours)} against {share(loo)} by leave-one-out"
+    sentence = (
+        f"R² is {share(ours)} on rows kept aside and {share(loo)} by leave-one-out, which holds "
+        "kernel, metric, bandwidth and penalty fixed: trust the lower one."
+    )
+    return [("leave-one-out", phrase, sentence)]
+
+
+def _scores(case: Case, folds: Folds, outputs: Array) -> tuple[float, float]:
+    """The score that is high for good models, and the one that is low."""
+    high, low = (score(folds.observed, outputs) for score in case.task.scores.values())
+    return high, low
 
 
 def _as_well(case: Case, folds: Folds | None) -> str:
-    """A sentence on a simple model that would do."""
-    if folds is None:
+    """Sentences on other models that are better by a score, and on a simple one that would do."""
+    if folds is None or _better(case, folds):
         return ""
-    name, scores = case.task.linear_name, case.task.scores.values()
-    gain, loss = (
-        score(folds.observed, folds.predicted[name]) - score(folds.observed, folds.predicted[OURS])
-        for score in scores
-    )
-    words = "a little better" if gain > 0 > loss else "as well"
-    return f"A {name} predicts {words}. " if gain > -CLEARLY / 2 else ""
+    high, low = _scores(case, folds, folds.predicted[OURS])
+    names = list(case.task.scores)
+    words = []
+    for name in (TREES, case.task.linear_name):
+        theirs = _scores(case, folds, folds.predicted[name])
+        gain, less = theirs[0] - high, low - theirs[1]
+        who = f"A {name}" if name == "linear model" else name.capitalize()
+        verb = "" if name == TREES else "s"
+        if gain > 0 and less > 0:
+            words.append(f"{who} predict{verb} a little better. ")
+        elif gain > SLIGHTLY and less < 0:
+            words.append(
+                f"{who} reach{'es' if verb else ''} the higher {names[0]}, this model the smaller "
+                f"{names[1]}. "
+            )
+        elif less > 0.05 * low and gain > -CLEARLY:
+            words.append(
+                f"{who} reach{'es' if verb else ''} the smaller {names[1]}, this model the higher "
+                f"{names[0]}. "
+            )
+        elif verb and gain > -CLEARLY / 2:
+            words.append(f"{who} predicts as well. ")
+    return "".join(words)
 
 
 def _better(case: Case, folds: Folds | None) -> str:
-    """The best of the other models, or a constant, if it predicts clearly better; else nothing."""
+    """The best of the other models, or a constant, if it predicts clearly better; else nothing.
+
+    Better is a clearly higher score, or a much smaller error where the score is about the same.
+    """
     if folds is None:
         return ""
-    score, seen = case.task.scores[case.task.score_name], folds.observed
+    seen = folds.observed
     constant = np.broadcast_to(seen.mean(axis=0), seen.shape)
-    scores = {
-        n: score(seen, found) for n, found in {**folds.predicted, "constant": constant}.items()
-    }
-    best = max(scores, key=lambda name: scores[name])
-    return f"a {best}".replace("a b", "b") if scores[best] > scores[OURS] + CLEARLY else ""
+    each = {**folds.predicted, "constant": constant}
+    scores = {name: _scores(case, folds, outputs) for name, outputs in each.items()}
+    high, low = scores[OURS]
+    best = max(scores, key=lambda name: scores[name][0])
+    least = min(scores, key=lambda name: scores[name][1])
+    if scores[best][0] > high + CLEARLY:
+        return _with_article(best)
+    smaller = scores[least][1] < MUCH * low and scores[least][0] > high - CLEARLY
+    return _with_article(least) if smaller else ""
+
+
+def _with_article(name: str) -> str:
+    return name if name == TREES else f"a {name}"
 
 
 def of_rows(case: Case, m: int) -> str:
@@ -108,19 +218,18 @@ def comparison(case: Case, folds: Folds | None) -> str:
         (
             name,
             *(written[s](f(folds.observed, outputs)) for s, f in case.task.scores.items()),
-            number(folds.seconds[name]),
+            brief(folds.seconds[name]),
         )
         for name, outputs in folds.predicted.items()
     ]
     trees, linear = case.task.rivals
-    parts = f", in {folds.count} parts," if folds.count > 1 else ""
-    fitted = f"{plural(len(folds.observed), 'row')} were kept aside{parts} and predicted by models "
-    fitted += (
-        f"fitted to earlier ones alone, because the rows are in order of "
-        f"<b>{escape(case.time_name)}</b>: rows drawn at random would flatter a model that has to "
-        "predict the future."
+    kept = f"{plural(len(folds.observed), 'row')} were kept aside."
+    fitted = (
+        f"{kept} They were predicted by models fitted to earlier ones alone, because the rows are "
+        f"in order of <b>{escape(case.time_name)}</b>: rows drawn at random would flatter a model "
+        "that has to predict the future."
         if folds.later
-        else f"fitted to {folds.n_train:,} others."
+        else f"{kept} {folds.how}"
     )
     words = (
         f"{fitted} Every model made all its choices without them. Boosted trees are scikit-learn's "
@@ -167,6 +276,8 @@ def effects_text(case: Case) -> str:
     what = "mean prediction" if case.main is None else f"mean {escape(case.predicted)}"
     sure = " The inner band is the 95 % interval of the mean." if case.main is None else ""
     return (
+        "How to read a chart: its title is a column, whose values go from left to right; the "
+        "higher the line, the higher the prediction, and a flat line means no effect. "
         f"Each line is the {what} as one column changes and the others keep their values.{sure} "
         f"The {'outer ' if sure else ''}band holds the middle 80 % of the curves of single rows: "
         "where it is wide, the effect depends on the other columns. Ticks at the bottom are values "
@@ -181,32 +292,40 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
     """
     if case.classes:
         return ""
-    some, cycles = case.some_rows(MOST_ROWS), (" sine)", " cosine)")
+    some = case.some_rows(MOST_ROWS)
     terms = [
         name
         for column, _ in sizes
         for name in ([column.name] if column.levels else [case.names[i] for i in column.places])
     ]
-    shown = [name for name in terms if not name.endswith(cycles)]
+    shown = [name for name in terms if not name.endswith(CYCLES)]
     found = answer(effects_in_units, case.estimator, case.table, case.scale, shown, X=case.Z[some])
     if found is None:
         return ""
-    rows = [_effect_row(effect) for effect in found.rows[:MOST_EFFECTS]]
+    unknown = any(has_no_error(e.estimate, e.std_error, e.conf_high) for e in found)
+    rows = [_effect_row(effect, unknown) for effect in found.rows[:MOST_EFFECTS]]
     more = plural(len(found) - len(rows), "more effect")
     rest = f" {more} not shown: <code>jacridge effects</code>." if len(found) > len(rows) else ""
-    head = ("column", "effect", "standard error", "95 % interval", "p")
+    head = ("column", "effect", *(() if unknown else ("standard error", "95 % interval", "p")))
+    errors = (
+        "there are too few rows for standard errors: less than one degree of freedom is left"
+        if unknown
+        else "the standard errors take kernel, metric, bandwidth and penalty as given"
+    )
     return (
         f"<h3>Average effects</h3><p>How far the prediction of <b>{escape(case.target)}</b> "
         f"moves, on average over {of_rows(case, len(some))}, per unit of a column, or from one "
         "category to another. "
-        "These are associations, not causes; the standard errors take kernel, metric, bandwidth "
-        f"and penalty as given.{rest}</p><div class=effects>{scroll(table(head, rows))}</div>"
+        f"These are associations, not causes; {errors}.{rest}</p>"
+        f"<div class=effects>{scroll(table(head, rows))}</div>"
     )
 
 
-def _effect_row(effect: Effect) -> tuple[str, ...]:
-    """Cells of one effect."""
+def _effect_row(effect: Effect, unknown: bool) -> tuple[str, ...]:
+    """Cells of one effect, without those of a standard error that is unknown."""
     name = effect.term if effect.kind == "slope" else f"{effect.term}: {effect.contrast}"
+    if unknown:
+        return breakable(name), number(effect.estimate)
     return (
         breakable(name),
         number(effect.estimate),
@@ -236,51 +355,44 @@ def _findings(rows: list[tuple[str, str, bool]]) -> str:
     return f'<table class="wide"><thead>{head}</thead><tbody>{lines}</tbody></table>'
 
 
-def diagnosis(case: Case, folds: Folds | None) -> str:
-    """The diagnosis of the model in words, and what rows kept aside say against it."""
-    found = case.diagnosis
-    if found is None:
-        return "<p>Too few rows differ for a diagnosis.</p>"
-    rows = [
-        *_kept_aside(case, folds),
-        *(
-            (f.name, f"{escape(f.sentence)} {_aside(number(f.value))}", f.warning)
-            for f in found.findings
-        ),
+def diagnosis(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
+    """Every reason against the model, as the verdict counts them, and the checks it passed."""
+    found = findings(case)
+    against = [
+        *((name, sentence, True) for name, _, sentence in _kept_aside(case, folds)),
+        *(_finding_row(finding) for finding in found if finding.warning),
+        *((r.name, marked_up(r.sentence), True) for r in remarks if r.warning),
     ]
-    doubts = sum(row[2] for row in rows)
-    words = f"{plural(doubts, 'finding')} of {len(rows)}" if doubts else "No finding"
+    passed = [_finding_row(finding) for finding in found if not finding.warning]
+    verb = "speaks" if len(against) < 2 else "speak"
+    words = (
+        f"<p>{plural(len(against), 'finding') if against else 'No finding'} {verb} against the "
+        "model.</p>"
+    )
+    shown = _findings(against) if against else ""
     note = (
         '<p class="small"><code>bandwidth</code> in Python is <code>--rule</code> in the '
         "command.</p>"
     )
-    against, others = ([row for row in rows if row[2] == doubt] for doubt in (True, False))
-    shown = _findings(against) if against else ""
-    rest = f"<details><summary>{plural(len(others), 'check')} passed</summary>{_findings(others)}"
-    return (
-        f"<p>{words} speak{'s' if doubts < 2 else ''} against the model.</p>{shown}"
-        f"{note if 'bandwidth=' in shown else ''}{rest}</details>"
+    rest = (
+        f"<details><summary>{plural(len(passed), 'check')} passed</summary>{_findings(passed)}"
+        "</details>"
+        if case.diagnosis
+        else "<p>Too few rows differ for a diagnosis.</p>"
     )
+    return f"{words}{shown}{note if 'bandwidth=' in shown else ''}{rest}"
 
 
-def _kept_aside(case: Case, folds: Folds | None) -> list[tuple[str, str, bool]]:
-    """Reasons against the model from rows that it has not seen."""
-    better, found = _better(case, folds), []
-    if better:
-        beyond = (
-            " A kernel model returns to the mean beyond the times that it has seen; columns with "
-            f"earlier values of <b>{escape(case.target)}</b> may help."
-        )
-        sentence = f"These rows are predicted better by {better}."
-        later = folds is not None and folds.later
-        found.append(("rows kept aside", sentence + (beyond if later else ""), True))
-    if folds is not None and _narrow(folds):
-        sentence = (
-            f"{percent(COVERAGE)} intervals hold only {percent(folds.coverage)} of the rows kept "
-            "aside."
-        )
-        found.append(("intervals", sentence, True))
-    return found
+def _finding_row(finding: Finding) -> tuple[str, str, bool]:
+    """A finding with numbers and R² as the page writes them."""
+    sentence = f"{_as_written(finding.sentence)} {_aside(number(finding.value))}"
+    return finding.name.replace("R2", "R²"), sentence, finding.warning
+
+
+def _as_written(text: str) -> str:
+    """A sentence of the diagnosis in the page's style of numbers."""
+    power = re.compile(r"-?\d+(?:\.\d+)?e[+-]\d+")
+    return power.sub(lambda m: number(float(m[0])), escape(re.sub(r"\bR2\b", "R²", text)))
 
 
 def _aside(text: str) -> str:
@@ -291,11 +403,13 @@ def _choice_text(case: Case) -> str:
     """Sentence on what was chosen, and by which errors."""
     asked = {"kernel": case.spec.kernel, "metric": case.spec.model_metric}
     chosen = [what for what, word in asked.items() if word == "auto"]
+    given = [what for what in asked if what not in chosen]
     if not chosen:
-        return "Bandwidth and penalty were chosen by leave-one-out."
+        return "Kernel and metric were given. Bandwidth and penalty were chosen by leave-one-out."
     subject = "Kernel and metric were" if len(chosen) == 2 else f"The {chosen[0]} was"
     return (
         f"{subject} chosen by the error on held-out rows, bandwidth and penalty by leave-one-out."
+        + (f" The {given[0]} was given." if given else "")
     )
 
 
@@ -323,7 +437,7 @@ def model_text(case: Case) -> str:
         ("ridge penalty λ", number(case.lam)),
         ("solver", est.solver_),
     ]
-    return f"<h3>The model</h3><p>{origin}</p>{table(('what', 'value'), rows)}"
+    return f"<h3>The model</h3><p>{origin}</p>{scroll(table(('what', 'value'), rows))}"
 
 
 def candidates(case: Case) -> str:
@@ -335,19 +449,26 @@ def candidates(case: Case) -> str:
         (
             f"{row['kernel']}, {row['kind']}{', tails compressed' if row['warped'] else ''}",
             f"{row['rounds']}",
-            number(row["error"]) if case.classes else f"{1 - row['error']:.3f}",
+            *(_score(case, row[error]) for error in ("trimmed_error", "error")),
         )
         for row in tried[:8]
     ]
     chosen = [i for i, row in enumerate(tried[:8]) if row["chosen"]]
-    head = ("kernel, metric", "rounds", "held-out log-loss" if case.classes else "held-out R²")
+    score = "log-loss" if case.classes else "R²"
+    head = ("kernel, metric", "rounds", f"{score} of 98 %", f"held-out {score}")
     return (
         "<h3>Kernels and metrics that were tried</h3>"
         f"{scroll(table(head, rows, chosen[0] if chosen else None))}"
-        '<p class="small">On half of a sample of the rows; the model itself is fitted to all. '
-        "They are ranked without the hardest 2 % of the rows, the finalists first. "
-        "Among candidates that are equally good the simpler one is taken.</p>"
+        '<p class="small">On half of a sample of the rows, predicted from the other half; the '
+        "model itself is fitted to all. The finalists, which were tried on more rows, stand first; "
+        f"then candidates are ranked by the {score} of 98 % of these rows, without the hardest "
+        "2 %. Among candidates that are equally good the simpler one is taken.</p>"
     )
+
+
+def _score(case: Case, error: float) -> str:
+    """A held-out error as people know it: a log-loss, or an R² for numbers."""
+    return number(error) if case.classes else f"{1 - error:.3f}".replace("-", "−")
 
 
 def geometry(case: Case) -> str:
@@ -378,12 +499,23 @@ def geometry(case: Case) -> str:
 
 
 def columns(case: Case) -> str:
-    """Range, mean and spread of each column."""
-    rows = [
-        (breakable(column), *(number(v) for v in (x.min(), x.mean(), x.max(), x.std())))
-        for column, x in zip([*case.names, case.shown], [*case.X.T, case.outcomes], strict=True)
-    ]
+    """Lowest and highest value of each column as they are, its mean and its spread.
+
+    Of a date, the first and the last; the waves of its months and weekdays are not shown.
+    """
+    named = zip([*case.names, case.shown], [*case.X.T, case.outcomes], strict=True)
+    rows = [_column_row(column, x) for column, x in named if not column.endswith(CYCLES)]
     return table(("column", "lowest", "mean", "highest", "deviation"), rows)
+
+
+def _column_row(column: str, x: Array) -> tuple[str, ...]:
+    """Cells of one column."""
+    if column.endswith(YEAR) and x.min() >= 1 and x.max() < 9999:
+        name = f"{column.removesuffix(YEAR)} (date)"
+        first, mean, last = (day_of(v) for v in (x.min(), x.mean(), x.max()))
+        return breakable(name), first, mean, last, f"{number(x.std())} years"
+    low, high = unrounded(float(x.min())), unrounded(float(x.max()))
+    return breakable(column), low, number(x.mean()), high, number(x.std())
 
 
 def sample(case: Case) -> str:
@@ -453,6 +585,6 @@ def rules(case: Case) -> str:
         lam = float(np.ravel(choice.alpha)[0])
         est = answer(JacobianKernelRidge(choice.sigma, lam, metric=metric).fit, Z, y)
         score = r2(y, y - est.loo_residuals_) if est else np.nan
-        values = (share(score), number(choice.sigma), number(lam), f"{choice.seconds:.2g}")
+        values = (share(score), number(choice.sigma), number(lam), brief(choice.seconds))
         rows.append((f"<code>{name}</code>", *values))
     return table(("rule", "R²", "σ", "λ", "seconds"), rows, marked)

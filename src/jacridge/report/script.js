@@ -14,13 +14,28 @@
     return (start, count) => Array.from(whole.subarray(start, start + count), (v) => low + v * step);
   }
 
+  const minus = (text) => text.replace("-", "−");
+  const raised = (power) => [...String(power)].map((c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]).join("");
+
   function shown(v) {
     if (v === null || !Number.isFinite(v)) return "–";
     if (v === 0) return "0";
     const size = Math.abs(v);
-    if (size >= 1e15 || size < 1e-3) return v.toExponential(1).replace("e+", "e").replace(".0e", "e");
-    if (size >= 1e4) return Number(v.toPrecision(3)).toLocaleString("en-US");
-    return String(Number(v.toPrecision(size >= 1000 ? 4 : 3)));
+    if (size >= 1e15 || size < 1e-3) {
+      const [digits, power] = v.toExponential(1).split("e");
+      const factor = digits.replace(".0", "") === "1" ? "" : `${minus(digits.replace(".0", ""))} × `;
+      return `${factor}10${raised(Number(power))}`;
+    }
+    return minus(Number(v.toPrecision(3)).toLocaleString("en-US"));
+  }
+
+  /** Labels of ticks, with as many digits as tell them apart; commas from 10,000 on, as years have none. */
+  function labels(ticks) {
+    const size = ticks.reduce((most, v) => Math.max(most, Math.abs(v)), 0);
+    const step = ticks.slice(1).reduce((least, v, i) => Math.min(least, v - ticks[i]), Infinity);
+    if (size >= 1e15 || !(step >= 1e-6) || ticks.length < 2) return ticks.map(shown);
+    const maximumFractionDigits = Math.max(0, Math.ceil(1 - Math.log10(step)));
+    return ticks.map((v) => minus(v.toLocaleString("en-US", { maximumFractionDigits, useGrouping: size >= 1e4 })));
   }
 
   const finite = (values) => values.filter((v) => v !== null && Number.isFinite(v));
@@ -99,9 +114,10 @@
     if (axis.levels) return axis.levels.map((text, i) => [i, text]);
     if (axis.years) return yearTicks(axis.low, axis.high, count);
     const ticks = axis.log ? logTicks : linearTicks;
+    const label = (values) => (axis.log ? values.map(shown) : labels(values));
     const few = ticks(axis.low, axis.high, count);
     const values = few.length > 2 ? few : ticks(axis.low, axis.high, 2 * count);
-    return values.map((v) => [v, shown(v)]);
+    return label(values).map((text, i) => [values[i], text]);
   }
 
   /** An empty chart: axes, ticks and labels; returns where to draw, and the two scales. */
@@ -305,11 +321,11 @@
     const [low, high] = [lowest(data.observed), highest(data.observed)];
     const room = (high - low) * 0.15 || 1;
     const range = { low: low - room, high: high + room };
-    const { plot, X, Y, box } = frame("predictions", { ...range, label: "observed" }, { ...range, label: "predicted" }, `Leave-one-out predictions of ${m} rows against their observations.`);
+    const { plot, X, Y, box } = frame("predictions", { ...range, label: "predicted" }, { ...range, label: "observed" }, `Observations of ${m} rows against their leave-one-out predictions.`);
     add(plot, "line", { class: "rule", x1: X(range.low), y1: Y(range.low), x2: X(range.high), y2: Y(range.high) });
     // What lies outside is drawn on the edge.
     data.observed.forEach((v, i) => add(plot, "circle", {
-      class: "dot", cx: X(v).toFixed(1), cy: Math.min(Math.max(Y(predicted[i]), box.top + 2), box.bottom - 2).toFixed(1), r: 3,
+      class: "dot", cx: Math.min(Math.max(X(predicted[i]), box.left + 2), box.right - 2).toFixed(1), cy: Y(v).toFixed(1), r: 3,
     }));
   }
 
@@ -372,12 +388,26 @@
 
   let width = 0;
   const everything = () => { data.charts.forEach(drawChart); draw(); };
+  const main = document.querySelector("main");
   new ResizeObserver(() => {
-    if (byId("norms").clientWidth !== width) { width = byId("norms").clientWidth; requestAnimationFrame(everything); }
-  }).observe(byId("norms"));
+    if (main.clientWidth !== width) { width = main.clientWidth; requestAnimationFrame(everything); }
+  }).observe(main);
+  // What is folded has no width until it is opened: by hand, by a link to it, or for printing.
+  const curious = byId("curious").querySelector("details");
+  const unfold = () => { if (location.hash === "#curious") curious.open = true; };
+  for (const link of document.querySelectorAll('a[href="#curious"]')) link.addEventListener("click", () => { curious.open = true; });
+  curious.addEventListener("toggle", draw);
+  addEventListener("hashchange", unfold);
+  unfold();
+  let folded = new Set();
   // Charts are drawn for the width of a page before it is printed, and for the window after that.
   for (const [event, printed] of [["beforeprint", true], ["afterprint", false]]) {
-    addEventListener(event, () => { document.body.classList.toggle("printed", printed); everything(); });
+    addEventListener(event, () => {
+      if (printed) folded = new Set(document.querySelectorAll("details:not([open])"));
+      for (const part of folded) part.open = printed;
+      document.body.classList.toggle("printed", printed);
+      everything();
+    });
   }
   everything();
 })();
