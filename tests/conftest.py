@@ -119,3 +119,18 @@ def chromium():
     if os.environ.get("JACRIDGE_NEEDS_BROWSER"):
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@pytest.fixture
+def run(capsys):
+    """Function that runs the command and returns exit code, stdout and stderr."""
+    from jacridge.cli import main  # which needs extras
+
+    def call(*args):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main([str(arg) for arg in args])
+        out, err = capsys.readouterr()
+        return end.value.code or 0, out, err
+
+    return call
