@@ -26,7 +26,7 @@ ABSENT = (
 PRESENT = (
     "Test R2 on {count} tables, all methods with their default settings: at most 1300 training and "
     "700 test rows of each (`benchmarks/bench_accuracy.py`). The best of each row is bold. Seconds "
-    "are those of one run on two cores that had other work.\n\n"
+    "are those of one run on two cores.\n\n"
 )
 
 
