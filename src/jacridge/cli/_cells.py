@@ -162,7 +162,7 @@ def outcome(column: pl.Series, decimal: str = ".") -> pl.Series:
 
 
 def _way_out_of_texts(some: pl.Series) -> str:
-    """What to do about a target of texts: clean numbers, or take another column."""
+    """Advice on a target of texts: clean its numbers, or name another column."""
     return ADORNED_HINT if _are_adorned(some) else "Name another column with --target."
 
 

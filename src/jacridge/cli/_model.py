@@ -99,7 +99,7 @@ def fit(
 
 
 def _chosen(estimator: Any) -> dict[str, Any]:
-    """What a fit has chosen, or was given."""
+    """Choices of a fit, and what it was given."""
     return {
         "kernel": estimator.kernel_,
         "metric": metric_word(estimator),

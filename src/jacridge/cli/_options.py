@@ -348,7 +348,7 @@ def _on_gaps(rows: Rows, reading: Reading) -> list[str]:
 
 
 def _on_columns(rows: Rows) -> Iterator[str]:
-    """What dates and texts become."""
+    """Notes on what dates and texts become."""
     for name, date in rows.dates.items():
         parts = ", ".join(dict.fromkeys(part.split()[0] for part in date.parts)) or "nothing"
         kind = "years and months" if date.format in MONTHS else "dates"

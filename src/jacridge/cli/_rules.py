@@ -242,7 +242,7 @@ def report(
 
 
 def _origin(file: str, rows: Rows, reading: Reading) -> dict[str, Any]:
-    """What the report tells of the table, as it was read."""
+    """Facts on the table as it was read, for the report."""
     remarks = [("id", f"`{name}` looks like an id and was left out.") for name in rows.ids]
     remarks += [("columns left out", text) for text in not_used(rows)]
     if reading.fills:

@@ -21,7 +21,7 @@ from .. import __version__
 from .._checks import check_choice
 from .._compute.files import replaced
 from .._geometry.kernels import KERNELS
-from . import _classes, _numbers, _quality, _words
+from . import _classes, _curious, _numbers, _quality, _words
 from ._case import Case
 from ._code import Origin, code_blocks
 from ._columns import Column, table_of, task_name
@@ -144,11 +144,11 @@ def _filled(case: Case, source: Origin, start: float, progress: Progress) -> str
         progress(0, 4, "fitting the model, and others to compare it with")
         folds = pool.submit(folds_of, case, pool.map)
         # With a penalty of their own they need not wait for the fit.
-        early = pool.submit(_words.rules, case) if case.spec.is_auto else None
+        early = pool.submit(_curious.rules, case) if case.spec.is_auto else None
         case.estimator.predict(case.Z[:1])
         progress(1, 4, "looking at the columns")
         diagnosis = pool.submit(lambda: case.diagnosis)
-        rules = early or pool.submit(_words.rules, case)
+        rules = early or pool.submit(_curious.rules, case)
         sizes = pool.submit(importances, case)
         effects = pool.submit(lambda: _words.effects(case, sizes.result()))
         sliders = pool.submit(slider_data, case)
@@ -224,15 +224,15 @@ def _texts(case: Case, source: Origin) -> dict[str, str]:
         "heading": f"{escape(case.target)} <small>in {escape(_shown(source))}</small>",
         "shown": escape(case.shown),
         "facts": _words.facts(case, source.left_out),
-        "model_text": _words.model_text(case),
-        "candidates": _words.candidates(case),
+        "model_text": _curious.model_text(case),
+        "candidates": _curious.candidates(case),
         "effects_text": _words.effects_text(case),
-        "geometry": _words.geometry(case),
+        "geometry": _curious.geometry(case),
         "columns": _words.columns(case),
-        "sample": _words.sample(case),
-        "norm_caption": _words.norm_caption(case),
-        "norm_text": _words.norm_text(case),
-        "rules_text": _words.rules_text(case),
+        "sample": _curious.sample(case),
+        "norm_caption": _curious.norm_caption(case),
+        "norm_text": _curious.norm_text(case),
+        "rules_text": _curious.rules_text(case),
         "code": code_blocks(case, source),
         "style": _part("style.css"),
         "script": _part("script.js"),

@@ -1,0 +1,192 @@
+"""Texts and tables of the part of a report for the curious: the model, its rules, its geometry."""
+
+from __future__ import annotations
+
+from html import escape
+
+import numpy as np
+
+from .. import JacobianKernelRidge, select_bandwidth, theory
+from .._geometry.kernels import KERNELS
+from .._rules.registry import SELECTORS
+from ._case import Case, answer
+from ._pieces import (
+    brief,
+    number,
+    scroll,
+    share,
+    table,
+)
+from ._tasks import r2
+from ._words import of_rows
+
+
+def _choice_text(case: Case) -> str:
+    """Sentence on what was chosen, and by which errors."""
+    asked = {"kernel": case.spec.kernel, "metric": case.spec.model_metric}
+    chosen = [what for what, word in asked.items() if word == "auto"]
+    given = [what for what in asked if what not in chosen]
+    if not chosen:
+        return "Kernel and metric were given. Bandwidth and penalty were chosen by leave-one-out."
+    subject = "Kernel and metric were" if len(chosen) == 2 else f"The {chosen[0]} was"
+    return (
+        f"{subject} chosen by the error on held-out rows, bandwidth and penalty by leave-one-out."
+        + (f" The {given[0]} was given." if given else "")
+    )
+
+
+def model_text(case: Case) -> str:
+    """Kernel, metric, bandwidth and penalty, and where they came from."""
+    est = case.estimator
+    metrics = {
+        "euclidean": "features in their own units",
+        "scaled": "features divided by their standard deviations",
+        "diagonal": "each feature with a learned weight",
+        "full": "a learned linear map of the features",
+        "geodesic": "metres on the globe",
+    }
+    origin = (
+        _choice_text(case)
+        if case.spec.is_auto
+        else f"The bandwidth comes from the rule <code>{escape(str(case.spec.bandwidth))}</code>."
+        if isinstance(case.spec.bandwidth, str)
+        else "The bandwidth was given."
+    )
+    rows = [
+        ("kernel", escape(est.kernel_)),
+        (f"metric: {metrics[case.metric]}", case.metric),
+        ("bandwidth σ", number(est.bandwidth_)),
+        ("ridge penalty λ", number(case.lam)),
+        ("solver", est.solver_),
+    ]
+    return f"<h3>The model</h3><p>{origin}</p>{scroll(table(('what', 'value'), rows))}"
+
+
+def candidates(case: Case) -> str:
+    """The kernels and metrics that were tried, best first."""
+    tried = getattr(case.estimator, "choices_", [])
+    if not tried:
+        return ""
+    rows = [
+        (
+            f"{row['kernel']}, {row['kind']}{', tails compressed' if row['warped'] else ''}",
+            f"{row['rounds']}",
+            *(_score(case, row[error]) for error in ("trimmed_error", "error")),
+        )
+        for row in tried[:8]
+    ]
+    chosen = [i for i, row in enumerate(tried[:8]) if row["chosen"]]
+    score = "log-loss" if case.classes else "R²"
+    head = ("kernel, metric", "rounds", f"{score} of 98 %", f"held-out {score}")
+    return (
+        "<h3>Kernels and metrics that were tried</h3>"
+        f"{scroll(table(head, rows, chosen[0] if chosen else None))}"
+        '<p class="small">On half of a sample of the rows, predicted from the other half; the '
+        "model itself is fitted to all. The finalists, which were tried on more rows, stand first; "
+        f"then candidates are ranked by the {score} of 98 % of these rows, without the hardest "
+        "2 %. Among candidates that are equally good the simpler one is taken.</p>"
+    )
+
+
+def _score(case: Case, error: float) -> str:
+    """A held-out error as people know it: a log-loss, or an R² for numbers."""
+    return number(error) if case.classes else f"{1 - error:.3f}".replace("-", "−")
+
+
+def geometry(case: Case) -> str:
+    """The four numbers that the paper's rule looks at, and what they mean."""
+    choice, n = case.choice, len(case.X)
+    options = {"rule": "jacobian_median", "alpha": case.lam, "metric": case.spec.distance}
+    nearest = answer(select_bandwidth, case.mapped(case.Z), **options)
+    regime = {
+        "global minimum": "the approximate norm has one minimum (λ = 0)",
+        "local minimum": "the approximate norm has a local minimum",
+        "no minimum": "too large for a minimum: σ is taken at the threshold",
+    }[theory.regime(choice.n, case.lam)]
+    rows = [
+        ("rows", f"{n:,}"),
+        ("dimensions of the metric", f"{choice.p}"),
+        ("largest distance between two rows", number(choice.l_max)),
+        ("spacing of as many rows spread evenly", number(choice.spacing)),
+        ("median distance to the nearest other row", number(nearest and nearest.spacing)),
+        (
+            "bandwidth as a share of the largest distance",
+            number(case.estimator.bandwidth_ / choice.l_max),
+        ),
+        ("bandwidth by the rule jacobian", number(choice.sigma)),
+        (f"ridge penalty λ: {regime}", number(case.lam)),
+        ("largest λ for which there is a minimum", number(theory.lambda_threshold(choice.n))),
+    ]
+    return scroll(table(("what", "value"), rows))
+
+
+def sample(case: Case) -> str:
+    """Which rows the sliders are for."""
+    rows = of_rows(case, len(case.rows))
+    what = "" if case.main is None else f"the indicator of <b>{escape(case.shown)}</b> in "
+    metric = "the metric of the model"
+    if case.spec.distance == "geodesic":
+        metric = "straight distances through the globe, as slopes along geodesics take long"
+    return f"The sliders fit {what}{rows} with the kernel of the model and {metric}."
+
+
+def norm_caption(case: Case) -> str:
+    """The caption of the chart of the Jacobian norm; the approximate one is for the Gaussian."""
+    if not KERNELS[case.estimator.kernel_].has_closed_form:
+        return 'Jacobian norm: <span class="key c1">steepest slope of the fit</span>'
+    return (
+        'Jacobian norm: <span class="key c1">true</span> and '
+        '<span class="key c2 dashed">approximate</span>'
+    )
+
+
+def norm_text(case: Case) -> str:
+    """How the norms are found."""
+    true = (
+        "The true norm is the steepest slope of the fit at and around the rows shown, in the "
+        "model's metric."
+    )
+    if not KERNELS[case.estimator.kernel_].has_closed_form:
+        return true
+    return (
+        f"{true} The approximate norm is known up to a constant: it is drawn to meet the true one "
+        "at the chosen bandwidth."
+    )
+
+
+def rules_text(case: Case) -> str:
+    """Text on the table of rules."""
+    on = of_rows(case, len(case.rows))
+    return (
+        f"One bandwidth of a Gaussian kernel for all features, by each rule on {on}, at "
+        f"λ = {number(_rules_alpha(case))} unless the rule chooses its own: the leave-one-out R², "
+        "the bandwidth σ and the seconds to choose it. Rules above <code>loo</code> never look at "
+        "the target."
+    )
+
+
+def _rules_alpha(case: Case) -> float:
+    return 1e-3 if case.spec.is_auto else case.lam
+
+
+def rules(case: Case) -> str:
+    """A row for each rule that has an answer, the chosen one marked."""
+    own_units = not case.spec.standardize or case.spec.distance == "geodesic"
+    X, metric = case.X if own_units else case.standardized, case.spec.distance
+    Z, y = X[case.rows], case.outcomes[case.rows]
+    rows: list[tuple[str, ...]] = []
+    marked = None
+    for name, rule in SELECTORS.items():
+        # The point of the automatic one is to choose both.
+        alpha = "auto" if rule.is_automatic else _rules_alpha(case)
+        choice = answer(select_bandwidth, Z, y, name, alpha=alpha, metric=metric, random_state=0)
+        if choice is None:
+            continue
+        if name == case.spec.bandwidth and not case.spec.is_auto:
+            marked = len(rows)
+        lam = float(np.ravel(choice.alpha)[0])
+        est = answer(JacobianKernelRidge(choice.sigma, lam, metric=metric).fit, Z, y)
+        score = r2(y, y - est.loo_residuals_) if est else np.nan
+        values = (share(score), number(choice.sigma), number(lam), brief(choice.seconds))
+        rows.append((f"<code>{name}</code>", *values))
+    return table(("rule", "R²", "σ", "λ", "seconds"), rows, marked)
