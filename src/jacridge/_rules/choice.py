@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -44,8 +45,10 @@ STARTS_KEPT = 2
 # Kernels that decide whether heavy tails are compressed, one smooth and one with kinks.
 JUDGES = ("matern32", "laplacian")
 
-# Candidates that are compared again on other halves of the rows.
+# Candidates that are compared again on other halves of the rows, unless the best of them leads by
+# so many standard errors.
 FINALISTS = 3
+CLEAR_LEAD = 5.0
 
 Halves: TypeAlias = "list[tuple[LearningRows, LearningRows]]"
 
@@ -126,9 +129,9 @@ class CrossFitting:
         self.counts = np.concatenate([test.counts for _, test in self.folds])
         self.y = np.concatenate([test.y for _, test in self.folds])
 
-    def plain(self, kernel: str, mapping: FeatureMap, tuning: Tuning | None = None) -> Candidate:
-        """The metric before any round."""
-        return self._candidate(kernel, "plain", [mapping] * len(self.folds), None, tuning)
+    def plain(self, kernel: str, mapping: FeatureMap, **tuning: Tuning | None) -> Candidate:
+        """The metric before any round, with a `tuning`, or with one that is looked for `near`."""
+        return self._candidate(kernel, "plain", [mapping] * len(self.folds), **tuning)
 
     def next(self, last: Candidate, kind: str, tuning: Tuning | None = None) -> Candidate:
         """One more round, in each fold with the metric of that fold."""
@@ -137,7 +140,10 @@ class CrossFitting:
             rounds.next_map(fit, train, kind)
             for fit, (train, _) in zip(last.fits, self.folds, strict=True)
         ]
-        return self._candidate(last.kernel, kind, maps, last, tuning)
+        near = last.tunings[-1]
+        found = self._candidate(last.kernel, kind, maps, tuning=tuning, near=near)
+        tunings = (*last.tunings, *found.tunings)
+        return replace(found, rounds=last.rounds + 1, tunings=tunings)
 
     def more(self, last: Candidate, kind: str, rounds: int) -> list[Candidate]:
         """The candidates after some more rounds."""
@@ -151,12 +157,12 @@ class CrossFitting:
         kernel: str,
         kind: str,
         maps: list[FeatureMap],
-        last: Candidate | None,
-        tuning: Tuning | None,
+        *,
+        tuning: Tuning | None = None,
+        near: Tuning | None = None,
     ) -> Candidate:
         start, rounds = perf_counter(), self.rounds(kernel)
         if tuning is None:  # that of the first fold serves all
-            near = last.tunings[-1] if last else None
             tuning = rounds.tuned(self.folds[0][0], maps[0], near)
         fits = [
             rounds.fit(train, mapping, tuning)
@@ -167,9 +173,7 @@ class CrossFitting:
             for fit, (train, test) in zip(fits, self.folds, strict=True)
         ]
         errors = self.loss(self.y, np.concatenate(predictions), self.counts)
-        count, seconds = last.rounds + 1 if last else 0, perf_counter() - start
-        tunings = (*last.tunings, tuning) if last else (tuning,)
-        return Candidate(kernel, kind, count, fits, tunings, errors, seconds)
+        return Candidate(kernel, kind, 0, fits, (tuning,), errors, perf_counter() - start)
 
     def ranked(self, table: Sequence[Candidate]) -> list[Candidate]:
         """Candidates with their errors, best first; the ranking leaves out rows hard for all."""
@@ -223,7 +227,8 @@ class CrossFitting:
     def replayed(self, maps: Sequence[FeatureMap], candidate: Candidate) -> Candidate:
         """The candidate on these halves, with the bandwidths and penalties that it has."""
         start, (first, *others) = perf_counter(), candidate.tunings
-        found = self.plain(candidate.kernel, maps[-1] if candidate.warped else maps[0], first)
+        mapping = maps[-1] if candidate.warped else maps[0]
+        found = self.plain(candidate.kernel, mapping, tuning=first)
         for tuning in others:
             found = self.next(found, candidate.kind, tuning)
         return replace(found, seconds=perf_counter() - start)
@@ -263,6 +268,12 @@ def simplest_good(table: Sequence[Candidate]) -> Candidate:
     return min(good, key=lambda c: (c.complexity, c.trimmed_error))
 
 
+def leads_clearly(table: Sequence[Candidate]) -> bool:
+    """Whether the first of these candidates is better than all others beyond doubt."""
+    best, *others = table
+    return all(c.trimmed_error > best.trimmed_error + CLEAR_LEAD * c.deviation for c in others)
+
+
 def choose(
     rows: LearningRows,
     maps: Sequence[FeatureMap],
@@ -284,7 +295,7 @@ def choose(
     with one_blas_thread():
         cross = CrossFitting(rows, rounds, halves(rows, size, rng), loss)
         started = _started(cross, kernels, maps, kinds[:1])
-        table = [candidate for candidates in started for candidate in candidates]
+        table = list(chain(*started))
         if kinds:
             best = list(dict.fromkeys(c.start for c in cross.ranked(table)))[:STARTS_KEPT]
             kept = [candidates for candidates in started if candidates[0].start in best]
@@ -301,7 +312,7 @@ def choose(
             if last.rounds == 2:
                 table += cross.more(last, last.kind, 1)
         table = cross.ranked(table)
-        if len(cross.folds) == 2:
+        if len(cross.folds) == 2 and not leads_clearly(table):
             other = CrossFitting(rows, rounds, halves(rows, size, rng), loss)
             table = cross.ranked_again(table, other, maps)
     return Chosen(simplest_good(table), table, cross.has_signal(table[0]))
@@ -319,14 +330,16 @@ def _started(
     """
     judges = [kernel for kernel in kernels if len(maps) > 1 and kernel in JUDGES] or kernels
 
-    def started(start: tuple[str, FeatureMap]) -> list[Candidate]:
-        plain = cross.plain(*start)
-        return [plain, *(cross.next(plain, kind) for kind in kinds)]
+    def started(maps: Sequence[FeatureMap], kernel: str) -> list[list[Candidate]]:
+        found: list[list[Candidate]] = []
+        for mapping in maps:
+            plain = cross.plain(kernel, mapping, near=found[0][0].tunings[0] if found else None)
+            found.append([plain, *(cross.next(plain, kind) for kind in kinds)])
+        return found
 
-    found = in_threads(started, [(kernel, mapping) for mapping in maps for kernel in judges])
+    found = list(chain(*in_threads(partial(started, maps), judges)))
     others = [kernel for kernel in kernels if kernel not in judges]
     if others:
-        table = [candidate for candidates in found for candidate in candidates]
-        mapping = maps[-1] if cross.ranked(table)[0].warped else maps[0]
-        found += in_threads(started, [(kernel, mapping) for kernel in others])
+        better = maps[-1] if cross.ranked(list(chain(*found)))[0].warped else maps[0]
+        found += chain(*in_threads(partial(started, [better]), others))
     return found

@@ -29,7 +29,7 @@ FIRST_SIGMAS = 9
 # Rows on which whole lines of penalties are looked at, from one eigendecomposition a bandwidth.
 FIRST_ROWS = 400
 # Walks: rows, how many points each may look at, and its steps in units of those below.
-WALKS = ((1000, 14, 1.0), (3000, 5, 0.7))
+WALKS = ((1000, 14, 1.0), (3000, 3, 0.7))
 # Grid points that the first walk compares.
 STARTS = 4
 # Factor between the bandwidths of the grid around a start.

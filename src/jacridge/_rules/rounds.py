@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from .._compute.arrays import Array, Indices, weighted_mean
-from .._compute.threads import one_blas_thread
+from .._compute.threads import in_threads, one_blas_thread, processors
 from .._geometry.maps import FeatureMap, sharpened
 from .._solvers.cholesky import factor
 from .._solvers.spectrum import Spectrum, spectrum
@@ -91,7 +91,7 @@ class Rounds:
         X = mapping(rows.X)
         gaps = self.space.distance.gaps(X, X)
         sigma = tuning.ratio * median_distance(self.space, gaps)
-        coef = solution(self.space.kernel.of(gaps, sigma), rows.y, rows.w, tuning.lam)
+        coef = solution(lambda: self.space.kernel.of(gaps.copy(), sigma), rows, tuning.lam)
         return Round(mapping, sigma, coef)
 
     def next_map(self, last: Round, rows: LearningRows, kind: str) -> FeatureMap:
@@ -141,14 +141,13 @@ class Rounds:
         return mapping
 
 
-def solution(K: Array, y: Array, w: Array, lam: float) -> Array:
-    """(K + lam W^-1)^-1 y, K overwritten; a penalty that is too small is raised."""
-    kept = K.copy()
+def solution(kernel: Callable[[], Array], rows: LearningRows, lam: float) -> Array:
+    """(K + lam W^-1)^-1 y, where `kernel` makes K anew; a penalty that is too small is raised."""
     for _ in range(8):
         try:
-            return factor(K, lam / w).solve(y)
+            return factor(kernel(), lam / rows.w).solve(rows.y)
         except LinAlgError:
-            K, lam = kept.copy(), max(100 * lam, 1e-10)
+            lam = max(100 * lam, 1e-10)
     raise LinAlgError("K + lambda I cannot be factored. Look for values of X that are not numbers.")
 
 
@@ -167,13 +166,18 @@ def downhill_in(at: Callable[[float], Tuning], start: float, steps: tuple[int, .
     """Tuning at the bottom of the valley of `start`; ratios are start 2^(k / 4)."""
     seen: dict[int, Tuning] = {}
 
+    def look_at(*places: int) -> None:
+        new = [k for k in places if k not in seen]
+        seen.update(zip(new, in_threads(lambda k: at(start * 2 ** (k / 4)), new), strict=True))
+
     def value(k: int) -> Tuning:
-        if k not in seen:
-            seen[k] = at(start * 2 ** (k / 4))
+        look_at(k)
         return seen[k]
 
     k = 0
     for step in steps:
+        if processors() > 1:  # both sides at once, where one might do
+            look_at(k, k - step, k + step)
         for direction in (-step, step):
             while abs(k) < 48 and value(k + direction).error < value(k).error:
                 k += direction
