@@ -1,6 +1,6 @@
 """Two versions of the package side by side: the seconds of the same jobs, in turn.
 
-    python bench_versions.py BEFORE/src AFTER/src [JOB ...]
+    python compare_versions.py BEFORE/src AFTER/src [JOB ...]
 
 Each version runs in a process of its own, which does a job when it is told to and then waits, so
 that only one of them works at any time. A job that a version does not have is left out.
@@ -126,7 +126,7 @@ class Version:
     """A process that does jobs with the package of one source tree."""
 
     def __init__(self, source):
-        code = f"import sys; sys.path.insert(0, {source!r}); import bench_versions as b; b.serve()"
+        code = f"import sys; sys.path.insert(0, {source!r}); import compare_versions as b; b.serve()"
         command = [sys.executable, "-c", code]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen(command, **pipes)
