@@ -126,8 +126,8 @@ class Version:
     """A process that does jobs with the package of one source tree."""
 
     def __init__(self, source):
-        code = f"import sys; sys.path.insert(0, {source!r}); import compare_versions as b; b.serve()"
-        command = [sys.executable, "-c", code]
+        code = "import compare_versions; compare_versions.serve()"
+        command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {source!r}); {code}"]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen(command, **pipes)
 
