@@ -192,8 +192,8 @@ verbose
         loss = partial(calibrated_log_losses, prior=self.class_prior_)
         self.regressor_ = regressor._fit(X, Y, w, loss=loss, shared=True)
         found = uncalibrated(self.class_prior_)
-        if self.regressor_._function().has_errors:
-            held = self.regressor_._fitted_model().held_out
+        held = getattr(self.regressor_._fitted_model(), "held_out", None)
+        if held is not None:
             found = calibrated(held.y, held.y - held.residuals, held.w, self.class_prior_, n)
         self.slope_, self.offset_ = found.slope, found.offset
 

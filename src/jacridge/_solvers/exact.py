@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._compute.arrays import EPS, TINY, Array, Indices, evenly_spaced, weighted_mean
+from .._compute.threads import blas_for
 from .._rows.merging import GivenRows
 from .._rows.rows import ArrayRows
 from .cholesky import ROUGH_PENALTY
@@ -66,14 +67,6 @@ def centred_rows(source: Source, kind: str) -> tuple[Array, Centred]:
     w = np.ones(rows.n) if rows.w is None else rows.w
     mean = np.zeros(rows.y.shape[1]) if kind == "none" else weighted_mean(rows.y, w)
     return rows.X, Centred(rows.y - mean, w, mean, source.given)
-
-
-def centred_from(state: dict[str, Any]) -> Centred:
-    """The rows from their plain arrays."""
-    given = None
-    if "group" in state:
-        given = GivenRows(state["group"], state["within"], state.get("weights"))
-    return Centred(state["y"], state["w"], state["mean"], given)
 
 
 @dataclass(frozen=True)
@@ -278,6 +271,18 @@ class ExactModel:
     def state(self) -> dict[str, Any]:
         """The rows, from which the system is solved again."""
         return self.rows.state()
+
+    @staticmethod
+    def restored(at: Any, state: dict[str, Any]) -> ExactModel | StackedModel:
+        """The model of a fitted function from its state, factored again."""
+        given = None
+        if "group" in state:
+            given = GivenRows(state["group"], state["within"], state.get("weights"))
+        rows = Centred(state["y"], state["w"], state["mean"], given)
+        with blas_for(len(at.Z)):
+            pairs = at.space.pairs(at.Z)
+            K = partial(pairs.kernel, at.sigma)
+            return solve_exact(K, rows, at.lams, at.kind, at.space.remedy)
 
 
 def solve_exact(

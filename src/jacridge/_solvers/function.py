@@ -12,11 +12,10 @@ import numpy as np
 from .._compute.arrays import Array, Indices, evenly_spaced, row_blocks, rows_per_block
 from .._compute.threads import blas_for, for_blocks, one_blas_thread, processors
 from .._rows.merging import distinct_rows
-from .exact import centred_from, solve_exact
+from .exact import ExactModel
 from .influence import DegreesOf, Influence, Noise, NoiseOf, even_noise
 from .intervals import Scale, upper_quantile, widened
-from .landmarks import Features
-from .nystrom_model import nystrom_from
+from .nystrom_model import NystromModel
 from .pcg import PcgModel
 
 if TYPE_CHECKING:
@@ -67,12 +66,7 @@ class FittedFunction:
         """The solved model; if it was saved, an exact system is factored again."""
         if not isinstance(self.solved, dict):
             return self.solved
-        return SOLVED[self.solver].restored(self, self.solved)
-
-    @property
-    def has_errors(self) -> bool:
-        """Whether the model knows its errors, and not its coefficients alone."""
-        return SOLVED[self.solver].has_errors
+        return RESTORED[self.solver](self, self.solved)
 
     @property
     def influences(self) -> Sequence[Influence]:
@@ -123,9 +117,9 @@ class FittedFunction:
 
     def neighbours(self) -> Array:
         """Distinct training rows after the map; of a model with landmarks those that it keeps."""
-        if not SOLVED[self.solver].has_landmarks:
-            return self.Z  # a saved model need not be made for them
-        return distinct_rows(self.model.known_rows(self.Z).X)
+        # A saved model need not be made for them.
+        state = self.solved if isinstance(self.solved, dict) else self.solved.state()
+        return distinct_rows(state["sample_X"]) if "sample_X" in state else self.Z
 
     def mean(self, X: Array) -> Array:
         """Predictions, of shape (n, k)."""
@@ -316,33 +310,9 @@ class FittedFunction:
         return found
 
 
-def _exact(at: FittedFunction, state: dict[str, Any]) -> Model:
-    with blas_for(len(at.Z)):
-        pairs, rows = at.space.pairs(at.Z), centred_from(state)
-        return solve_exact(lambda: pairs.kernel(at.sigma), rows, at.lams, at.kind, at.space.remedy)
-
-
-def _nystrom(at: FittedFunction, state: dict[str, Any]) -> Model:
-    phi = Features(at.Z, np.asfortranarray(state["L"]), at.sigma, at.space)
-    return nystrom_from(state, phi, at.lams, at.kind)
-
-
-def _pcg(at: FittedFunction, state: dict[str, Any]) -> Model:
-    return PcgModel(at.dual_coef, at.intercept, **state)
-
-
-@dataclass(frozen=True)
-class Solved:
-    """A solver's models: how one is made from its state, and what it has."""
-
-    restored: Callable[[FittedFunction, dict[str, Any]], Model]
-    has_landmarks: bool = False
-    has_errors: bool = True
-
-
-# Solvers by the names that `solver_` has.
-SOLVED = {
-    "exact": Solved(_exact),
-    "nystrom": Solved(_nystrom, has_landmarks=True),
-    "pcg": Solved(_pcg, has_errors=False),
+# From the name that `solver_` has to the function that makes a model from its state.
+RESTORED: dict[str, Callable[[FittedFunction, dict[str, Any]], Model]] = {
+    "exact": ExactModel.restored,
+    "nystrom": NystromModel.restored,
+    "pcg": PcgModel.restored,
 }

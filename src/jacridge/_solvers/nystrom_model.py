@@ -237,6 +237,18 @@ class NystromModel:
         """The sums and the sample as plain arrays; landmarks are the estimator's `X_fit_`."""
         return nystrom_state(self.phi, self.sums, self.sample, self.counted)
 
+    @staticmethod
+    def restored(at: Any, state: dict[str, Any]) -> NystromModel | StackedModel:
+        """The model of a fitted function from its state, without the rows."""
+        kept = ((field.name, state[field.name]) for field in fields(Sums))
+        parts: Any = {name: part if np.ndim(part) else float(part) for name, part in kept}
+        sample = Sample(*(state[f"sample_{field.name}"] for field in fields(Sample)))
+        counted = None  # in models that older versions saved
+        if "given_n" in state:
+            counted = Counted(float(state["given_n"]), state["given_within"])
+        phi = Features(at.Z, np.asfortranarray(state["L"]), at.sigma, at.space)
+        return solve_nystrom(phi, Sums(**parts), at.lams, at.kind, sample=sample, counted=counted)
+
 
 @dataclass(frozen=True)
 class _LeavingOut:
@@ -302,16 +314,3 @@ def nystrom_state(phi: Features, sums: Sums, sample: Sample, counted: Counted) -
     parts = {field.name: np.asarray(getattr(sums, field.name)) for field in fields(Sums)}
     parts |= {"given_n": np.asarray(counted.n), "given_within": counted.within}
     return {"L": phi.L, **{f"sample_{name}": Z for name, Z in vars(sample).items()}, **parts}
-
-
-def nystrom_from(
-    state: dict[str, Any], phi: Features, lams: Array, kind: str
-) -> NystromModel | StackedModel:
-    """The model from its plain arrays, without the rows."""
-    kept = ((field.name, state[field.name]) for field in fields(Sums))
-    values: dict[str, Any] = {name: part if np.ndim(part) else float(part) for name, part in kept}
-    sample = Sample(*(state[f"sample_{field.name}"] for field in fields(Sample)))
-    counted = None  # in models that older versions saved
-    if "given_n" in state:
-        counted = Counted(float(state["given_n"]), state["given_within"])
-    return solve_nystrom(phi, Sums(**values), lams, kind, sample=sample, counted=counted)

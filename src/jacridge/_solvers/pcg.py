@@ -76,6 +76,11 @@ class PcgModel:
         """Iterations and residual; the rest are public attributes of the estimator."""
         return {"iterations": self.iterations, "residual": self.residual}
 
+    @staticmethod
+    def restored(at: Any, state: dict[str, Any]) -> PcgModel:
+        """The model of a fitted function from its state."""
+        return PcgModel(at.dual_coef, at.intercept, **state)
+
 
 def solve_pcg(
     X: Array,
