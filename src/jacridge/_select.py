@@ -18,7 +18,7 @@ from ._rows.dask import dask_rows, is_dask
 from ._rows.samples import SAMPLE
 from ._rows.source import Source, array_source, in_memory
 from ._rules.registry import RULES, as_rule, check_alpha, find
-from ._rules.streams import training_data
+from ._rules.streams import data_of_stream, training_data
 from ._rules.training import TrainingData, data_in_memory
 from .parquet import ParquetFiles
 
@@ -227,6 +227,6 @@ def selection_data(X: Any, y: Any, rule: Any, space: Space, **options: Any) -> T
         targets = np.empty((len(X), 0)) if y is None else check_targets(y, X)
         source = array_source(X, targets, None, space.distance)
     if source.rows.n > SAMPLE and not space.distance.is_given:
-        return training_data(source, space, exact=False, solved=y is not None, **options)
-    data = training_data(in_memory(source, space.distance), space, exact=True, **options)
+        return data_of_stream(source, space, solved=y is not None, **options)
+    data = training_data(in_memory(source, space.distance), space, **options)
     return data if y is not None else replace(data, y=None)

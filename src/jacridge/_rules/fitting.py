@@ -12,7 +12,6 @@ import numpy as np
 from .._checks import check_choice, check_columns, check_rows, check_whole, generator
 from .._compute.arrays import Array
 from .._compute.memory import available_memory
-from .._compute.threads import blas_for
 from .._geometry.space import LEARNED, LINEAR, Space, kernels_with
 from .._rows.rows import ArrayRows
 from .._rows.source import Source, in_memory, mapped
@@ -23,7 +22,7 @@ from .._solvers.pcg import solve_pcg
 from .metric import Metric, metric_of
 from .parameters import Request
 from .registry import Found, as_rule, find, loo_error
-from .streams import LandmarkChoice, training_data
+from .streams import LandmarkChoice, data_of_stream, training_data
 
 if TYPE_CHECKING:
     from .._geometry.maps import FeatureMap
@@ -79,10 +78,13 @@ def fitted(source: Source, asked: Request) -> Solution:
     source = source if solver == "nystrom" else in_memory(source, asked.space.distance)
     given, source = source.rows, mapped(source, metric.mapping)
     options: dict[str, Any] = {"penalty": asked.penalty, "rng": rng, "start": metric.start}
-    options |= {"kind": asked.intercept} | ({} if solver == "exact" else {"choice": landmarks})
+    options["kind"] = asked.intercept
 
     def tried(space: Space) -> tuple[TrainingData, Found]:
-        data = training_data(source, space, exact=solver == "exact", **options)
+        if solver == "exact":
+            data = training_data(source, space, **options)
+        else:
+            data = data_of_stream(source, space, choice=landmarks, **options)
         if solver == "pcg":
             check_pcg(data, asked)
             data.trials = None
@@ -206,16 +208,14 @@ def solved(
     sigma, lams = found.sigma, np.unique(found.lam)
     lams = lams if len(lams) == 1 else np.asarray(found.lam)
     if data.solver is not None and solver == "nystrom":
-        return data.solver.spectrum(sigma).phi.Z, data.solver.solve(sigma, lams)
+        return data.solver.solve(sigma, lams)
     X, rows = centred_rows(source, asked.intercept)
-    if solver == "pcg":
-        few = min(1000, -(-len(rows.w) // 20))  # features take at most a twentieth of K
-        m = min(asked.n_landmarks or few, len(rows.w))
-        options: dict[str, Any] = {"space": data.space, "n_landmarks": m, "rng": data.rng}
-        return X, solve_pcg(X, rows, sigma, float(lams[0]), asked.intercept, **options)
-    with blas_for(len(rows.w)):
-        K, remedy = lambda: data.pairs.kernel(sigma), data.space.remedy
-        return X, solve_exact(K, rows, lams, asked.intercept, remedy)
+    if solver == "exact":
+        return X, solve_exact(data.pairs, sigma, rows, lams, asked.intercept)
+    few = min(1000, -(-len(rows.w) // 20))  # features take at most a twentieth of K
+    m = min(asked.n_landmarks or few, len(rows.w))
+    options: dict[str, Any] = {"space": data.space, "n_landmarks": m, "rng": data.rng}
+    return X, solve_pcg(X, rows, sigma, float(lams[0]), asked.intercept, **options)
 
 
 def notes_on(data: TrainingData, source: Source, asked: Request) -> dict[str, Any]:

@@ -28,15 +28,9 @@ TRIAL = 1000
 
 
 def training_data(
-    source: Source, space: Space, *, exact: bool, kind: str = "mean", **options: Any
+    source: Source, space: Space, *, kind: str = "mean", **options: Any
 ) -> TrainingData:
-    """Training data of rows in memory, or of a sample of rows that stream.
-
-    With `exact`, rules solve with all rows; else with landmarks, and the options of
-    :func:`data_of_stream` apply. `kind` is that of the intercept.
-    """
-    if not exact:
-        return data_of_stream(source, space, kind=kind, **options)
+    """Training data of rows in memory, with which rules solve; `kind` is that of the intercept."""
     X, rows = centred_rows(source, kind)
     options |= {"n": source.n, "has_intercept": kind != "none", "replicates": source.replicates}
     return data_in_memory(X, rows.y, rows.w, space, **options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from .spectrum import eigh, mean_shift
 from .systems import Eigen, System, stable_system
 
 if TYPE_CHECKING:
+    from .._geometry.space import Pairs
     from .._rows.source import Source
 
 # Rows from which models without one row are predicted in single precision, if the penalty allows
@@ -279,26 +280,23 @@ class ExactModel:
         if "group" in state:
             given = GivenRows(state["group"], state["within"], state.get("weights"))
         rows = Centred(state["y"], state["w"], state["mean"], given)
-        with blas_for(len(at.Z)):
-            pairs = at.space.pairs(at.Z)
-            K = partial(pairs.kernel, at.sigma)
-            return solve_exact(K, rows, at.lams, at.kind, at.space.remedy)
+        return solve_exact(at.space.pairs(at.Z), at.sigma, rows, at.lams, at.kind)
 
 
 def solve_exact(
-    kernel: Callable[[], Array], rows: Centred, lams: Array, kind: str, remedy: str
+    pairs: Pairs, sigma: float, rows: Centred, lams: Array, kind: str
 ) -> ExactModel | StackedModel:
     """Solve (K + lam W^-1) c = y - b, with one penalty or one for each target.
 
-    `kernel` makes K anew in the lower triangle of one array; `remedy` says what to do where it is
-    not positive definite. Several penalties share one
-    eigendecomposition.
+    K is made in the array of the pairs. Several penalties share one eigendecomposition.
     """
-    if len(lams) == 1:
-        A, lost = stable_system(kernel, lams[0] / rows.w, remedy)
-        return ExactModel(A, rows, lams[0], kind, lost)
-    root = np.sqrt(rows.w)
-    s, V = eigh(kernel() * root * root[:, None])
+    with blas_for(len(rows.w)):
+        if len(lams) == 1:
+            K = partial(pairs.kernel, sigma)
+            A, lost = stable_system(K, lams[0] / rows.w, pairs.space.remedy)
+            return ExactModel(A, rows, lams[0], kind, lost)
+        root = np.sqrt(rows.w)
+        s, V = eigh(pairs.kernel(sigma) * root * root[:, None])
     U, s = V * root[:, None], np.maximum(s, 0.0)
     models = [
         ExactModel(Eigen(U, s + lam), rows.target(t), lam, kind, lost=U[:, :0])
