@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -187,7 +188,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
     ) -> JacobianKernelRidge:
         """Fit with kernel and metric chosen by a loss; one penalty for all targets if `shared`."""
         asked = Request(**parameters_of(self), loss=loss, shared=shared)
-        with listening(printer() if self.verbose else None):
+        with self._listening():
             source, one_target = rows_given(X).source(self, y, sample_weight, asked.space.distance)
             fit = fitted(source, asked)
         self._keep(fit, one_target)
@@ -266,7 +267,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         elif errors:
             _ = function.model  # made here, as threads would each make it
         count = 2 if errors else 1
-        found = rows_given(X).each(self, partial(work, function), distance, count, k, *shape)
+        with self._listening():
+            found = rows_given(X).each(self, partial(work, function), distance, count, k, *shape)
         return tuple(part[:, 0] for part in found) if self.dual_coef_.ndim == 1 else found
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -360,7 +362,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         function = self._function()
         distance, seen = function.space.distance, function.portable(errors=False).seen
         neighbours = Neighbours(function.neighbours(), distance)
-        return rows_given(X).each(self, lambda X: (neighbours.shares(seen(X)),), distance, 1)[0]
+        with self._listening():
+            return rows_given(X).each(self, lambda X: (neighbours.shares(seen(X)),), distance, 1)[0]
 
     is_outside = outside_share  # its first name, which promises a boolean
 
@@ -530,7 +533,12 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
 
     def _read(self, X: Any) -> Array:
         """Rows in memory, wherever they are, checked as for a prediction."""
-        return rows_given(X).read(self, self._function().space.distance)
+        with self._listening():
+            return rows_given(X).read(self, self._function().space.distance)
+
+    def _listening(self) -> AbstractContextManager[None]:
+        """Context in which passes over rows print their progress, if asked for."""
+        return listening(printer() if self.verbose else None)
 
     def _check_has_features(self, what: str) -> None:
         check_is_fitted(self)

@@ -172,7 +172,7 @@ def test_no_file_a_broken_file_and_the_exact_solver_are_refused(parts, tmp_path)
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(ValueError, match=r"broken.parquet` cannot be read as Parquet"):
         ridge().fit(ParquetFiles(str(tmp_path / "broken.parquet")), "y")
-    with pytest.raises(ValueError, match="fitted by the Nystrom solver"):
+    with pytest.raises(ValueError, match="for Dask arrays and Parquet files"):
         JacobianKernelRidge(solver="exact").fit(ParquetFiles(parts[0]), "y")
 
 

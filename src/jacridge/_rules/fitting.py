@@ -70,6 +70,13 @@ class Solution:
 
 def fitted(source: Source, asked: Request) -> Solution:
     """Choose metric and kernel, then bandwidth and penalty, then solve."""
+    streams = not isinstance(source.rows, ArrayRows)
+    if streams and (asked.solver not in ("auto", "nystrom") or asked.metric == "precomputed"):
+        raise ValueError(
+            '`solver` must be "auto" or "nystrom", and `metric` must be computed from features, '
+            f'for Dask arrays and Parquet files, got solver="{asked.solver}", '
+            f'metric="{asked.metric}". Bring the rows into memory for others.'
+        )
     rng, metric = generator(asked.random_state), Metric(asked.space)
     if asked.metric in LINEAR:
         words = asked.kernels, asked.metric, rule_in_rounds(asked.bandwidth), asked.penalty
