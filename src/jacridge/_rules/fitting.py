@@ -26,7 +26,6 @@ from .streams import LandmarkChoice, data_of_stream, training_data
 
 if TYPE_CHECKING:
     from .._geometry.maps import FeatureMap
-    from .rounds import RuleInRounds
     from .training import TrainingData
 
 # Up to here solver="auto" is exact: the n x n matrix takes 0.8 GB and its factor seconds.
@@ -79,8 +78,7 @@ def fitted(source: Source, asked: Request) -> Solution:
         )
     rng, metric = generator(asked.random_state), Metric(asked.space)
     if asked.metric in LINEAR:
-        words = asked.kernels, asked.metric, rule_in_rounds(asked.bandwidth), asked.penalty
-        metric = metric_of(source.rows, *words, rng, asked.loss, centred=asked.intercept != "none")
+        metric = metric_of(source.rows, asked, rng)
     solver, landmarks = solver_for(source, asked, metric.mapping)
     source = source if solver == "nystrom" else in_memory(source, asked.space.distance)
     given, source = source.rows, mapped(source, metric.mapping)
@@ -131,18 +129,6 @@ def best_kernel(
         least = min(NO_SIGNAL * data.penalty.unit, data.penalty.ends[1])
         found = replace(found, lam=np.maximum(found.lam, least))
     return data, found
-
-
-def rule_in_rounds(bandwidth: Any) -> RuleInRounds | None:
-    """Rule for the rounds of a learned metric from a number, a rule's name or a function."""
-    if as_rule(bandwidth).is_automatic:
-        return None  # rounds search by themselves
-
-    def rule(data: TrainingData) -> tuple[float, float]:
-        found = find(bandwidth, data)
-        return found.sigma, float(np.exp(np.log(np.maximum(found.lam, 1e-300)).mean()))
-
-    return rule
 
 
 def solver_for(
