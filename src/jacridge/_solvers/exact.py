@@ -15,7 +15,7 @@ from .._rows.merging import GivenRows
 from .._rows.rows import ArrayRows
 from .cholesky import ROUGH_PENALTY
 from .influence import ExactInfluence, as_given, expanded
-from .model import JACKKNIFE_ROWS, HeldOut, Jackknife, KnownRows, Shifts, StackedModel
+from .model import JACKKNIFE_ROWS, HeldOut, Jackknife, Shifts, StackedModel
 from .spectrum import eigh, mean_shift
 from .systems import Eigen, System, stable_system
 
@@ -213,9 +213,9 @@ class ExactModel:
             within = w @ np.square(given.within) / w.sum()
         return HeldOut(self.y + self.rows.mean, self.group_residuals, self.w, within)
 
-    def known_rows(self, Z: Array) -> KnownRows:
+    def known_rows(self, Z: Array) -> tuple[Array, Array, Array]:
         """All distinct rows."""
-        return KnownRows(Z, self.y, self.w, are_all=True)
+        return Z, self.y, self.w
 
     @cached_property
     def jackknife(self) -> Jackknife:
