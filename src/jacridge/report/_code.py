@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from .._compute.arrays import Array
-from .._compute.files import encoding_of, separator_of
 from .._select import in_other_packages
 from ._case import Case
 from ._columns import GAPS_FILLED
-from ._encoding import OLD_WINDOWS, text_encoding
+from ._encoding import OLD_WINDOWS, encoding_of, separator_of, text_encoding
 from ._pieces import marked_up
 
 GZIP = b"\x1f\x8b"  # the first bytes of a gzip file
