@@ -46,10 +46,9 @@ ROUNDED = 1e-9
 # An expanded square below this share of the norms it comes from has lost too many digits.
 CANCELLED = 1e-5
 
-
-# Square, in bandwidths, of a distance from the centre beyond which an expanded square in a graph,
-# which cannot mend what has cancelled, would be off by more than 1e-9.
-ONNX_FAR = 1e-9 / EPS / 2
+# Square, in bandwidths, of a distance from the centre beyond which an expanded square has lost so
+# many digits that the kernel is wrong by 1e-9: there differences are taken.
+FAR = 1e-9 / EPS / 2
 
 
 class Distance(Protocol):
@@ -156,7 +155,7 @@ class Euclidean(_Rows):
         centre = bulk_centre(Z)
         V = Z - centre
         vv = np.einsum("ij,ij->i", V, V)
-        if Z.shape[1] <= FEW_COLUMNS or vv.max() > ONNX_FAR * sigma**2:
+        if Z.shape[1] <= FEW_COLUMNS or vv.max() > FAR * sigma**2:
             return _onnx_sum(graph, rows, Z, lambda D: graph.node("Mul", D, D))
         U = graph.node("Sub", rows, graph.array(centre))
         uu = graph.node("ReduceSumSquare", U, axes=[1], keepdims=1)
