@@ -278,11 +278,10 @@ class FittedFunction:
         size = np.maximum(np.abs(B).max(axis=1), np.abs(g))  # squares of large ones could overflow
         unit = np.where(size > 0, size, 1.0)
         B, g = B / unit[:, None], g / unit
-        with blas_for(len(self.Z)):
-            parts = [
-                noise.variances(part.readout(B, g))
-                for noise, part in zip(noises, self.influences, strict=True)
-            ]
+        parts = [
+            noise.variances(part.readout(B, g))
+            for noise, part in zip(noises, self.influences, strict=True)
+        ]
         return np.asarray(unit[:, None] * np.sqrt(np.hstack(parts)))
 
     def covariances(self, B: Array, g: Array, noise: NoiseOf = even_noise) -> Array:
@@ -298,15 +297,15 @@ class FittedFunction:
     def slope_deviations(self, X: Array, noise: NoiseOf = even_noise) -> Array:
         """Standard errors of the slopes at the rows of X, of shape (n, k, p)."""
         found = np.empty((len(X), len(self.intercept), X.shape[1]))
-        with blas_for(len(self.Z)):
-            noises = [noise(part) for part in self.influences]  # once for all blocks
         # Slopes take this many kernels a row: of features before the map, or after it.
         columns = max(X.shape[1], self.Z.shape[1]) * len(self.Z)
-        for rows in row_blocks(len(X), rows_per_block(columns)):
-            B = self.slope_functionals(X[rows])
-            g = np.zeros(B.shape[0] * B.shape[1])
-            errors = self._deviations(B.reshape(-1, len(self.Z)), g, noises)
-            found[rows] = errors.reshape(B.shape[0], B.shape[1], -1).transpose(0, 2, 1)
+        with blas_for(len(self.Z)):
+            noises = [noise(part) for part in self.influences]  # once for all blocks
+            for rows in row_blocks(len(X), rows_per_block(columns)):
+                B = self.slope_functionals(X[rows])
+                g = np.zeros(B.shape[0] * B.shape[1])
+                errors = self._deviations(B.reshape(-1, len(self.Z)), g, noises)
+                found[rows] = errors.reshape(B.shape[0], B.shape[1], -1).transpose(0, 2, 1)
         return found
 
 
