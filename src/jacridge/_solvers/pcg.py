@@ -243,7 +243,7 @@ def symmetric_product(kernel: KernelRows, V: Array) -> Array:
     Products are of the kernel's precision, their sums double.
     """
     n = len(V)
-    blocks = list(row_blocks(n, rows_per_block(n)))
+    blocks = row_blocks(n, rows_per_block(n))
     with np.errstate(over="ignore"):  # residuals in double tell
         low = V.astype(np.float32)
 
