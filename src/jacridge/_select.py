@@ -15,8 +15,8 @@ from ._checks import check_choice, check_positive, check_rows, check_targets, ge
 from ._geometry.kernels import KERNELS
 from ._geometry.space import Space, space_of
 from ._rows.dask import dask_rows, is_dask
-from ._rows.samples import SAMPLE
 from ._rows.source import Source, array_source, in_memory
+from ._rows.survey import SAMPLE
 from ._rules.registry import RULES, as_rule, check_alpha, find
 from ._rules.streams import data_of_stream, training_data
 from ._rules.training import TrainingData, data_in_memory

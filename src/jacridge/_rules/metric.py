@@ -12,8 +12,7 @@ from .._geometry.distances import EUCLIDEAN
 from .._geometry.maps import FeatureMap, scaling_from, warp_of
 from .._geometry.space import LEARNED, Space, space_of
 from .._rows.merging import merged_block
-from .._rows.samples import sample_of
-from .._rows.survey import Surveying, surveyed
+from .._rows.survey import Surveying, sample_of, surveyed
 from .choice import Chosen, choose, rows_in_half
 from .registry import as_rule, find
 from .rounds import LearningRows, Rounds, RuleInRounds, penalty_in_rounds, standardised

@@ -12,7 +12,7 @@ from .._compute.arrays import Array, weighted_mean
 from .._rows.extent import ArrayExtent, Extent, StreamExtent
 from .._rows.merging import distinct_rows
 from .._rows.rows import ArrayRows, Block, Rows
-from .._rows.samples import SAMPLE, first_look, sample_indices, sample_of
+from .._rows.survey import SAMPLE, first_look, sample_indices, sample_of
 from .._solvers.exact import centred_rows
 from .._solvers.landmarks import CANDIDATES, DEFAULT, chooser, evenly_among
 from .._solvers.nystrom import Choose, Nystrom, NystromSpectrum
