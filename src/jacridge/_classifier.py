@@ -387,7 +387,7 @@ verbose
         residuals = regressor._fitted_model().jackknife.residuals
         scores = ("leave-one-out accuracy", "leave-one-out log-loss")
         fit = {
-            "rows": round(regressor._fitted["n"] or len(residuals)),
+            "rows": round(regressor._notes["n"] or len(residuals)),
             "features": self.n_features_in_,
             "classes": len(self.classes_),
             "kernel": self.kernel_,

@@ -149,7 +149,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
     # The fitted function, once it is asked for; neither copied nor saved.
     _made: FittedFunction | None = None
     # How the fit came about, for a diagnosis.
-    _fitted: dict[str, Any]
+    _notes: dict[str, Any]
     # Subtracted from the features after the warp and before the linear map.
     _centre: Array | None = None
     _feature_std: Array | None = None
@@ -206,7 +206,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         self.bandwidth_ = fit.sigma
         self.alpha_ = fit.lam if np.size(fit.lam) > 1 else float(np.ravel(fit.lam)[0])
         self.solver_, self.kernel_ = fit.solver, fit.space.kernel.name
-        self._weightless, self._fitted = fit.source.weightless, fit.notes
+        self._weightless, self._notes = fit.source.weightless, fit.notes
 
     def _keep_metric(self, metric: Metric) -> None:
         """Keep the map of the metric, and the table of the choice if there was one."""
@@ -226,7 +226,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         check_is_fitted(self)
         if self._made is not None:
             return self._made
-        metric, mapping = self._fitted["metric"], None
+        metric, mapping = self._notes["metric"], None
         if metric in LINEAR and (metric != "euclidean" or self._centre is not None):
             warp = None if self.warp_ is None else Warp(*self.warp_)
             mapping = FeatureMap(self.metric_, warp, self._centre)
@@ -239,7 +239,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
             intercept=np.atleast_1d(self.intercept_),
             solver=self.solver_,
             lams=np.atleast_1d(self.alpha_),
-            kind=self._fitted["intercept"],
+            kind=self._notes["intercept"],
             solved=self._solved,
             mapping=mapping,
             columns=self._columns,
@@ -508,7 +508,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         influences = function.influences
         left = [part.residual_degrees for part in influences for _ in part.s2]
         fit = {
-            "rows": round(self._fitted["n"] or len(function.model.jackknife.residuals)),
+            "rows": round(self._notes["n"] or len(function.model.jackknife.residuals)),
             "features": self.n_features_in_,
             "kernel": self.kernel_,
             "metric": self._metric_kind,
@@ -542,7 +542,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
 
     def _check_has_features(self, what: str) -> None:
         check_is_fitted(self)
-        if self._fitted["metric"] == "precomputed":
+        if self._notes["metric"] == "precomputed":
             raise ValueError(
                 f'{what} needs features, got metric="precomputed". Fit on the features themselves.'
             )
@@ -555,7 +555,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         standard deviation of the feature.
         """
         check_is_fitted(self)
-        if self._fitted["metric"] == "precomputed":
+        if self._notes["metric"] == "precomputed":
             raise AttributeError('`feature_importances_` need features, got metric="precomputed".')
         return self._function().importances(self._feature_std)
 
@@ -607,13 +607,13 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         """
         from .diagnostics import diagnosis_of
 
-        return diagnosis_of(self._function(), self._fitted, getattr(self, "choices_", ()))
+        return diagnosis_of(self._function(), self._notes, getattr(self, "choices_", ()))
 
     @property
     def _metric_kind(self) -> str:
         """The metric in a word; of a metric that was chosen, its kind."""
         kinds = [row["kind"] for row in getattr(self, "choices_", ()) if row["chosen"]]
-        metric = self._fitted["metric"]
+        metric = self._notes["metric"]
         kind = kinds[0] if kinds else metric
         plain = "euclidean" if metric == "euclidean" else "scaled"
         return plain if kind in ("plain", "auto") else kind
