@@ -151,7 +151,7 @@ def _search_finding(data: TrainingData, fit: Fitted, gain: Gain) -> Finding:
         sentence = "No other bandwidth and penalty would do much better."
         return Finding("gain of a search", gain.value, False, sentence)
     undone = [
-        *([] if _rule_of(fit).minimises_loo else ["bandwidth='auto'"]),
+        *([] if fit.rule in ("loo", "auto") else ["bandwidth='auto'"]),
         *([] if fit.lams else ["alpha='auto'"]),
     ]
     advice = f"use {', '.join(undone)}"
