@@ -248,10 +248,6 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         )
         return self._made
 
-    def _fitted_model(self) -> Model:
-        """The solved model."""
-        return self._function().model
-
     def _each_block(
         self, X: Any, work: FunctionWork, *shape: int, errors: bool = False
     ) -> tuple[Any, ...]:
@@ -566,7 +562,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         Computed in closed form on first access, with bandwidth and penalty held fixed. The Nystrom
         solver reads the training rows again. Rows of weight zero have ordinary residuals.
         """
-        residuals = self._fitted_model().loo_residuals.copy()
+        residuals = self._function().model.loo_residuals.copy()
         if self._weightless is not None:
             places, X, y = self._weightless
             residuals[places] = y - self._function().mean(X)
