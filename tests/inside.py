@@ -7,7 +7,7 @@ private module that moves is changed here. Files that test one such module impor
 from importlib import import_module
 
 NAMES = {
-    "_compute.files": ["check_place", "replaced", "separator_of"],
+    "_compute.files": ["check_place", "replaced"],
     "_compute.progress": ["listening", "printer", "tell"],
     "_geometry.distances": ["EUCLIDEAN"],
     "_geometry.geodesics": ["geodesic_distances", "metres_per_degree"],
@@ -40,6 +40,7 @@ NAMES = {
     "experiments._table": ["Harness", "Job", "largest", "write_rows"],
     "report._case": ["Case"],
     "report._columns": ["columns_prepared", "follows_time", "table_of"],
+    "report._encoding": ["separator_of"],
     "report._folds": ["OURS", "TREES", "Folds", "_later", "folds_of"],
     "report._tasks": ["ModelSpec"],
     "report._words": ["diagnosis", "doubts", "number"],

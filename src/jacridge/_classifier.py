@@ -192,8 +192,8 @@ verbose
         loss = partial(calibrated_log_losses, prior=self.class_prior_)
         self.regressor_ = regressor._fit(X, Y, w, loss=loss, shared=True)
         found = uncalibrated(self.class_prior_)
-        if self.regressor_._function().has_errors:
-            held = self.regressor_._fitted_model().held_out
+        held = getattr(self.regressor_._function().model, "held_out", None)
+        if held is not None:
             found = calibrated(held.y, held.y - held.residuals, held.w, self.class_prior_, n)
         self.slope_, self.offset_ = found.slope, found.offset
 
@@ -384,10 +384,10 @@ verbose
             Prints like the summaries of statsmodels and renders as HTML.
         """
         effects, regressor, found = self.effects(), self.regressor_, self.diagnose().dict()
-        residuals = regressor._fitted_model().jackknife.residuals
+        residuals = regressor._function().model.jackknife.residuals
         scores = ("leave-one-out accuracy", "leave-one-out log-loss")
         fit = {
-            "rows": round(regressor._fitted["n"] or len(residuals)),
+            "rows": round(regressor._notes["n"] or len(residuals)),
             "features": self.n_features_in_,
             "classes": len(self.classes_),
             "kernel": self.kernel_,
@@ -448,7 +448,7 @@ verbose
         """
         check_is_fitted(self)
         findings = self.regressor_.diagnose().findings
-        held, prior = self.regressor_._fitted_model().held_out, self.class_prior_
+        held, prior = self.regressor_._function().model.held_out, self.class_prior_
         odds, w = self._log_odds(held.y - held.residuals), held.w / held.w.sum()
         loss = float(w @ log_losses(held.y, odds, prior))
         best = most_likely(np.arange(len(prior)), odds)

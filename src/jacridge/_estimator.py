@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -148,7 +149,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
     # The fitted function, once it is asked for; neither copied nor saved.
     _made: FittedFunction | None = None
     # How the fit came about, for a diagnosis.
-    _fitted: dict[str, Any]
+    _notes: dict[str, Any]
     # Subtracted from the features after the warp and before the linear map.
     _centre: Array | None = None
     _feature_std: Array | None = None
@@ -187,7 +188,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
     ) -> JacobianKernelRidge:
         """Fit with kernel and metric chosen by a loss; one penalty for all targets if `shared`."""
         asked = Request(**parameters_of(self), loss=loss, shared=shared)
-        with listening(printer() if self.verbose else None):
+        with self._listening():
             source, one_target = rows_given(X).source(self, y, sample_weight, asked.space.distance)
             fit = fitted(source, asked)
         self._keep(fit, one_target)
@@ -205,7 +206,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         self.bandwidth_ = fit.sigma
         self.alpha_ = fit.lam if np.size(fit.lam) > 1 else float(np.ravel(fit.lam)[0])
         self.solver_, self.kernel_ = fit.solver, fit.space.kernel.name
-        self._weightless, self._fitted = fit.source.weightless, fit.notes
+        self._weightless, self._notes = fit.source.weightless, fit.notes
 
     def _keep_metric(self, metric: Metric) -> None:
         """Keep the map of the metric, and the table of the choice if there was one."""
@@ -225,7 +226,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         check_is_fitted(self)
         if self._made is not None:
             return self._made
-        metric, mapping = self._fitted["metric"], None
+        metric, mapping = self._notes["metric"], None
         if metric in LINEAR and (metric != "euclidean" or self._centre is not None):
             warp = None if self.warp_ is None else Warp(*self.warp_)
             mapping = FeatureMap(self.metric_, warp, self._centre)
@@ -238,7 +239,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
             intercept=np.atleast_1d(self.intercept_),
             solver=self.solver_,
             lams=np.atleast_1d(self.alpha_),
-            kind=self._fitted["intercept"],
+            kind=self._notes["intercept"],
             solved=self._solved,
             mapping=mapping,
             columns=self._columns,
@@ -246,10 +247,6 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
             names=[f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names),
         )
         return self._made
-
-    def _fitted_model(self) -> Model:
-        """The solved model."""
-        return self._function().model
 
     def _each_block(
         self, X: Any, work: FunctionWork, *shape: int, errors: bool = False
@@ -266,7 +263,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         elif errors:
             _ = function.model  # made here, as threads would each make it
         count = 2 if errors else 1
-        found = rows_given(X).each(self, partial(work, function), distance, count, k, *shape)
+        with self._listening():
+            found = rows_given(X).each(self, partial(work, function), distance, count, k, *shape)
         return tuple(part[:, 0] for part in found) if self.dual_coef_.ndim == 1 else found
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -360,7 +358,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         function = self._function()
         distance, seen = function.space.distance, function.portable(errors=False).seen
         neighbours = Neighbours(function.neighbours(), distance)
-        return rows_given(X).each(self, lambda X: (neighbours.shares(seen(X)),), distance, 1)[0]
+        with self._listening():
+            return rows_given(X).each(self, lambda X: (neighbours.shares(seen(X)),), distance, 1)[0]
 
     is_outside = outside_share  # its first name, which promises a boolean
 
@@ -505,7 +504,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         influences = function.influences
         left = [part.residual_degrees for part in influences for _ in part.s2]
         fit = {
-            "rows": round(self._fitted["n"] or len(function.model.jackknife.residuals)),
+            "rows": round(self._notes["n"] or len(function.model.jackknife.residuals)),
             "features": self.n_features_in_,
             "kernel": self.kernel_,
             "metric": self._metric_kind,
@@ -530,11 +529,16 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
 
     def _read(self, X: Any) -> Array:
         """Rows in memory, wherever they are, checked as for a prediction."""
-        return rows_given(X).read(self, self._function().space.distance)
+        with self._listening():
+            return rows_given(X).read(self, self._function().space.distance)
+
+    def _listening(self) -> AbstractContextManager[None]:
+        """Context in which passes over rows print their progress, if asked for."""
+        return listening(printer() if self.verbose else None)
 
     def _check_has_features(self, what: str) -> None:
         check_is_fitted(self)
-        if self._fitted["metric"] == "precomputed":
+        if self._notes["metric"] == "precomputed":
             raise ValueError(
                 f'{what} needs features, got metric="precomputed". Fit on the features themselves.'
             )
@@ -547,7 +551,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         standard deviation of the feature.
         """
         check_is_fitted(self)
-        if self._fitted["metric"] == "precomputed":
+        if self._notes["metric"] == "precomputed":
             raise AttributeError('`feature_importances_` need features, got metric="precomputed".')
         return self._function().importances(self._feature_std)
 
@@ -558,7 +562,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         Computed in closed form on first access, with bandwidth and penalty held fixed. The Nystrom
         solver reads the training rows again. Rows of weight zero have ordinary residuals.
         """
-        residuals = self._fitted_model().loo_residuals.copy()
+        residuals = self._function().model.loo_residuals.copy()
         if self._weightless is not None:
             places, X, y = self._weightless
             residuals[places] = y - self._function().mean(X)
@@ -599,13 +603,13 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         """
         from .diagnostics import diagnosis_of
 
-        return diagnosis_of(self._function(), self._fitted, getattr(self, "choices_", ()))
+        return diagnosis_of(self._function(), self._notes, getattr(self, "choices_", ()))
 
     @property
     def _metric_kind(self) -> str:
         """The metric in a word; of a metric that was chosen, its kind."""
         kinds = [row["kind"] for row in getattr(self, "choices_", ()) if row["chosen"]]
-        metric = self._fitted["metric"]
+        metric = self._notes["metric"]
         kind = kinds[0] if kinds else metric
         plain = "euclidean" if metric == "euclidean" else "scaled"
         return plain if kind in ("plain", "auto") else kind

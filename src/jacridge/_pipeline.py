@@ -66,7 +66,7 @@ def last_step(model: Any, X: Any = None) -> tuple[Any, Any]:
     rows = None if X is None else np.asarray(before.transform(X), dtype=np.float64)
     regressor = regressor_of(est)
     found = _named(regressor, _names(before))
-    if regressor._fitted["metric"] in LINEAR:
+    if regressor._notes["metric"] in LINEAR:
         zero = np.zeros((1, est.n_features_in_))
         centre = _unscaled(before, zero)[0]
         found = _moved(found, centre, _unscaled(before, zero + 1.0)[0] - centre)

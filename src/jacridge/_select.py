@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ._checks import check_choice, check_positive, check_rows, check_targets, generator
-from ._geometry.kernels import KERNELS, Kernel
+from ._geometry.kernels import KERNELS
 from ._geometry.space import Space, space_of
 from ._rows.dask import dask_rows, is_dask
-from ._rows.samples import SAMPLE
 from ._rows.source import Source, array_source, in_memory
+from ._rows.survey import SAMPLE
 from ._rules.registry import RULES, as_rule, check_alpha, find
-from ._rules.streams import training_data
+from ._rules.streams import data_of_stream, training_data
 from ._rules.training import TrainingData, data_in_memory
 from .parquet import ParquetFiles
 
@@ -61,32 +61,34 @@ class Choice:
         It is what KernelRidge, SVR, Nystroem and RBFSampler take. Other kernels have no gamma and
         raise a ValueError.
         """
-        return self._kernel.gamma(self.sigma)
+        return self._in("as a kernel with a `gamma` in scikit-learn")
 
     def as_length_scale(self) -> float:
         """Length scale of scikit-learn's ``RBF`` and ``Matern``, GPyTorch and GPflow: sigma."""
-        self._kernel.gpytorch_kernel(self.sigma)  # raises where there is none
+        self.as_gpytorch()  # raises where there is none
         return self.sigma
 
     def as_sklearn(self) -> str:
         """Python expression for this kernel in scikit-learn, such as ``RBF(length_scale=1.0)``."""
-        return self._kernel.sklearn_kernel(self.sigma)
+        return self._in("in scikit-learn")
 
     def as_gpytorch(self) -> str:
         """Python expression for this kernel in GPyTorch."""
-        return self._kernel.gpytorch_kernel(self.sigma)
+        return self._in("in GPyTorch")
 
     def as_kernlab(self) -> float:
         """Sigma of R's kernlab, an inverse width: of ``rbfdot`` or ``laplacedot``."""
-        return self._kernel.kernlab_sigma(self.sigma)
+        return self._in("in kernlab")
 
     def as_krls(self) -> float:
         """Sigma of R's KRLS, in exp(-d^2 / sigma): 2 sigma^2."""
-        return self._kernel.krls_sigma(self.sigma)
+        return self._in("in KRLS")
 
-    @property
-    def _kernel(self) -> Kernel:
-        return KERNELS[self.kernel]
+    def _in(self, package: str) -> Any:
+        known = in_other_packages(self.kernel, self.sigma)
+        if package not in known:
+            raise ValueError(f"The kernel {self.kernel!r} does not exist {package}.")
+        return known[package]
 
     def __float__(self) -> float:
         return self.sigma
@@ -105,6 +107,34 @@ class Choice:
     def _shown(self) -> dict[str, str]:
         """The fields as people read them: numbers with four digits, counts with all."""
         return {each.name: _rounded(getattr(self, each.name)) for each in fields(self)}
+
+
+def in_other_packages(kernel: str, sigma: float) -> dict[str, Any]:
+    """A kernel as a number or an expression of each package that has it.
+
+    kernlab's ``laplacedot`` takes the Euclidean distance: it is ``exponential`` here.
+    """
+    sigma, nu = float(sigma), KERNELS[kernel].smoothness
+    with_gamma = "as a kernel with a `gamma` in scikit-learn"
+    matern = {
+        "in scikit-learn": f"Matern(length_scale={sigma!r}, nu={nu})",
+        "in GPyTorch": f"MaternKernel(nu={nu}).initialize(lengthscale={sigma!r})",
+    }
+    others: dict[str, dict[str, Any]] = {
+        "gaussian": {
+            with_gamma: 0.5 / sigma**2,
+            "in scikit-learn": f"RBF(length_scale={sigma!r})",
+            "in GPyTorch": f"RBFKernel().initialize(lengthscale={sigma!r})",
+            "in kernlab": 0.5 / sigma**2,
+            "in KRLS": 2 * sigma**2,
+        },
+        "exponential": {**matern, "in kernlab": 1 / sigma},
+        "laplacian": {
+            with_gamma: 1 / sigma,
+            "in scikit-learn": f'PairwiseKernel(gamma={1 / sigma!r}, metric="laplacian")',
+        },
+    }
+    return others.get(kernel, matern)
 
 
 def _rounded(value: Any) -> str:
@@ -227,6 +257,6 @@ def selection_data(X: Any, y: Any, rule: Any, space: Space, **options: Any) -> T
         targets = np.empty((len(X), 0)) if y is None else check_targets(y, X)
         source = array_source(X, targets, None, space.distance)
     if source.rows.n > SAMPLE and not space.distance.is_given:
-        return training_data(source, space, exact=False, solved=y is not None, **options)
-    data = training_data(in_memory(source, space.distance), space, exact=True, **options)
+        return data_of_stream(source, space, solved=y is not None, **options)
+    data = training_data(in_memory(source, space.distance), space, **options)
     return data if y is not None else replace(data, y=None)

@@ -18,8 +18,14 @@ from jacridge._rows.extent import (
     stream_variance,
 )
 from jacridge._rows.rows import ArrayRows
-from jacridge._rows.samples import first_look, sample_indices, sample_of
-from jacridge._rows.survey import Surveying, counted, surveyed
+from jacridge._rows.survey import (
+    Surveying,
+    counted,
+    first_look,
+    sample_indices,
+    sample_of,
+    surveyed,
+)
 
 EUCLIDEAN = Euclidean()
 # Where pairs of rows are compared one by one, sums are rounded differently, no more.

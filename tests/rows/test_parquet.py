@@ -2,7 +2,6 @@
 
 import pickle
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -50,13 +49,13 @@ def test_a_loaded_model_is_factored_once_before_files_are_read(parts, monkeypatc
     source, frame = parts
     X, y = frame.select("a", "b")[:40], frame["y"][:40]
     est = pickle.loads(pickle.dumps(JacobianKernelRidge(1.0, 0.1).fit(X, y)))
-    threads, exact = [], function.SOLVED["exact"]
+    threads, exact = [], function.RESTORED["exact"]
 
     def noted(*given):
         threads.append(threading.current_thread())
-        return exact.restored(*given)
+        return exact(*given)
 
-    monkeypatch.setitem(function.SOLVED, "exact", replace(exact, restored=noted))
+    monkeypatch.setitem(function.RESTORED, "exact", noted)
     est.predict(ParquetFiles(source, ["a", "b"]), return_std=True)
     assert threads == [threading.current_thread()]
 
@@ -173,7 +172,7 @@ def test_no_file_a_broken_file_and_the_exact_solver_are_refused(parts, tmp_path)
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(ValueError, match=r"broken.parquet` cannot be read as Parquet"):
         ridge().fit(ParquetFiles(str(tmp_path / "broken.parquet")), "y")
-    with pytest.raises(ValueError, match="fitted by the Nystrom solver"):
+    with pytest.raises(ValueError, match="for Dask arrays and Parquet files"):
         JacobianKernelRidge(solver="exact").fit(ParquetFiles(parts[0]), "y")
 
 

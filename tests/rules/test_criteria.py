@@ -172,7 +172,7 @@ def test_replicates_are_left_out_one_by_one(rng, centred, weighted):
         est = JacobianKernelRidge(0.4, 0.2, fit_intercept=centred).fit(X, y, rest)
         errors[i] = y[i] - est.predict(X[[i]])[0]
     source = array_source(X, y[:, None], w, EUCLIDEAN)
-    data = training_data(source, SPACE, exact=True, kind="mean" if centred else "none")
+    data = training_data(source, SPACE, kind="mean" if centred else "none")
     data = data.part(np.arange(12), for_comparison=True)
     lams, v = np.array([0.2]), data.w
     found = spectrum(data.pairs.twin().kernel(0.4), data.targets, v, centred=centred)
@@ -186,7 +186,7 @@ def test_replicates_are_left_out_one_by_one(rng, centred, weighted):
 def test_a_row_with_one_observation_is_left_out_without_a_penalty_as_well(rng):
     X, y = rng.uniform(size=(9, 2)), rng.standard_normal((11, 1))
     source = array_source(np.vstack([X, X[:2]]), y, None, EUCLIDEAN)
-    data = training_data(source, SPACE, exact=True).part(np.arange(9), for_comparison=True)
+    data = training_data(source, SPACE).part(np.arange(9), for_comparison=True)
     options = {"replicates": data.replicates}
     assert np.isfinite(criterion_at("loo", data.pairs, 0.1, 0.0, data.targets, data.w, **options))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 
@@ -17,10 +15,9 @@ TINY = float(np.finfo(float).tiny)
 BLOCK_ENTRIES = 1 << 20
 
 
-def row_blocks(n: int, size: int) -> Iterator[slice]:
+def row_blocks(n: int, size: int) -> list[slice]:
     """Slices of at most `size` rows that cover n rows in order."""
-    for start in range(0, n, size):
-        yield slice(start, min(start + size, n))
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def rows_per_block(n_columns: int) -> int:

@@ -67,7 +67,7 @@ def _begin() -> None:
 
 def for_blocks(work: Callable[[slice], None], n: int, size: int) -> None:
     """Call `work` on blocks of n rows, in our threads unless the rows are few."""
-    blocks = list(row_blocks(n, size))
+    blocks = row_blocks(n, size)
     with our_threads(len(blocks) if n > SMALL_ORDER else 1) as each:
         for _ in each(work, blocks):
             pass

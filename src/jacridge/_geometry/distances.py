@@ -46,29 +46,25 @@ ROUNDED = 1e-9
 # An expanded square below this share of the norms it comes from has lost too many digits.
 CANCELLED = 1e-5
 
-
-# Square, in bandwidths, of a distance from the centre beyond which an expanded square in a graph,
-# which cannot mend what has cancelled, would be off by more than 1e-9.
-ONNX_FAR = 1e-9 / EPS / 2
+# Square, in bandwidths, of a distance from the centre beyond which an expanded square has lost so
+# many digits that the kernel is wrong by 1e-9: there differences are taken.
+FAR = 1e-9 / EPS / 2
 
 
 class Distance(Protocol):
-    """Distances between rows, with what the rules ask of them."""
+    """Distances between rows, with what the rules ask of them.
 
-    @property
-    def name(self) -> str: ...
+    Attributes
+    ----------
+    is_euclidean : whether gaps are squared Euclidean distances, which a matrix product makes
+    is_curved : whether rows are points on a curved surface, where their mean is not a point
+    is_given : whether X holds distances in the place of features
+    """
 
-    @property
-    def is_euclidean(self) -> bool:
-        """Whether gaps are squared Euclidean distances, which a matrix product makes."""
-
-    @property
-    def is_curved(self) -> bool:
-        """Whether rows are points on a curved surface, where the mean of points is not a point."""
-
-    @property
-    def is_given(self) -> bool:
-        """Whether X holds distances in the place of features."""
+    name: ClassVar[str]
+    is_euclidean: ClassVar[bool] = False
+    is_curved: ClassVar[bool] = False
+    is_given: ClassVar[bool] = False
 
     def check(self, X: Array, *, new: bool = False) -> None:
         """Refuse rows that have no such distance; `new` rows are those to predict for."""
@@ -96,6 +92,7 @@ class Distance(Protocol):
 
     def lengths(self, gaps: Array) -> Array:
         """Distances from gaps."""
+        return np.sqrt(gaps)
 
     def radii(self, X: Array, centre: Array) -> Array:
         """Distances of rows to a centre."""
@@ -108,36 +105,21 @@ class Distance(Protocol):
 
     def dimension(self, X: Array) -> int:
         """Number of features; for given distances the dimensions that they span."""
+        return X.shape[1]
 
     def variance(self, X: Array, w: Array) -> float:
         """Variance of all entries of X together."""
 
     def some(self, X: Array, rows: Indices) -> Array:
         """The part of X that belongs to some rows."""
+        return X[rows]
 
     def onnx(self, graph: OnnxGraph, rows: str, Z: Array, sigma: float) -> str:
         """Add the nodes that make gaps between new rows and Z; returns the name of their output."""
 
 
-class _Rows:
-    """Shared methods of distances between rows with features."""
-
-    is_euclidean: ClassVar[bool] = False
-    is_curved: ClassVar[bool] = False
-    is_given: ClassVar[bool] = False
-
-    def dimension(self, X: Array) -> int:
-        return X.shape[1]
-
-    def some(self, X: Array, rows: Indices) -> Array:
-        return X[rows]
-
-    def lengths(self, gaps: Array) -> Array:
-        return np.sqrt(gaps)
-
-
 @dataclass(frozen=True)
-class Euclidean(_Rows):
+class Euclidean(Distance):
     """Squared Euclidean distances."""
 
     name: ClassVar[str] = "euclidean"
@@ -156,7 +138,7 @@ class Euclidean(_Rows):
         centre = bulk_centre(Z)
         V = Z - centre
         vv = np.einsum("ij,ij->i", V, V)
-        if Z.shape[1] <= FEW_COLUMNS or vv.max() > ONNX_FAR * sigma**2:
+        if Z.shape[1] <= FEW_COLUMNS or vv.max() > FAR * sigma**2:
             return _onnx_sum(graph, rows, Z, lambda D: graph.node("Mul", D, D))
         U = graph.node("Sub", rows, graph.array(centre))
         uu = graph.node("ReduceSumSquare", U, axes=[1], keepdims=1)
@@ -255,7 +237,7 @@ class CityBlock(Euclidean):
 
 
 @dataclass(frozen=True)
-class Geodesic(_Rows):
+class Geodesic(Distance):
     """Squared lengths of geodesics, in metres, between places (latitude, longitude)."""
 
     name: ClassVar[str] = "geodesic"
@@ -307,13 +289,11 @@ class Geodesic(_Rows):
 
 
 @dataclass(frozen=True)
-class Precomputed:
+class Precomputed(Distance):
     """Distances that X holds: between the training rows, or from new rows to them."""
 
     power: int = 2
     name: ClassVar[str] = "precomputed"
-    is_euclidean: ClassVar[bool] = False
-    is_curved: ClassVar[bool] = False
     is_given: ClassVar[bool] = True
 
     def check(self, X: Array, *, new: bool = False) -> None:

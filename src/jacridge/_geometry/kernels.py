@@ -1,4 +1,4 @@
-r"""The kernels, one object each: values, slopes, spectral density, names in other packages.
+r"""The kernels, one object each: values, slopes, spectral density.
 
 A kernel is a function of the *gap* of two rows: their squared Euclidean distance, or their
 city-block distance for ``laplacian``. With :math:`r` the distance over the bandwidth:
@@ -103,17 +103,15 @@ class Kernel(ABC):
     def slope(self, gaps: Array, sigma: float) -> Array:
         """Derivative with respect to the gap, a new array."""
 
-    def spectral_density(self, omega: npt.ArrayLike, p: int) -> Array:
-        r"""Fourier transform of the kernel with sigma = 1, at frequencies of norm omega.
+    @abstractmethod
+    def log_spectral_density(self, omega: npt.ArrayLike, p: int) -> Array:
+        r"""Logarithm of the spectral density, which neither overflows nor underflows.
+
+        With sigma = 1, at frequencies of norm omega:
 
         .. math:: S(\omega) = \int k(x) \, e^{-i \omega x} \, dx, \qquad
                   k(x) = \int S(\omega) \, e^{i \omega x} \frac{d\omega}{(2\pi)^p}
         """
-        return np.asarray(np.exp(self.log_spectral_density(omega, p)))
-
-    @abstractmethod
-    def log_spectral_density(self, omega: npt.ArrayLike, p: int) -> Array:
-        """Logarithm of the spectral density, which neither overflows nor underflows."""
 
     @abstractmethod
     def reach(self, sigma: float, tol: float) -> float:
@@ -126,33 +124,6 @@ class Kernel(ABC):
     @abstractmethod
     def onnx(self, graph: OnnxGraph, gaps: str, sigma: float) -> str:
         """Add the nodes that make kernel values of gaps; returns the name of their output."""
-
-    def gamma(self, sigma: float) -> float:
-        """``gamma`` of scikit-learn's ``rbf_kernel`` or ``laplacian_kernel``."""
-        raise self._unknown("as a kernel with a `gamma` in scikit-learn")
-
-    @abstractmethod
-    def sklearn_kernel(self, sigma: float) -> str:
-        """Python expression for the same kernel in scikit-learn."""
-
-    def gpytorch_kernel(self, sigma: float) -> str:
-        """Python expression for the same kernel in GPyTorch."""
-        raise self._unknown("in GPyTorch")
-
-    def kernlab_kernel(self, sigma: float) -> str:
-        """R expression for the same kernel in kernlab."""
-        raise self._unknown("in kernlab")
-
-    def kernlab_sigma(self, sigma: float) -> float:
-        """``sigma`` of kernlab, an inverse width."""
-        raise self._unknown("in kernlab")
-
-    def krls_sigma(self, sigma: float) -> float:
-        """``sigma`` of KRLS."""
-        raise self._unknown("in KRLS")
-
-    def _unknown(self, where: str) -> ValueError:
-        return ValueError(f"The kernel {self.name!r} does not exist {where}.")
 
 
 class Gaussian(Kernel):
@@ -188,30 +159,6 @@ class Gaussian(Kernel):
     def onnx(self, graph: OnnxGraph, gaps: str, sigma: float) -> str:
         """Exponential of the scaled gaps."""
         return graph.node("Exp", graph.node("Mul", gaps, graph.number(-0.5 / sigma**2)))
-
-    def gamma(self, sigma: float) -> float:
-        r"""scikit-learn's gamma, :math:`1 / (2 \sigma^2)`."""
-        return float(0.5 / sigma**2)
-
-    def sklearn_kernel(self, sigma: float) -> str:
-        """``RBF``, whose length scale is sigma."""
-        return f"RBF(length_scale={float(sigma)!r})"
-
-    def gpytorch_kernel(self, sigma: float) -> str:
-        """``RBFKernel``, whose length scale is sigma."""
-        return f"RBFKernel().initialize(lengthscale={float(sigma)!r})"
-
-    def kernlab_kernel(self, sigma: float) -> str:
-        r"""``rbfdot``: :math:`e^{-\sigma' g}`."""
-        return f"rbfdot(sigma = {self.kernlab_sigma(sigma)!r})"
-
-    def kernlab_sigma(self, sigma: float) -> float:
-        r"""Kernlab's sigma, :math:`1 / (2 \sigma^2)`."""
-        return self.gamma(sigma)
-
-    def krls_sigma(self, sigma: float) -> float:
-        r"""KRLS's sigma, :math:`2 \sigma^2`, in :math:`e^{-g / \sigma'}`."""
-        return float(2 * sigma**2)
 
 
 class Matern(Kernel):
@@ -286,14 +233,6 @@ class Matern(Kernel):
             total = graph.node("Add", graph.node("Mul", total, a), graph.number(c))
         return graph.node("Mul", total, graph.node("Exp", graph.node("Neg", a)))
 
-    def sklearn_kernel(self, sigma: float) -> str:
-        """``Matern``, whose length scale is sigma."""
-        return f"Matern(length_scale={float(sigma)!r}, nu={self.smoothness})"
-
-    def gpytorch_kernel(self, sigma: float) -> str:
-        """``MaternKernel``, whose length scale is sigma."""
-        return f"MaternKernel(nu={self.smoothness}).initialize(lengthscale={float(sigma)!r})"
-
 
 class Exponential(Matern):
     r""":math:`e^{-a}` with :math:`a = \sqrt g / \sigma`, g the squared distance: a kink at zero."""
@@ -314,14 +253,6 @@ class Exponential(Matern):
             np.divide(slope, a, out=slope, where=a > AT_KINK)
         slope[a <= AT_KINK] = 0.0
         return slope
-
-    def kernlab_kernel(self, sigma: float) -> str:
-        r"""``laplacedot``, which takes the Euclidean distance: :math:`e^{-\sigma' \sqrt g}`."""
-        return f"laplacedot(sigma = {self.kernlab_sigma(sigma)!r})"
-
-    def kernlab_sigma(self, sigma: float) -> float:
-        r"""Kernlab's sigma, :math:`1 / \sigma`."""
-        return float(1 / sigma)
 
 
 class Laplacian(Kernel):
@@ -361,14 +292,6 @@ class Laplacian(Kernel):
     def onnx(self, graph: OnnxGraph, gaps: str, sigma: float) -> str:
         """Exponential of the scaled gaps."""
         return graph.node("Exp", graph.node("Mul", gaps, graph.number(-1 / sigma)))
-
-    def gamma(self, sigma: float) -> float:
-        r"""scikit-learn's gamma, :math:`1 / \sigma`."""
-        return float(1 / sigma)
-
-    def sklearn_kernel(self, sigma: float) -> str:
-        """``laplacian_kernel`` as a kernel object, with gamma the inverse of sigma."""
-        return f'PairwiseKernel(gamma={self.gamma(sigma)!r}, metric="laplacian")'
 
 
 def _chunks(a: Array) -> Iterator[Array]:

@@ -106,7 +106,7 @@ class Pairs:
 
     def __init__(self, X: Array, space: Space, *, single: bool = False) -> None:
         n = len(X)
-        self.kernel_function = space.kernel
+        self.space = space
         self.M = _square(n, np.float32 if single else np.float64)
         self.K = self.M  # where kernels go
         self.unit = (float(space.distance.gaps(X[:1], X).max()) or 1.0) if single else 1.0
@@ -127,7 +127,7 @@ class Pairs:
 
     def kernel(self, sigma: float) -> Array:
         """The kernel in the lower triangle, diagonal included; above it are gaps, or nothing."""
-        k, sigma, K = self.kernel_function, self._in_units(sigma), self.K
+        k, sigma, K = self.space.kernel, self._in_units(sigma), self.K
 
         def work(rows: slice) -> None:
             for columns in row_blocks(rows.start, TILE):  # transposed within the cache
@@ -142,7 +142,7 @@ class Pairs:
 
     def clusters(self, sigma: float) -> list[Indices] | None:
         """Groups of rows between which the kernel is below 1e-18, if all are small; else None."""
-        n, reach = len(self.M), self.kernel_function.reach(self._in_units(sigma), 1e-18)
+        n, reach = len(self.M), self.space.kernel.reach(self._in_units(sigma), 1e-18)
         few = n // 16
         if np.count_nonzero(self.M[:few, few:] < reach) > n:
             return None  # a few rows tell that rows have many neighbours
@@ -157,11 +157,11 @@ class Pairs:
     def block(self, rows: Indices, sigma: float) -> Array:
         """Kernel of some rows, in rising order, in the lower triangle of a new array."""
         gaps = np.triu(self.M[np.ix_(rows, rows)], 1)
-        return np.tril(self.kernel_function.of(gaps.T.copy(), self._in_units(sigma)))
+        return np.tril(self.space.kernel.of(gaps.T.copy(), self._in_units(sigma)))
 
     def _in_units(self, sigma: float) -> float:
         """The bandwidth for gaps in units of `unit`."""
-        return float(sigma / self.unit ** (1 / self.kernel_function.power))
+        return float(sigma / self.unit ** (1 / self.space.kernel.power))
 
 
 def _square(n: int, dtype: npt.DTypeLike) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -19,17 +19,6 @@ if TYPE_CHECKING:
 
 # Rows of the sample whose neighbours are looked for among all rows.
 NEIGHBOUR_SAMPLE = 5_000
-
-
-class Extent(Protocol):
-    """Geometry of the training rows, each number made once and when asked for."""
-
-    @property
-    def l_max(self) -> float: ...
-    @property
-    def spacing(self) -> float: ...
-    @property
-    def variance(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -83,6 +72,10 @@ class StreamExtent:
     def variance(self) -> float:
         """Variance of all entries of all rows together."""
         return stream_variance(self.rows, self.seen.whole, self.distance)
+
+
+# Geometry of the training rows, each number made once and when asked for.
+Extent = ArrayExtent | StreamExtent
 
 
 def checked_length(l_max: float) -> float:

@@ -24,7 +24,6 @@ from .._checks import (
     naming_texts,
 )
 from .._compute.arrays import Array
-from .._compute.progress import listening, printer
 from .dask import dask_array, dask_rows, is_dask, lazy_rows
 from .parquet_files import ParquetFiles
 from .rows import ArrayRows
@@ -102,11 +101,6 @@ class GivenFiles:
 
     def source(self, est: Any, y: Any, w: Any, distance: Distance) -> tuple[Source, bool]:
         """Columns of the files."""
-        if est.solver not in ("auto", "nystrom") or est.metric == "precomputed":
-            raise ValueError(
-                "Parquet files are fitted by the Nystrom solver on features, got "
-                f'solver="{est.solver}", metric="{est.metric}".'
-            )
         if y is None:
             raise ValueError("`y` must name the column of the target in Parquet files, got None.")
         rows = self.files.rows(y, w, distance)
@@ -124,8 +118,7 @@ class GivenFiles:
             )
         rows = self.files.features_rows(names, distance)
         check_columns("X", np.empty((0, len(names))), est.n_features_in_)
-        with listening(printer() if est.verbose else None):
-            parts = list(rows.each(lambda X, y, w: work(X)))
+        parts = rows.each(lambda X, y, w: work(X))
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
     def read(self, est: Any, distance: Distance) -> Array:
@@ -143,16 +136,6 @@ class GivenDask:
         """Blocks of rows."""
         if y is None:
             raise ValueError("`y` must be given: a fit requires y to be passed, got None.")
-        if est.solver not in ("auto", "nystrom"):
-            raise ValueError(
-                f'`solver` must be "auto" or "nystrom" for Dask arrays, got "{est.solver}". '
-                "Bring the rows into memory with X.compute() for others."
-            )
-        if est.metric == "precomputed":
-            raise ValueError(
-                '`metric` must be computed from features for Dask arrays, got "precomputed". '
-                "Fit on the features themselves."
-            )
         rows = dask_rows(self.X, y, w, distance)
         self._check_features(est, reset=True)
         return Source(rows, self.X.shape[1]), np.ndim(y) == 1

@@ -66,7 +66,7 @@ class ArrayRows:
 
     def _pass(self, part: Callable[[int, Block], T], what: str, most: int) -> Iterator[T]:
         """Results of `part` for the number of each block and the block itself, in order."""
-        blocks = list(row_blocks(self.n, _task_rows(self.n)))
+        blocks = row_blocks(self.n, _task_rows(self.n))
         ends = [rows.stop for rows in blocks]
         # A block of a memory map is read here; rows already in memory are not copied.
         return one_pass(lambda i: part(i, self.take(blocks[i])), ends, what, most)

@@ -1,4 +1,4 @@
-"""First pass over all rows: counts, weighted means, outermost rows."""
+"""First pass over all rows: counts, weighted means, outermost rows, and random samples."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from .._compute.arrays import Array, weighted_mean
+from .._compute.arrays import Array, Indices, weighted_mean
+from .rows import Block, Rows, rows_of
 
 if TYPE_CHECKING:
     from .._geometry.distances import Distance
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 OUTERMOST = 256
 # Where they leave doubt on the largest distance, the rows that come next are looked at in turns.
 TURNS = 32
+
+# Rows on which rules look at pairs of rows, or solve.
+SAMPLE = 10_000
+# Rows are drawn again, up to so many times as many, if some have a weight of zero.
+REDRAWN = 20
 
 
 @dataclass(frozen=True)
@@ -118,3 +124,47 @@ def surveyed(found: Iterable[tuple[Survey, Ends]]) -> Surveyed:
     if whole.weight == 0:
         raise ValueError("`sample_weight` must not be all zero, got zeros only.")
     return Surveyed(whole, ends)
+
+
+def first_look(
+    rows: Rows, draws: Sequence[Indices], distance: Distance, rng: np.random.Generator
+) -> tuple[Surveyed, list[Block]]:
+    """The survey of all rows and the rows of each draw, from one pass.
+
+    A draw that meets rows of weight zero is drawn again, by another pass.
+    """
+    found, taken = rows.look(Surveying(distance), np.concatenate(draws))
+    seen = surveyed(found)
+    ends = np.cumsum([len(draw) for draw in draws])
+    blocks = [
+        rows_of(taken, np.arange(end - len(draw), end))
+        for draw, end in zip(draws, ends, strict=True)
+    ]
+    return seen, [_of_positive_weight(rows, block, rng) for block in blocks]
+
+
+def sample_indices(n: int, most: int, rng: np.random.Generator) -> Indices:
+    """At most `most` of n indices, at random; all of them, in order, if they are few."""
+    return np.arange(n) if n <= most else rng.choice(n, most, replace=False)
+
+
+def sample_of(rows: Rows, most: int, rng: np.random.Generator) -> Block:
+    """At most `most` of the rows of positive weight, drawn at random."""
+    return _of_positive_weight(rows, rows.take(sample_indices(rows.n, most, rng)), rng)
+
+
+def _of_positive_weight(rows: Rows, block: Block, rng: np.random.Generator) -> Block:
+    """A block drawn from the rows, drawn again if some of it has no weight."""
+    if block[2] is None or block[2].all():
+        return block
+    # From more rows, as many as make up for those of weight zero.
+    most, share = len(block[2]), max(np.count_nonzero(block[2]) / len(block[2]), 1 / REDRAWN)
+    X, y, weights = rows.take(sample_indices(rows.n, int(most / share), rng))
+    w = np.asarray(weights)
+    kept = np.flatnonzero(w)[:most]
+    if len(kept) < 3 and len(X) < rows.n:
+        raise ValueError(
+            f"`sample_weight` must be positive for more rows, got {len(kept)} of {len(X)} drawn "
+            "at random. Leave rows of weight zero out before the fit."
+        )
+    return X[kept], y[kept], w[kept]

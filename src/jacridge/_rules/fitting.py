@@ -12,7 +12,6 @@ import numpy as np
 from .._checks import check_choice, check_columns, check_rows, check_whole, generator
 from .._compute.arrays import Array
 from .._compute.memory import available_memory
-from .._compute.threads import blas_for
 from .._geometry.space import LEARNED, LINEAR, Space, kernels_with
 from .._rows.rows import ArrayRows
 from .._rows.source import Source, in_memory, mapped
@@ -23,11 +22,10 @@ from .._solvers.pcg import solve_pcg
 from .metric import Metric, metric_of
 from .parameters import Request
 from .registry import Found, as_rule, find, loo_error
-from .streams import LandmarkChoice, training_data
+from .streams import LandmarkChoice, data_of_stream, training_data
 
 if TYPE_CHECKING:
     from .._geometry.maps import FeatureMap
-    from .rounds import RuleInRounds
     from .training import TrainingData
 
 # Up to here solver="auto" is exact: the n x n matrix takes 0.8 GB and its factor seconds.
@@ -71,18 +69,27 @@ class Solution:
 
 def fitted(source: Source, asked: Request) -> Solution:
     """Choose metric and kernel, then bandwidth and penalty, then solve."""
+    streams = not isinstance(source.rows, ArrayRows)
+    if streams and (asked.solver not in ("auto", "nystrom") or asked.metric == "precomputed"):
+        raise ValueError(
+            '`solver` must be "auto" or "nystrom", and `metric` must be computed from features, '
+            f'for Dask arrays and Parquet files, got solver="{asked.solver}", '
+            f'metric="{asked.metric}". Bring the rows into memory for others.'
+        )
     rng, metric = generator(asked.random_state), Metric(asked.space)
     if asked.metric in LINEAR:
-        words = asked.kernels, asked.metric, rule_in_rounds(asked.bandwidth), asked.penalty
-        metric = metric_of(source.rows, *words, rng, asked.loss, centred=asked.intercept != "none")
+        metric = metric_of(source.rows, asked, rng)
     solver, landmarks = solver_for(source, asked, metric.mapping)
     source = source if solver == "nystrom" else in_memory(source, asked.space.distance)
     given, source = source.rows, mapped(source, metric.mapping)
     options: dict[str, Any] = {"penalty": asked.penalty, "rng": rng, "start": metric.start}
-    options |= {"kind": asked.intercept} | ({} if solver == "exact" else {"choice": landmarks})
+    options["kind"] = asked.intercept
 
     def tried(space: Space) -> tuple[TrainingData, Found]:
-        data = training_data(source, space, exact=solver == "exact", **options)
+        if solver == "exact":
+            data = training_data(source, space, **options)
+        else:
+            data = data_of_stream(source, space, choice=landmarks, **options)
         if solver == "pcg":
             check_pcg(data, asked)
             data.trials = None
@@ -122,18 +129,6 @@ def best_kernel(
         least = min(NO_SIGNAL * data.penalty.unit, data.penalty.ends[1])
         found = replace(found, lam=np.maximum(found.lam, least))
     return data, found
-
-
-def rule_in_rounds(bandwidth: Any) -> RuleInRounds | None:
-    """Rule for the rounds of a learned metric from a number, a rule's name or a function."""
-    if as_rule(bandwidth).is_automatic:
-        return None  # rounds search by themselves
-
-    def rule(data: TrainingData) -> tuple[float, float]:
-        found = find(bandwidth, data)
-        return found.sigma, float(np.exp(np.log(np.maximum(found.lam, 1e-300)).mean()))
-
-    return rule
 
 
 def solver_for(
@@ -206,16 +201,14 @@ def solved(
     sigma, lams = found.sigma, np.unique(found.lam)
     lams = lams if len(lams) == 1 else np.asarray(found.lam)
     if data.solver is not None and solver == "nystrom":
-        return data.solver.spectrum(sigma).phi.Z, data.solver.solve(sigma, lams)
+        return data.solver.solve(sigma, lams)
     X, rows = centred_rows(source, asked.intercept)
-    if solver == "pcg":
-        few = min(1000, -(-len(rows.w) // 20))  # features take at most a twentieth of K
-        m = min(asked.n_landmarks or few, len(rows.w))
-        options: dict[str, Any] = {"space": data.space, "n_landmarks": m, "rng": data.rng}
-        return X, solve_pcg(X, rows, sigma, float(lams[0]), asked.intercept, **options)
-    with blas_for(len(rows.w)):
-        K, remedy = lambda: data.pairs.kernel(sigma), data.space.remedy
-        return X, solve_exact(K, rows, lams, asked.intercept, remedy)
+    if solver == "exact":
+        return X, solve_exact(data.pairs, sigma, rows, lams, asked.intercept)
+    few = min(1000, -(-len(rows.w) // 20))  # features take at most a twentieth of K
+    m = min(asked.n_landmarks or few, len(rows.w))
+    options: dict[str, Any] = {"space": data.space, "n_landmarks": m, "rng": data.rng}
+    return X, solve_pcg(X, rows, sigma, float(lams[0]), asked.intercept, **options)
 
 
 def notes_on(data: TrainingData, source: Source, asked: Request) -> dict[str, Any]:

@@ -87,13 +87,3 @@ def sigma_grid(l_max: float, spacing: float, points: int, *include: float) -> Ar
     low = min([spacing / 2, l_max / 50, *(sigma / 3 for sigma in include)])
     high = max([l_max, *(3 * sigma for sigma in include)])
     return np.unique(np.concatenate([np.geomspace(low, high, points), include]))
-
-
-def slope_importances(J: Array, X: Array) -> Array:
-    """Root mean square of each feature's slope, times its standard deviation.
-
-    How far, typically, the prediction moves when the feature moves by one standard deviation;
-    J of shape (n, p), or (n, k, p) for k targets.
-    """
-    squares = np.square(J).reshape(-1, X.shape[1])
-    return np.asarray(np.sqrt(squares.mean(axis=0)) * X.std(axis=0))

@@ -218,7 +218,7 @@ class _Lane:
         options |= {"last": LEFT_OUT, "replicates": part.compared}
         place: Any = (sigma, lam, part.targets, part.w)
         found = criterion_at(self.criterion, pairs, *place, **options)
-        if np.isfinite(found) or pairs is not self.__dict__.get("_rough_pairs"):
+        if np.isfinite(found) or pairs.M.dtype == np.float64:
             return found
         self.is_rough = False
         return criterion_at(self.criterion, self._pairs, *place, **options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +12,15 @@ from .._geometry.distances import EUCLIDEAN
 from .._geometry.maps import FeatureMap, scaling_from, warp_of
 from .._geometry.space import LEARNED, Space, space_of
 from .._rows.merging import merged_block
-from .._rows.samples import sample_of
-from .._rows.survey import Surveying, surveyed
-from .choice import Chosen, Loss, choose, rows_in_half, squared_errors
+from .._rows.survey import Surveying, sample_of, surveyed
+from .choice import Chosen, choose, rows_in_half
+from .registry import as_rule, find
 from .rounds import LearningRows, Rounds, RuleInRounds, penalty_in_rounds, standardised
 
 if TYPE_CHECKING:
     from .._rows.rows import Rows
-    from .training import Penalty, Tuning
+    from .parameters import Request
+    from .training import TrainingData, Tuning
 
 # Rows that learn the metric, once kernel, kind and number of rounds are chosen.
 METRIC_ROWS = 1500
@@ -60,32 +60,23 @@ class Metric:
         return [{**each.row(), "chosen": each is best} for each in self.chosen.table]
 
 
-def metric_of(
-    rows: Rows,
-    kernels: Sequence[str],
-    metric: str,
-    rule: RuleInRounds | None,
-    penalty: Penalty,
-    rng: np.random.Generator,
-    loss: Loss = squared_errors,
-    *,
-    centred: bool = True,
-) -> Metric:
+def metric_of(rows: Rows, asked: Request, rng: np.random.Generator) -> Metric:
     """The metric of a fit to rows with features.
 
     `euclidean` and `scaled` are used as given: the first is the identity, the second divides by
     standard deviations. "diagonal" and "full" are learned in rounds, whose number is chosen by
-    cross-fitting; "auto" chooses the kind, too. Of several kernels one is chosen. `rule` finds the
-    bandwidth within rounds; None searches for the best leave-one-out error.
+    cross-fitting; "auto" chooses the kind, too. Of several kernels one is chosen.
     """
-    plain, std = (None, None) if metric == "euclidean" else plain_map(rows)
-    kinds: Sequence[str] = LEARNED.get(metric, ())
+    kernels, kinds = asked.kernels, LEARNED.get(asked.metric, ())
+    plain, std = (None, None) if asked.metric == "euclidean" else plain_map(rows)
+    as_asked = Metric(space_of(kernels[0], asked.metric), plain, std)
     if not kinds and len(kernels) == 1:
-        return Metric(space_of(kernels[0], metric), plain, std)
-    size = rows_in_half(rows.n)
+        return as_asked
+    size, centred, penalty = rows_in_half(rows.n), asked.intercept != "none", asked.penalty
     sample, unit = learning_sample(rows, size, rng, alike=not penalty.shared, centred=centred)
     if len(sample) < LEAST_ROWS or not sample.y.any():
-        return Metric(space_of(kernels[0], metric), plain, std)
+        return as_asked
+    rule = rule_in_rounds(asked.bandwidth)
 
     def rounds(name: str) -> Rounds:
         space = space_of(name, "euclidean")
@@ -94,14 +85,26 @@ def metric_of(
     maps = [plain or FeatureMap(np.eye(sample.X.shape[1]))]
     if kinds:
         maps += warped_maps(sample)
-    options: dict[str, Any] = {"size": size, "kernels": kernels, "kinds": kinds, "loss": loss}
+    options: Any = {"size": size, "kernels": kernels, "kinds": kinds, "loss": asked.loss}
     chosen = choose(sample, maps, rounds, rng, **options)
     best = chosen.best
     found = maps[-1] if best.warped else plain
     if best.rounds and found:
         part = sample.part(rng.permutation(len(sample))[:METRIC_ROWS])
         found = rounds(best.kernel).learned(part, found, best.kind, best.tunings[:-1])
-    return Metric(space_of(best.kernel, metric), found, std, chosen)
+    return Metric(space_of(best.kernel, asked.metric), found, std, chosen)
+
+
+def rule_in_rounds(bandwidth: Any) -> RuleInRounds | None:
+    """Rule for the rounds of a learned metric from a number, a rule's name or a function."""
+    if as_rule(bandwidth).is_automatic:
+        return None  # rounds search by themselves
+
+    def rule(data: TrainingData) -> tuple[float, float]:
+        found = find(bandwidth, data)
+        return found.sigma, float(np.exp(np.log(np.maximum(found.lam, 1e-300)).mean()))
+
+    return rule
 
 
 def plain_map(rows: Rows) -> tuple[FeatureMap, Array]:

@@ -66,7 +66,6 @@ class Rule:
     looks_at_y : whether it solves, and so looks at y
     chooses_without_y : whether it chooses the penalty, too, from X alone, if that is not given
     needs_minimum : whether it needs a minimum of the Jacobian norm, which kernels with a kink lack
-    minimises_loo : whether it looks for the least leave-one-out error over all bandwidths
     is_automatic : whether it chooses the penalty, too, unless that is given
     ends : smallest and largest bandwidth at which it looks; None if there are none
     spacing : distance of neighbours in its formula, that of evenly spread points for most
@@ -78,7 +77,6 @@ class Rule:
     looks_at_y: bool = False
     chooses_without_y: bool = False
     needs_minimum: bool = False
-    minimises_loo: bool = False
     is_automatic: bool = False
     ends: SearchRange | None = None
     spacing: Callable[[TrainingData], float] = attrgetter("even_spacing")
@@ -223,7 +221,7 @@ SELECTORS: dict[str, Rule] = {
         _closed_form("maxvar", closed_forms.maxvar),
         _without_y("ssmm", ssmm_line),
         _without_y("loo_without_y", loo_without_y_line),
-        _search("loo", "loo", _all_scales, points=15, minimises_loo=True),
+        _search("loo", "loo", _all_scales, points=15),
         _search("gcv", "gcv", _all_scales, points=15),
         _search("mml", "mml", _all_scales, points=15),
         _search("jacobian_loo", "loo", _around_jacobian, points=7, needs_minimum=True),
@@ -232,7 +230,6 @@ SELECTORS: dict[str, Rule] = {
             "auto",
             lambda data: Found(*auto(data, _criterion_of(data))),
             looks_at_y=True,
-            minimises_loo=True,
             is_automatic=True,
         ),
     )

@@ -12,7 +12,7 @@ from .._compute.arrays import Array, weighted_mean
 from .._rows.extent import ArrayExtent, Extent, StreamExtent
 from .._rows.merging import distinct_rows
 from .._rows.rows import ArrayRows, Block, Rows
-from .._rows.samples import SAMPLE, first_look, sample_indices, sample_of
+from .._rows.survey import SAMPLE, first_look, sample_indices, sample_of
 from .._solvers.exact import centred_rows
 from .._solvers.landmarks import CANDIDATES, DEFAULT, chooser, evenly_among
 from .._solvers.nystrom import Choose, Nystrom, NystromSpectrum
@@ -28,15 +28,9 @@ TRIAL = 1000
 
 
 def training_data(
-    source: Source, space: Space, *, exact: bool, kind: str = "mean", **options: Any
+    source: Source, space: Space, *, kind: str = "mean", **options: Any
 ) -> TrainingData:
-    """Training data of rows in memory, or of a sample of rows that stream.
-
-    With `exact`, rules solve with all rows; else with landmarks, and the options of
-    :func:`data_of_stream` apply. `kind` is that of the intercept.
-    """
-    if not exact:
-        return data_of_stream(source, space, kind=kind, **options)
+    """Training data of rows in memory, with which rules solve; `kind` is that of the intercept."""
     X, rows = centred_rows(source, kind)
     options |= {"n": source.n, "has_intercept": kind != "none", "replicates": source.replicates}
     return data_in_memory(X, rows.y, rows.w, space, **options)
@@ -98,7 +92,9 @@ def data_of_stream(
     if solved:
         solver = Nystrom(rows, kind, sample, space, among(candidates[0], m), source.given)
         trials = trial_spectra(solver, candidates, among, m, rng)
-    X, y, w = _centred(sample, has_intercept=kind != "none")
+    X, y, weights = sample
+    w = np.ones(len(X)) if weights is None else weights
+    y = y if kind == "none" else y - weighted_mean(y, w)
     options["penalty"] = in_units_of_weights(options.get("penalty", Penalty()), w)
     extent: Extent = ArrayExtent(X, w, space.distance)
     if rows.n > len(X):
@@ -116,13 +112,6 @@ def data_of_stream(
         trials=trials,
         **options,
     )
-
-
-def _centred(sample: Block, *, has_intercept: bool) -> tuple[Array, Array, Array]:
-    """X, y and w of a sample of rows, y less its mean."""
-    X, y, w = sample
-    w = np.ones(len(X)) if w is None else w
-    return X, y - weighted_mean(y, w) if has_intercept else y, w
 
 
 def trial_spectra(

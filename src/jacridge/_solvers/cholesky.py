@@ -125,7 +125,7 @@ class Factor:
 
     def _by_columns(self, work: Callable[[slice], None], n_columns: int) -> None:
         """Call `work` on some columns at a time, in our threads if L is large."""
-        parts = list(row_blocks(n_columns, PANEL))
+        parts = row_blocks(n_columns, PANEL)
         with our_threads(len(parts) if len(self.L) > SMALL_ORDER else 1) as each:
             for _ in each(work, parts):
                 pass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._compute.arrays import EPS, TINY, Array, Indices, evenly_spaced, weighted_mean
+from .._compute.threads import blas_for
 from .._rows.merging import GivenRows
 from .._rows.rows import ArrayRows
 from .cholesky import ROUGH_PENALTY
 from .influence import ExactInfluence, as_given, expanded
-from .model import JACKKNIFE_ROWS, HeldOut, Jackknife, KnownRows, Shifts, StackedModel
+from .model import JACKKNIFE_ROWS, HeldOut, Jackknife, Shifts, StackedModel
 from .spectrum import eigh, mean_shift
 from .systems import Eigen, System, stable_system
 
 if TYPE_CHECKING:
+    from .._geometry.space import Pairs
     from .._rows.source import Source
 
 # Rows from which models without one row are predicted in single precision, if the penalty allows
@@ -66,14 +68,6 @@ def centred_rows(source: Source, kind: str) -> tuple[Array, Centred]:
     w = np.ones(rows.n) if rows.w is None else rows.w
     mean = np.zeros(rows.y.shape[1]) if kind == "none" else weighted_mean(rows.y, w)
     return rows.X, Centred(rows.y - mean, w, mean, source.given)
-
-
-def centred_from(state: dict[str, Any]) -> Centred:
-    """The rows from their plain arrays."""
-    given = None
-    if "group" in state:
-        given = GivenRows(state["group"], state["within"], state.get("weights"))
-    return Centred(state["y"], state["w"], state["mean"], given)
 
 
 @dataclass(frozen=True)
@@ -219,9 +213,9 @@ class ExactModel:
             within = w @ np.square(given.within) / w.sum()
         return HeldOut(self.y + self.rows.mean, self.group_residuals, self.w, within)
 
-    def known_rows(self, Z: Array) -> KnownRows:
+    def known_rows(self, Z: Array) -> tuple[Array, Array, Array]:
         """All distinct rows."""
-        return KnownRows(Z, self.y, self.w, are_all=True)
+        return Z, self.y, self.w
 
     @cached_property
     def jackknife(self) -> Jackknife:
@@ -279,21 +273,30 @@ class ExactModel:
         """The rows, from which the system is solved again."""
         return self.rows.state()
 
+    @staticmethod
+    def restored(at: Any, state: dict[str, Any]) -> ExactModel | StackedModel:
+        """The model of a fitted function from its state, factored again."""
+        given = None
+        if "group" in state:
+            given = GivenRows(state["group"], state["within"], state.get("weights"))
+        rows = Centred(state["y"], state["w"], state["mean"], given)
+        return solve_exact(at.space.pairs(at.Z), at.sigma, rows, at.lams, at.kind)
+
 
 def solve_exact(
-    kernel: Callable[[], Array], rows: Centred, lams: Array, kind: str, remedy: str
+    pairs: Pairs, sigma: float, rows: Centred, lams: Array, kind: str
 ) -> ExactModel | StackedModel:
     """Solve (K + lam W^-1) c = y - b, with one penalty or one for each target.
 
-    `kernel` makes K anew in the lower triangle of one array; `remedy` says what to do where it is
-    not positive definite. Several penalties share one
-    eigendecomposition.
+    K is made in the array of the pairs. Several penalties share one eigendecomposition.
     """
-    if len(lams) == 1:
-        A, lost = stable_system(kernel, lams[0] / rows.w, remedy)
-        return ExactModel(A, rows, lams[0], kind, lost)
-    root = np.sqrt(rows.w)
-    s, V = eigh(kernel() * root * root[:, None])
+    with blas_for(len(rows.w)):
+        if len(lams) == 1:
+            K = partial(pairs.kernel, sigma)
+            A, lost = stable_system(K, lams[0] / rows.w, pairs.space.remedy)
+            return ExactModel(A, rows, lams[0], kind, lost)
+        root = np.sqrt(rows.w)
+        s, V = eigh(pairs.kernel(sigma) * root * root[:, None])
     U, s = V * root[:, None], np.maximum(s, 0.0)
     models = [
         ExactModel(Eigen(U, s + lam), rows.target(t), lam, kind, lost=U[:, :0])

@@ -12,11 +12,10 @@ import numpy as np
 from .._compute.arrays import Array, Indices, evenly_spaced, row_blocks, rows_per_block
 from .._compute.threads import blas_for, for_blocks, one_blas_thread, processors
 from .._rows.merging import distinct_rows
-from .exact import centred_from, solve_exact
+from .exact import ExactModel
 from .influence import DegreesOf, Influence, Noise, NoiseOf, even_noise
 from .intervals import Scale, upper_quantile, widened
-from .landmarks import Features
-from .nystrom_model import nystrom_from
+from .nystrom_model import NystromModel
 from .pcg import PcgModel
 
 if TYPE_CHECKING:
@@ -67,12 +66,7 @@ class FittedFunction:
         """The solved model; if it was saved, an exact system is factored again."""
         if not isinstance(self.solved, dict):
             return self.solved
-        return SOLVED[self.solver].restored(self, self.solved)
-
-    @property
-    def has_errors(self) -> bool:
-        """Whether the model knows its errors, and not its coefficients alone."""
-        return SOLVED[self.solver].has_errors
+        return RESTORED[self.solver](self, self.solved)
 
     @property
     def influences(self) -> Sequence[Influence]:
@@ -123,9 +117,9 @@ class FittedFunction:
 
     def neighbours(self) -> Array:
         """Distinct training rows after the map; of a model with landmarks those that it keeps."""
-        if not SOLVED[self.solver].has_landmarks:
-            return self.Z  # a saved model need not be made for them
-        return distinct_rows(self.model.known_rows(self.Z).X)
+        # A saved model need not be made for them.
+        state = self.solved if isinstance(self.solved, dict) else self.solved.state()
+        return distinct_rows(state["sample_X"]) if "sample_X" in state else self.Z
 
     def mean(self, X: Array) -> Array:
         """Predictions, of shape (n, k)."""
@@ -284,11 +278,10 @@ class FittedFunction:
         size = np.maximum(np.abs(B).max(axis=1), np.abs(g))  # squares of large ones could overflow
         unit = np.where(size > 0, size, 1.0)
         B, g = B / unit[:, None], g / unit
-        with blas_for(len(self.Z)):
-            parts = [
-                noise.variances(part.readout(B, g))
-                for noise, part in zip(noises, self.influences, strict=True)
-            ]
+        parts = [
+            noise.variances(part.readout(B, g))
+            for noise, part in zip(noises, self.influences, strict=True)
+        ]
         return np.asarray(unit[:, None] * np.sqrt(np.hstack(parts)))
 
     def covariances(self, B: Array, g: Array, noise: NoiseOf = even_noise) -> Array:
@@ -304,45 +297,21 @@ class FittedFunction:
     def slope_deviations(self, X: Array, noise: NoiseOf = even_noise) -> Array:
         """Standard errors of the slopes at the rows of X, of shape (n, k, p)."""
         found = np.empty((len(X), len(self.intercept), X.shape[1]))
-        with blas_for(len(self.Z)):
-            noises = [noise(part) for part in self.influences]  # once for all blocks
         # Slopes take this many kernels a row: of features before the map, or after it.
         columns = max(X.shape[1], self.Z.shape[1]) * len(self.Z)
-        for rows in row_blocks(len(X), rows_per_block(columns)):
-            B = self.slope_functionals(X[rows])
-            g = np.zeros(B.shape[0] * B.shape[1])
-            errors = self._deviations(B.reshape(-1, len(self.Z)), g, noises)
-            found[rows] = errors.reshape(B.shape[0], B.shape[1], -1).transpose(0, 2, 1)
+        with blas_for(len(self.Z)):
+            noises = [noise(part) for part in self.influences]  # once for all blocks
+            for rows in row_blocks(len(X), rows_per_block(columns)):
+                B = self.slope_functionals(X[rows])
+                g = np.zeros(B.shape[0] * B.shape[1])
+                errors = self._deviations(B.reshape(-1, len(self.Z)), g, noises)
+                found[rows] = errors.reshape(B.shape[0], B.shape[1], -1).transpose(0, 2, 1)
         return found
 
 
-def _exact(at: FittedFunction, state: dict[str, Any]) -> Model:
-    with blas_for(len(at.Z)):
-        pairs, rows = at.space.pairs(at.Z), centred_from(state)
-        return solve_exact(lambda: pairs.kernel(at.sigma), rows, at.lams, at.kind, at.space.remedy)
-
-
-def _nystrom(at: FittedFunction, state: dict[str, Any]) -> Model:
-    phi = Features(at.Z, np.asfortranarray(state["L"]), at.sigma, at.space)
-    return nystrom_from(state, phi, at.lams, at.kind)
-
-
-def _pcg(at: FittedFunction, state: dict[str, Any]) -> Model:
-    return PcgModel(at.dual_coef, at.intercept, **state)
-
-
-@dataclass(frozen=True)
-class Solved:
-    """A solver's models: how one is made from its state, and what it has."""
-
-    restored: Callable[[FittedFunction, dict[str, Any]], Model]
-    has_landmarks: bool = False
-    has_errors: bool = True
-
-
-# Solvers by the names that `solver_` has.
-SOLVED = {
-    "exact": Solved(_exact),
-    "nystrom": Solved(_nystrom, has_landmarks=True),
-    "pcg": Solved(_pcg, has_errors=False),
+# From the name that `solver_` has to the function that makes a model from its state.
+RESTORED: dict[str, Callable[[FittedFunction, dict[str, Any]], Model]] = {
+    "exact": ExactModel.restored,
+    "nystrom": NystromModel.restored,
+    "pcg": PcgModel.restored,
 }

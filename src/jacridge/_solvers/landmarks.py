@@ -14,6 +14,7 @@ from scipy.linalg.blas import dtrsm
 
 from .._compute.arrays import EPS, Array, Indices, bulk_centre, evenly_spaced, row_blocks
 from .._compute.threads import lapack_for
+from .._geometry.distances import FAR
 from .cholesky import factor
 
 if TYPE_CHECKING:
@@ -34,10 +35,6 @@ PIVOT = 1e-10
 
 # Columns that are whitened at a time.
 CORNER = 128
-
-# Square, in bandwidths, of a distance from the centre beyond which the expanded square has lost
-# so many digits that the kernel is wrong by 1e-9: there differences are taken.
-FAR = 1e-9 / EPS / 2
 
 # Expanded squares below this share of the norms they come from are taken anew for kernels with a
 # kink, which turn a rounding error at zero into its square root.

@@ -107,16 +107,6 @@ class HeldOut:
     within: Array
 
 
-@dataclass(frozen=True)
-class KnownRows:
-    """Training rows that a model knows: X after the map, targets (s, k) centred, weights (s,)."""
-
-    X: Array
-    y: Array
-    w: Array
-    are_all: bool
-
-
 class Model(Protocol):
     """A solved system: b + k(x, Z) c, and its errors.
 
@@ -146,8 +136,11 @@ class Model(Protocol):
     def held_out(self) -> HeldOut:
         """Leave-one-out residuals of distinct rows, beside their targets and weights."""
 
-    def known_rows(self, Z: Array) -> KnownRows:
-        """The distinct training rows, or a sample of all; Z are the rows the model is made of."""
+    def known_rows(self, Z: Array) -> tuple[Array, Array, Array]:
+        """The rows of the model Z if they are all training rows, else a sample of these.
+
+        X after the map, targets (s, k) centred, weights (s,).
+        """
 
     @property
     def degrees_of_freedom(self) -> Array:
@@ -218,10 +211,10 @@ class StackedModel:
         )
         return HeldOut(y, residuals, parts[0].w, within)
 
-    def known_rows(self, Z: Array) -> KnownRows:
+    def known_rows(self, Z: Array) -> tuple[Array, Array, Array]:
         """The training rows that the models know, with the targets of all."""
-        parts = [model.known_rows(Z) for model in self.models]
-        return replace(parts[0], y=np.hstack([part.y for part in parts]))
+        X, y, w = zip(*(model.known_rows(Z) for model in self.models), strict=True)
+        return X[0], np.hstack(y), w[0]
 
     @property
     def degrees_of_freedom(self) -> Array:

@@ -200,10 +200,9 @@ class Nystrom:
             self, rows=ArrayRows(*block), sample=block, choose=choose, given=None, _last=None
         )
 
-    def solve(self, sigma: float, lams: Array) -> NystromModel | StackedModel:
-        """The model at one bandwidth, with one penalty or one for each target."""
+    def solve(self, sigma: float, lams: Array) -> tuple[Array, NystromModel | StackedModel]:
+        """Landmarks and model at one bandwidth, with one penalty or one for each target."""
         at = self.spectrum(sigma)
         sample = jackknife_sample(self.sample, self.rows, self.given)
-        return solve_nystrom(
-            at.phi, at.sums, lams, self.kind, sample=sample, rows=self.rows, given=self.given
-        )
+        options: Any = {"sample": sample, "rows": self.rows, "given": self.given}
+        return at.phi.Z, solve_nystrom(at.phi, at.sums, lams, self.kind, **options)

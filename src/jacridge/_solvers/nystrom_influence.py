@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
@@ -28,27 +28,6 @@ if TYPE_CHECKING:
     from .landmarks import Features
     from .sums import Sums
     from .systems import System
-
-
-@dataclass(frozen=True)
-class Counted:
-    """Number of rows as given, and the part of y'Wy that is lost when equal rows are merged."""
-
-    n: float
-    within: Array
-
-    def target(self, t: int) -> Counted:
-        """The counts of one target alone."""
-        return Counted(self.n, self.within[[t]])
-
-
-def counted_rows(given: GivenRows | None, sums: Sums) -> Counted:
-    """Counts of the rows as given, or of the rows of the sums if nothing was merged."""
-    if given is None or given.weights is None:
-        return Counted(sums.n, np.zeros(len(sums.yy)))
-    some = given.weighed()
-    weights: Any = some.weights
-    return Counted(float(len(some.group)), weights @ some.within**2)
 
 
 @dataclass(frozen=True)
@@ -86,7 +65,6 @@ class NystromInfluence:
 
     residuals: Residuals
     sums: Sums
-    counted: Counted
     trace: float  # of the hat matrix, intercept included
     targets: slice  # those of this influence among all targets
     rows: Rows | None
@@ -96,7 +74,7 @@ class NystromInfluence:
     @property
     def residual_degrees(self) -> float:
         """Residual degrees of freedom, n - tr H."""
-        return self.counted.n - self.trace
+        return self.sums.given_n - self.trace
 
     @cached_property
     def s2(self) -> Array:
@@ -106,8 +84,8 @@ class NystromInfluence:
         products = self.sums.B[:, :-1] - np.outer(self.sums.B[:, -1], b)
         total = self.sums.yy + self.sums.weight * b**2
         fit = np.einsum("ij,ij->j", at.coef, 2.0 * products - self._moments[:-1, :-1] @ at.coef)
-        rss = np.maximum(total - fit, EPS * total) + self.counted.within
-        return noise_variance(rss, self.residual_degrees, self.counted.n)
+        rss = np.maximum(total - fit, EPS * total) + self.sums.given_within
+        return noise_variance(rss, self.residual_degrees, self.sums.given_n)
 
     @cached_property
     def _moments(self) -> Array:
@@ -156,7 +134,7 @@ class NystromInfluence:
         rows = self._in_memory()
         found = np.vstack(list(rows.each(_ResidualsAndLeverages(self.residuals, self.targets))))
         w = np.ones(rows.n) if rows.w is None else rows.w
-        k = len(self.counted.within)
+        k = len(self.sums.given_within)
         given = as_given(self.given, w, k)
         if self.given is not None:
             given = GivenRows(given.group, given.within[:, self.targets], given.weights)

@@ -14,8 +14,8 @@ from .._compute.arrays import EPS, Array, Indices, evenly_spaced, row_blocks, ro
 from .._rows.merging import GivenRows, row_labels
 from .._rows.rows import rows_of
 from .landmarks import Features
-from .model import JACKKNIFE_ROWS, HeldOut, Jackknife, KnownRows, Shifts, StackedModel
-from .nystrom_influence import Counted, NystromInfluence, Residuals, counted_rows
+from .model import JACKKNIFE_ROWS, HeldOut, Jackknife, Shifts, StackedModel
+from .nystrom_influence import NystromInfluence, Residuals
 from .spectrum import eigh, mean_shift
 from .sums import Sums
 from .systems import Eigen, System, stable_system
@@ -77,7 +77,6 @@ class NystromModel:
     lam: float
     kind: str  # of the intercept, one of INTERCEPTS
     sample: Sample
-    counted: Counted
     rows: Rows | None = None
     given: GivenRows | None = None
     target: int | None = None  # the only one of the rows' targets that is meant
@@ -156,14 +155,13 @@ class NystromModel:
             self.phi, self.A, self._coef, self.intercept, beta=ones, ones=free, spare=spare
         )
         X, w = self.sample.X, self.sample.w
-        if self.counted.n > self.sums.n:  # each row of the sample has the weight of all its equals
+        if self.sums.given_n > self.sums.n:  # rows of the sample have the weight of all equals
             X, some = np.unique(X, axis=0, return_index=True)
             w = w[some]
         return [
             NystromInfluence(
                 residuals,
                 self.sums,
-                self.counted,
                 trace,
                 targets=slice(None) if self.target is None else slice(self.target, self.target + 1),
                 rows=self.rows,
@@ -225,17 +223,27 @@ class NystromModel:
         elif self.sample.within.any():
             _, group = self.sample.distinct()
             counts = w / np.bincount(group)[group]
-        within = self.counted.within / self.sums.weight
+        within = self.sums.given_within / self.sums.weight
         return HeldOut(y, _LeavingOut([self])(X, y, w), counts, within)
 
-    def known_rows(self, Z: Array) -> KnownRows:
+    def known_rows(self, Z: Array) -> tuple[Array, Array, Array]:
         """The rows of the sample."""
-        y = self.sample.y - self.sums.mean
-        return KnownRows(self.sample.X, y, self.sample.w, are_all=False)
+        return self.sample.X, self.sample.y - self.sums.mean, self.sample.w
 
     def state(self) -> dict[str, Any]:
         """The sums and the sample as plain arrays; landmarks are the estimator's `X_fit_`."""
-        return nystrom_state(self.phi, self.sums, self.sample, self.counted)
+        return nystrom_state(self.phi, self.sums, self.sample)
+
+    @staticmethod
+    def restored(at: Any, state: dict[str, Any]) -> NystromModel | StackedModel:
+        """The model of a fitted function from its state, without the rows."""
+        # Older versions saved no counts of the rows as given.
+        state = {"given_n": state["n"], "given_within": np.zeros_like(state["yy"]), **state}
+        kept = ((field.name, state[field.name]) for field in fields(Sums))
+        parts: Any = {name: part if np.ndim(part) else float(part) for name, part in kept}
+        sample = Sample(*(state[f"sample_{field.name}"] for field in fields(Sample)))
+        phi = Features(at.Z, np.asfortranarray(state["L"]), at.sigma, at.space)
+        return solve_nystrom(phi, Sums(**parts), at.lams, at.kind, sample=sample)
 
 
 @dataclass(frozen=True)
@@ -279,39 +287,26 @@ def solve_nystrom(
     sample: Sample,
     rows: Rows | None = None,
     given: GivenRows | None = None,
-    counted: Counted | None = None,
 ) -> NystromModel | StackedModel:
     """The model of these sums, with one penalty or one for each target."""
-    counted = counted or counted_rows(given, sums)
+    if given is not None and given.weights is not None:
+        some = given.weighed()
+        weights: Any = some.weights
+        sums = replace(sums, given_n=float(len(some.group)), given_within=weights @ some.within**2)
     if len(lams) == 1:
         A, _ = stable_system(lambda: np.array(sums.G, order="C"), lams[0])
-        return NystromModel(phi, sums, A, lams[0], kind, sample, counted, rows, given)
+        return NystromModel(phi, sums, A, lams[0], kind, sample, rows, given)
     s, V = eigh(sums.G)
     s = np.maximum(s, 0.0)
     models = []
     for t, lam in enumerate(lams):
-        own = replace(sums, B=sums.B[:, [t, -1]], yy=sums.yy[[t]], mean=sums.mean[[t]])
-        part: Any = sample.target(t), counted.target(t), rows, given, t
-        models.append(NystromModel(phi, own, Eigen(V, s + lam), lam, kind, *part))
-    saved = nystrom_state(phi, sums, sample, counted)
+        part: Any = sample.target(t), rows, given, t
+        models.append(NystromModel(phi, sums.target(t), Eigen(V, s + lam), lam, kind, *part))
+    saved = nystrom_state(phi, sums, sample)
     return StackedModel(models, saved, lambda: _loo_residuals(rows, given, models))
 
 
-def nystrom_state(phi: Features, sums: Sums, sample: Sample, counted: Counted) -> dict[str, Any]:
+def nystrom_state(phi: Features, sums: Sums, sample: Sample) -> dict[str, Any]:
     """Plain arrays of a model, but for its landmarks."""
-    parts = {field.name: np.asarray(getattr(sums, field.name)) for field in fields(Sums)}
-    parts |= {"given_n": np.asarray(counted.n), "given_within": counted.within}
+    parts = {name: np.asarray(part) for name, part in vars(sums).items()}
     return {"L": phi.L, **{f"sample_{name}": Z for name, Z in vars(sample).items()}, **parts}
-
-
-def nystrom_from(
-    state: dict[str, Any], phi: Features, lams: Array, kind: str
-) -> NystromModel | StackedModel:
-    """The model from its plain arrays, without the rows."""
-    kept = ((field.name, state[field.name]) for field in fields(Sums))
-    values: dict[str, Any] = {name: part if np.ndim(part) else float(part) for name, part in kept}
-    sample = Sample(*(state[f"sample_{field.name}"] for field in fields(Sample)))
-    counted = None  # in models that older versions saved
-    if "given_n" in state:
-        counted = Counted(float(state["given_n"]), state["given_within"])
-    return solve_nystrom(phi, Sums(**values), lams, kind, sample=sample, counted=counted)

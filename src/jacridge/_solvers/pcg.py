@@ -76,6 +76,11 @@ class PcgModel:
         """Iterations and residual; the rest are public attributes of the estimator."""
         return {"iterations": self.iterations, "residual": self.residual}
 
+    @staticmethod
+    def restored(at: Any, state: dict[str, Any]) -> PcgModel:
+        """The model of a fitted function from its state."""
+        return PcgModel(at.dual_coef, at.intercept, **state)
+
 
 def solve_pcg(
     X: Array,
@@ -238,7 +243,7 @@ def symmetric_product(kernel: KernelRows, V: Array) -> Array:
     Products are of the kernel's precision, their sums double.
     """
     n = len(V)
-    blocks = list(row_blocks(n, rows_per_block(n)))
+    blocks = row_blocks(n, rows_per_block(n))
     with np.errstate(over="ignore"):  # residuals in double tell
         low = V.astype(np.float32)
 

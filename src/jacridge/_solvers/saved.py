@@ -50,11 +50,10 @@ def state_from_file(state: dict[str, Any]) -> dict[str, Any]:
     """State of an estimator from one that was pickled, also by an older version."""
     if "bandwidth_" in state and "_saved" not in state:
         state = from_version_0_1(dict(state))
-    kept = {name: value for name, value in state.items() if name not in ("_model", "_saved")}
     if "_saved" in state:
         check_saved(state["_saved"], state["X_fit_"].shape[-1], np.size(state["intercept_"]))
-        kept["_solved"] = state["_saved"]
-    return kept
+    names = {"_saved": "_solved", "_fitted": "_notes"}  # the latter in files of older versions
+    return {names.get(name, name): part for name, part in state.items() if name != "_model"}
 
 
 def from_version_0_1(state: dict[str, Any]) -> dict[str, Any]:
@@ -65,7 +64,7 @@ def from_version_0_1(state: dict[str, Any]) -> dict[str, Any]:
     state |= {
         "kernel": "gaussian",
         "kernel_": "gaussian",
-        "_fitted": {"metric": metric, "intercept": kind, "n": None},
+        "_notes": {"metric": metric, "intercept": kind, "n": None},
     }
     state |= {"_columns": None, "_weightless": None}
     if metric == "euclidean":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import local
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -26,7 +26,8 @@ FEATURE_ROWS = 4096
 class Sums:
     """Sums of a Nystrom model: G = Phi'W Phi, B = Phi'W [y - mean, 1], and numbers.
 
-    Of G only the lower triangle is used. The mean is zero for a model without an intercept.
+    Of G only the lower triangle is used. The mean is zero for a model without an intercept. Of
+    the rows as given, there is their number and the part of y'Wy that is lost by merging them.
     """
 
     G: Array
@@ -36,6 +37,13 @@ class Sums:
     n: float
     weight: float
     log_weight: float
+    given_n: float
+    given_within: Array
+
+    def target(self, t: int) -> Sums:
+        """The sums of one target alone."""
+        own = {name: getattr(self, name)[[t]] for name in ("yy", "mean", "given_within")}
+        return replace(self, B=self.B[:, [t, -1]], **own)
 
 
 def summed(rows: Rows, phi: Features, shift: Array, *, centred: bool) -> Sums:
@@ -53,7 +61,7 @@ def summed(rows: Rows, phi: Features, shift: Array, *, centred: bool) -> Sums:
             G, _ = lapack.dsygst(G, phi.L_late, lower=1, overwrite_a=1)
         B = np.asarray(dtrsm(1.0, phi.L_late, B, lower=1))
     yy = np.maximum(yy - weight * rest**2, 0.0)
-    return Sums(G, B, yy, shift + rest, n, weight, log_weight)
+    return Sums(G, B, yy, shift + rest, n, weight, log_weight, n, np.zeros_like(yy))
 
 
 @dataclass(frozen=True)

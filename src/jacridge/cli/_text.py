@@ -6,8 +6,7 @@ import re
 
 import polars as pl
 
-from .._compute.files import separator_of
-from ..report._encoding import OLD_WINDOWS, text_encoding
+from ..report._encoding import OLD_WINDOWS, separator_of, text_encoding
 from ._terminal import note
 
 

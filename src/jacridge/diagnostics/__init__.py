@@ -20,7 +20,6 @@ from ._result import Diagnosis, Finding, Fitted
 
 if TYPE_CHECKING:
     from .._solvers.function import FittedFunction
-    from .._solvers.model import KnownRows
 
 __all__ = ["Diagnosis", "Finding", "Fitted", "diagnose"]
 
@@ -36,8 +35,7 @@ def diagnosis_of(
 ) -> Diagnosis:
     """Diagnosis of a fitted function, with notes on its fit and the table of what was tried."""
     degrees = function.model.degrees_of_freedom
-    known = function.model.known_rows(function.Z)
-    data, lams = training_sample(known, function, notes), notes.get("lams")
+    data, lams = training_sample(function, notes), notes.get("lams")
     features = {}
     if notes["metric"] in LINEAR:
         features = dict(zip(function.names, function.unmapped(data.X).T, strict=True))
@@ -46,7 +44,7 @@ def diagnosis_of(
         np.broadcast_to(function.lams, data.targets.shape[1]),
         loo_r2(function),
         degrees,
-        rows=len(data.w) if known.are_all else data.n,
+        rows=len(data.w) if data.X is function.Z else data.n,
         rule=notes.get("rule"),
         lams=(lams[0], lams[1]) if lams else None,
         dropped=notes.get("dropped", 0.0),
@@ -57,15 +55,14 @@ def diagnosis_of(
     return diagnose(data, fit)
 
 
-def training_sample(
-    known: KnownRows, function: FittedFunction, notes: Mapping[str, Any]
-) -> TrainingData:
+def training_sample(function: FittedFunction, notes: Mapping[str, Any]) -> TrainingData:
     """The training rows, or the sample of them that a model keeps."""
     given = notes.get("lams") is None and len(function.lams) == 1
     penalty = Penalty(shared=notes.get("shared", False))
     penalty = replace(penalty, lam=float(function.lams[0])) if given else penalty
     options: dict[str, Any] = {"penalty": penalty, "has_intercept": function.kind != "none"}
-    return data_in_memory(known.X, known.y, known.w, function.space, n=notes["n"], **options)
+    known = function.model.known_rows(function.Z)
+    return data_in_memory(*known, function.space, n=notes["n"], **options)
 
 
 def loo_r2(function: FittedFunction) -> float:
@@ -154,7 +151,7 @@ def _search_finding(data: TrainingData, fit: Fitted, gain: Gain) -> Finding:
         sentence = "No other bandwidth and penalty would do much better."
         return Finding("gain of a search", gain.value, False, sentence)
     undone = [
-        *([] if _rule_of(fit).minimises_loo else ["bandwidth='auto'"]),
+        *([] if fit.rule in ("loo", "auto") else ["bandwidth='auto'"]),
         *([] if fit.lams else ["alpha='auto'"]),
     ]
     advice = f"use {', '.join(undone)}"

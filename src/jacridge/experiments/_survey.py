@@ -56,7 +56,7 @@ def closed_forms(forms: Mapping[str, tuple[str, str]], split: Split, lam: float)
         choice = choose(rule, split.X, split.y, lam, kernel=kernel)
         seconds = process_time() - start
         space = space_of(kernel, "euclidean")
-        data.pairs.kernel_function = space.kernel  # the distances are those of all these kernels
+        data.pairs.space = space  # the distances are those of all these kernels
         dual_coef = clustered_system(data.pairs, choice.sigma, lam / data.w).solve(data.targets)
         rows.append(
             {

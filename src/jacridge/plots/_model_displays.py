@@ -17,7 +17,6 @@ from .. import last_step
 from .._checks import check_choice, check_number, check_rows
 from .._compute.arrays import Array
 from .._pipeline import regressor_of
-from .._rules.grids import slope_importances
 from ._look import Axes, Display
 from ._model import plot_curve, plot_importances, plot_slopes, plot_surface
 
@@ -193,7 +192,8 @@ class SlopeDisplay(Display):
         self, *, slopes: Array, X: Array, names: list[str], feature: int | None = None
     ) -> None:
         self.slopes, self.X, self.names, self.feature = slopes, X, names, feature
-        self.importances = slope_importances(slopes, X)
+        squares = np.square(slopes).reshape(-1, X.shape[1])
+        self.importances = np.sqrt(squares.mean(axis=0)) * X.std(axis=0)
 
     @classmethod
     def from_estimator(

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from .._compute.arrays import Array
-from .._compute.files import encoding_of, separator_of
-from .._geometry.kernels import KERNELS
+from .._select import in_other_packages
 from ._case import Case
 from ._columns import GAPS_FILLED
-from ._encoding import OLD_WINDOWS, text_encoding
+from ._encoding import OLD_WINDOWS, encoding_of, separator_of, text_encoding
 from ._pieces import marked_up
 
 GZIP = b"\x1f\x8b"  # the first bytes of a gzip file
@@ -171,10 +170,7 @@ def _coding(case: Case) -> tuple[str, str]:
 
 def _kernel(case: Case) -> str:
     """The kernel as a kernel of scikit-learn's Gaussian processes."""
-    kernel, sigma = KERNELS[case.estimator.kernel_], case.estimator.bandwidth_
-    if kernel.power == 1:
-        return f'PairwiseKernel(gamma={kernel.gamma(sigma)!r}, metric="laplacian")'
-    return kernel.sklearn_kernel(sigma)
+    return in_other_packages(case.estimator.kernel_, case.estimator.bandwidth_)["in scikit-learn"]
 
 
 def _map(case: Case) -> tuple[str, str]:
