@@ -310,7 +310,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         All leave-one-out models come from one factorisation; bandwidth and penalty are held fixed,
         also where the same rows chose them. A row is left out together with the rows equal to it,
         and its residual counts once, whatever its weight. Above 1000 rows the leave-one-out models
-        of 1000 of them, evenly spaced, are used.
+        of 1000 of them, drawn at random, are used.
 
         Parameters
         ----------
@@ -345,8 +345,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         new rows from the same distribution exceed 0.99; if many more do, the model extrapolates.
 
         Distances are those of the metric, among distinct rows. Above 1000 training rows the own
-        distances are those of 1000 of them, evenly spaced; the Nystrom solver looks for neighbours
-        in the at most 5000 training rows that it keeps.
+        distances are those of 1000 of them, drawn at random; the Nystrom solver looks for
+        neighbours in the at most 5000 training rows that it keeps.
 
         Parameters
         ----------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import numpy as np
 
 from .._checks import LARGEST
-from .._compute.arrays import Array, row_blocks, rows_per_block, weighted_mean
+from .._compute.arrays import Array, fixed_sample, row_blocks, rows_per_block, weighted_mean
 from .merging import distinct_rows
 from .survey import TURNS, Ends, Survey, Surveyed, ends_of
 
@@ -76,7 +76,7 @@ class StreamExtent:
     @cached_property
     def spacing(self) -> float:
         """Median distance of sampled rows to their nearest neighbours among all rows."""
-        asked = distinct_rows(self.X[:: -(-len(self.X) // NEIGHBOUR_SAMPLE)])
+        asked = distinct_rows(self.X[fixed_sample(len(self.X), NEIGHBOUR_SAMPLE)])
         return stream_spacing(self.rows, asked, self.distance)
 
     @cached_property

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._compute.arrays import Array, Indices, evenly_spaced, row_blocks, rows_per_block
+from .._compute.arrays import Array, Indices, fixed_sample, row_blocks, rows_per_block
 from .._compute.threads import blas_for, for_blocks, one_blas_thread, processors
 from .._rows.merging import distinct_rows
 from .exact import centred_from, solve_exact
@@ -147,7 +147,7 @@ class FittedFunction:
 
     def importances(self, std: Array | None = None) -> Array:
         """Root mean squares of the slopes, times deviations `std` of the features, as shares."""
-        some = evenly_spaced(len(self.Z), IMPORTANCE_ROWS)
+        some = fixed_sample(len(self.Z), IMPORTANCE_ROWS)
         J = self.slopes(self.unmapped(self.Z)[some])
         J = J.reshape(-1, J.shape[2])
         std = self.Z.std(axis=0) if std is None else std
