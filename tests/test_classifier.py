@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibrationDisplay
 from sklearn.datasets import load_iris, make_classification, make_moons
+from sklearn.exceptions import NotFittedError
 from sklearn.inspection import DecisionBoundaryDisplay
 from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
@@ -323,6 +324,20 @@ def test_missing_labels_of_pandas_are_refused(kind, rng):
     y = y if "list" in kind else pd.Series(y, dtype=kind)
     with pytest.raises(ValueError, match=r"got 1 missing .* row 19"):
         JacobianKernelClassifier().fit(rng.standard_normal((20, 2)), y)
+
+
+def test_a_fit_that_fails_leaves_a_classifier_as_it_was(rng):
+    X, y = three_classes(rng)
+    est, missing = JacobianKernelClassifier(1.0, 0.1), np.where(X > 1, np.nan, X)
+    with pytest.raises(ValueError, match="NaN"):
+        est.fit(missing, y)
+    with pytest.raises(NotFittedError):
+        est.predict(X)
+    known = est.fit(X, y).predict(X)
+    with pytest.raises(ValueError, match="NaN"):
+        est.fit(missing, X[:, 0] > 0)
+    np.testing.assert_array_equal(est.predict(X), known)
+    assert est.classes_.tolist() == ["low", "mid", "top"]
 
 
 def test_bad_weights_are_refused_in_words(rng):

@@ -175,27 +175,22 @@ verbose
         """
         labels = labels_beside(X, y, sample_weight)
         found = labels.totals()
-        self.classes_ = check_classes(found)
-        factors = class_factors(self.class_weight, self.classes_, found.weights)
+        classes = check_classes(found)
+        factors = class_factors(self.class_weight, classes, found.weights)
         weights = found.weights if factors is None else found.weights * factors
-        self.class_prior_ = weights / weights.sum()
-        coding = Coding(self.classes_, self.class_prior_, factors)
+        prior = weights / weights.sum()
+        coding = Coding(classes, prior, factors)
         Y, w = labels.coded(coding)
-        self._fit_coded(X, Y, w, float(found.counts.sum()))
+        regressor = JacobianKernelRidge(**parameters_of(self))
+        loss = partial(calibrated_log_losses, prior=prior)
+        regressor._fit(X, Y, w, loss=loss, shared=True)
+        odds = calibration(regressor, prior, float(found.counts.sum()))
+        # Kept all at once, so that a fit that fails changes nothing.
+        self.classes_, self.class_prior_, self.regressor_ = classes, prior, regressor
+        self.slope_, self.offset_ = odds.slope, odds.offset
         # Leave-one-out scores come from residuals, so that they need the classes.
         self._index = coding.index(labels.y) if isinstance(labels, ArrayLabels) else None
         return self
-
-    def _fit_coded(self, X: Any, Y: Any, w: Any, n: float) -> None:
-        """Fit the regressor to coded classes, and calibrate its scores; n rows were given."""
-        regressor = JacobianKernelRidge(**parameters_of(self))
-        loss = partial(calibrated_log_losses, prior=self.class_prior_)
-        self.regressor_ = regressor._fit(X, Y, w, loss=loss, shared=True)
-        found = uncalibrated(self.class_prior_)
-        if self.regressor_._function().has_errors:
-            held = self.regressor_._fitted_model().held_out
-            found = calibrated(held.y, held.y - held.residuals, held.w, self.class_prior_, n)
-        self.slope_, self.offset_ = found.slope, found.offset
 
     @property
     def _log_odds(self) -> LogOdds:
@@ -500,6 +495,14 @@ def labels_beside(X: Any, y: Any, w: Any) -> ArrayLabels | DaskLabels | ParquetL
         check_consistent_length(X, labels)
     w = w.compute() if is_dask(w) else w
     return ArrayLabels(labels, None if w is None else check_weights(w, labels))
+
+
+def calibration(regressor: JacobianKernelRidge, prior: Array, n: float) -> LogOdds:
+    """Log-odds from the scores of a regressor, by its leave-one-out scores; n rows were given."""
+    if not regressor._function().has_errors:
+        return uncalibrated(prior)
+    held = regressor._fitted_model().held_out
+    return calibrated(held.y, held.y - held.residuals, held.w, prior, n)
 
 
 def _worked(work: Callable[[Array], Any], odds: LogOdds, scores: Array) -> Any:
