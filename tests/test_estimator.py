@@ -108,6 +108,14 @@ def test_a_change_of_y_after_the_fit_changes_nothing(rng):
     assert est.diagnose().dict() == known
 
 
+@pytest.mark.parametrize("weight", [2, 0.5])
+def test_a_number_is_the_weight_of_every_row(table, weight):
+    X, y = table
+    known = KernelRidge(alpha=0.1, kernel="rbf", gamma=1 / 50).fit(X, y, weight)
+    est = JacobianKernelRidge(5.0, 0.1, fit_intercept=False).fit(X, y, weight)
+    np.testing.assert_allclose(est.predict(X), known.predict(X), rtol=1e-7)
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_the_bandwidth_is_that_of_the_rule(table, rule):
     X, y = table

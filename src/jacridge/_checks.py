@@ -259,7 +259,9 @@ def check_targets(y: npt.ArrayLike, X: Array) -> Array:
 
 
 def check_weights(sample_weight: npt.ArrayLike, X: Array) -> Array:
-    """Weights >= 0, one a row, not all of them zero."""
+    """Weights >= 0, not all of them zero, one per row."""
+    if isinstance(sample_weight, numbers.Real):
+        sample_weight = np.full(len(X), check_weight(sample_weight))
     given = np.asarray(sample_weight)
     if not given.ndim or given.dtype.kind in "USmM":
         raise TypeError(
@@ -285,6 +287,11 @@ def check_weights(sample_weight: npt.ArrayLike, X: Array) -> Array:
             "Give such rows a weight of zero."
         )
     return w
+
+
+def check_weight(weight: Any) -> float:
+    """One weight of all rows."""
+    return check_number("sample_weight", weight, above=0)
 
 
 def check_present(labels: Any, first: int = 0, name: str = "y") -> None:

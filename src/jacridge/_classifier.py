@@ -166,8 +166,8 @@ verbose
             Or other rows, as for :class:`JacobianKernelRidge`.
         y : array of shape (n_samples,)
             Labels: numbers, strings or booleans.
-        sample_weight : array of shape (n_samples,), optional
-            A weight of two is the same as two equal rows.
+        sample_weight : float or array of shape (n_samples,), optional
+            A weight of two is the same as two equal rows. One number is the weight of every row.
 
         Returns
         -------

@@ -167,8 +167,9 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
             A Dask array or data frame is fitted by solver "nystrom", block by block where its
             blocks are; persist it first if it fits into the memory of the workers.
         y : array of shape (n_samples,) or (n_samples, n_targets)
-        sample_weight : array of shape (n_samples,), optional
-            A weight of zero removes a row; a weight of two is the same as two equal rows.
+        sample_weight : float or array of shape (n_samples,), optional
+            A weight of zero removes a row; a weight of two is the same as two equal rows. One
+            number is the weight of every row.
 
         Returns
         -------

@@ -66,6 +66,13 @@ def test_a_system_that_magnifies_rounding_is_the_same_whatever_the_chunks(alpha,
         np.testing.assert_allclose(ours.predict(X), known.predict(X), rtol=1e-6, atol=1e-6)
 
 
+def test_a_number_is_the_weight_of_every_row(data):
+    X, Y, _ = data
+    known = nystrom(1.5, 0.1).fit(X, Y, np.full(2000, 3.0))
+    ours = nystrom(1.5, 0.1).fit(da.from_array(X, chunks=(500, 3)), Y, 3)
+    np.testing.assert_allclose(ours.predict(X), known.predict(X), rtol=1e-8)
+
+
 def test_a_fit_to_unknown_chunks_is_that_of_numpy_and_leaves_the_array_as_it_was(data):
     X, Y, w = data
     rows = of_unknown_chunks(X)
@@ -285,6 +292,7 @@ def test_a_bad_number_is_refused(name, value, data):
         ({"n_landmarks": 2000}, {"sample_weight": np.zeros(2000)}, "must not be all zero"),
         ({}, {"sample_weight": np.full(2000, -1.0)}, "`sample_weight` must be >= 0"),
         ({}, {"sample_weight": np.ones((2000, 1))}, "`sample_weight` must have one entry"),
+        ({}, {"sample_weight": -1.0}, "`sample_weight` must be a finite number > 0, got -1.0"),
         ({"n_landmarks": 2001}, {}, "n_landmarks"),
     ],
 )
