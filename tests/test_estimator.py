@@ -108,6 +108,16 @@ def test_a_change_of_y_after_the_fit_changes_nothing(rng):
     assert est.diagnose().dict() == known
 
 
+@pytest.mark.parametrize("options", [{}, {"solver": "nystrom", "n_landmarks": 10}], ids=str)
+def test_a_change_of_the_weights_after_the_fit_changes_nothing(rng, options):
+    X, w = rng.standard_normal((30, 2)), rng.uniform(1, 2, 30)
+    est = JacobianKernelRidge(1.0, 0.1, random_state=0, **options)
+    known = est.fit(X, X[:, 0], w.copy()).effects().dict()
+    est.fit(X, X[:, 0], w)
+    w *= 100
+    assert est.effects().dict() == known
+
+
 @pytest.mark.parametrize("weight", [2, 0.5])
 def test_a_number_is_the_weight_of_every_row(table, weight):
     X, y = table

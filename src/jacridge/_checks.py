@@ -259,7 +259,7 @@ def check_targets(y: npt.ArrayLike, X: Array) -> Array:
 
 
 def check_weights(sample_weight: npt.ArrayLike, X: Array) -> Array:
-    """Weights >= 0, not all of them zero, one per row."""
+    """Weights >= 0, not all of them zero, one per row, in a new array."""
     if isinstance(sample_weight, numbers.Real):
         sample_weight = np.full(len(X), check_weight(sample_weight))
     given = np.asarray(sample_weight)
@@ -268,7 +268,7 @@ def check_weights(sample_weight: npt.ArrayLike, X: Array) -> Array:
             f"`sample_weight` must be an array of numbers, one a row, got {sample_weight!r}."
         )
     w: Array = check_array(
-        sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight"
+        sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight", copy=True
     )
     if w.shape != (len(X),):
         raise ValueError(
