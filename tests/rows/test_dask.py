@@ -281,6 +281,30 @@ def test_a_bad_number_is_refused(name, value, data):
         nystrom().fit(**rows)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
+@pytest.mark.parametrize("method", ["predict", "predict_interval", "outside_share", "jacobian"])
+def test_rows_to_predict_for_are_refused_as_those_of_numpy_are(method, value, data):
+    X, Y, _ = data
+    call = getattr(nystrom(1.5).fit(X[:200], Y[:200]), method)
+    bad = np.array(X[:100])
+    bad[70, 1] = value
+    with pytest.raises(ValueError, match="X") as known:
+        call(bad)
+    lazy = call(da.from_array(bad, chunks=(50, -1)))
+    with pytest.raises(ValueError) as found:
+        dask.compute(lazy)
+    assert str(found.value).splitlines()[0] == str(known.value).splitlines()[0]
+
+
+def test_places_to_predict_for_are_refused_as_those_of_numpy_are(rng):
+    pytest.importorskip("pyproj")
+    places = np.column_stack([rng.uniform(-60, 60, 40), rng.uniform(100, 180, 40)])
+    est = JacobianKernelRidge(1e6, 0.1, metric="geodesic").fit(places, places[:, 0])
+    swapped = da.from_array(places[:, ::-1], chunks=(20, 2))
+    with pytest.raises(ValueError, match="latitudes from -90 to 90"):
+        est.predict(swapped).compute()
+
+
 @pytest.mark.parametrize(
     ("options", "change", "message"),
     [
