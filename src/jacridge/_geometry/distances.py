@@ -73,6 +73,9 @@ class Distance(Protocol):
     def check(self, X: Array, *, new: bool = False) -> None:
         """Refuse rows that have no such distance; `new` rows are those to predict for."""
 
+    def canonical(self, X: Array) -> Array:
+        """Rows in the form in which those of distance zero are equal."""
+
     def gaps(self, X: Array, Z: Array) -> Array:
         """Gaps between all rows of X and all rows of Z."""
 
@@ -125,6 +128,9 @@ class _Rows:
     is_euclidean: ClassVar[bool] = False
     is_curved: ClassVar[bool] = False
     is_given: ClassVar[bool] = False
+
+    def canonical(self, X: Array) -> Array:
+        return X
 
     def dimension(self, X: Array) -> int:
         return X.shape[1]
@@ -265,6 +271,11 @@ class Geodesic(_Rows):
         check_range("X", X)
         check_coordinates(X)
 
+    def canonical(self, X: Array) -> Array:
+        # Rounded to 0.1 mm, as 190.3 - 360 is not the double -169.7.
+        longitude = np.round(X[:, 1] % 360, 9) % 360
+        return np.column_stack([X[:, 0], np.where(np.abs(X[:, 0]) == 90, 0.0, longitude)])
+
     def gaps(self, X: Array, Z: Array) -> Array:
         return np.square(geodesic_distances(X, Z))
 
@@ -322,6 +333,9 @@ class Precomputed:
             check_no_negative(X)
         else:
             check_distances(X)
+
+    def canonical(self, X: Array) -> Array:
+        return X
 
     def gaps(self, X: Array, Z: Array) -> Array:
         return np.asarray(X**self.power)

@@ -51,7 +51,7 @@ class ArrayExtent:
         if self.distance.is_given:
             distinct = np.unique(self.X, axis=0, return_index=True)[1]
             return self.distance.spacing(self.distance.some(self.X, distinct))
-        return self.distance.spacing(distinct_rows(self.X))
+        return self.distance.spacing(distinct_rows(self.distance.canonical(self.X)))
 
     @cached_property
     def variance(self) -> float:

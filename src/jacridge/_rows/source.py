@@ -80,7 +80,7 @@ class Source:
 
 def array_source(X: Array, y: Array, w: Array | None, distance: Distance) -> Source:
     """Rows of arrays, with duplicates merged; y of shape (n, k)."""
-    found = merged(X, y, w)
+    found = merged(distance.canonical(X), y, w)
     n = float(len(X)) if w is None else counted(w[w > 0])
     if found.is_all:
         return Source(ArrayRows(X, y, w), X.shape[1], n)
