@@ -207,10 +207,11 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         self.alpha_ = fit.lam if np.size(fit.lam) > 1 else float(np.ravel(fit.lam)[0])
         self.solver_, self.kernel_ = fit.solver, fit.space.kernel.name
         self._weightless, self._fitted = fit.source.weightless, fit.notes
+        self._feature_std = fit.std
 
     def _keep_metric(self, metric: Metric) -> None:
         """Keep the map of the metric, and the table of the choice if there was one."""
-        self._feature_std, self._centre, self._names = metric.std, None, None
+        self._centre, self._names = None, None
         for name in ("metric_", "warp_", "choices_"):
             self.__dict__.pop(name, None)
         if self.metric in LINEAR:
@@ -544,8 +545,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
     def feature_importances_(self) -> Array:
         """How much the prediction moves with each feature, as shares that sum to one.
 
-        The root mean square of the slope at (at most 1000 of) the rows of `X_fit_`, times the
-        standard deviation of the feature.
+        The root mean square of the slope at (at most 1000 of) the training rows, times the
+        standard deviation of the feature. Rows count by their weights.
         """
         check_is_fitted(self)
         if self._fitted["metric"] == "precomputed":

@@ -30,6 +30,8 @@ class Extent(Protocol):
     def spacing(self) -> float: ...
     @property
     def variance(self) -> float: ...
+    @property
+    def std(self) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,12 @@ class ArrayExtent:
         """Variance of all entries of the rows together."""
         return self.distance.variance(self.X, self.w)
 
+    @cached_property
+    def std(self) -> Array:
+        """Standard deviation of each feature."""
+        share = self.w / self.w.sum()
+        return np.sqrt(share @ np.square(self.X - share @ self.X))
+
 
 @dataclass(frozen=True)
 class StreamExtent:
@@ -83,6 +91,11 @@ class StreamExtent:
     def variance(self) -> float:
         """Variance of all entries of all rows together."""
         return stream_variance(self.rows, self.seen.whole, self.distance)
+
+    @cached_property
+    def std(self) -> Array:
+        """Standard deviation of each feature of all rows."""
+        return self.seen.whole.std
 
 
 def checked_length(l_max: float) -> float:

@@ -51,6 +51,11 @@ class Survey:
         """Sample size n of the closed-form rules: the sum of whole weights, else the rows."""
         return self.weight if self.whole else float(self.n)
 
+    @property
+    def std(self) -> Array:
+        """Standard deviation of each feature."""
+        return np.asarray(np.sqrt(self.squares / self.weight))
+
 
 @dataclass(frozen=True)
 class Ends:

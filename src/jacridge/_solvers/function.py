@@ -11,7 +11,6 @@ import numpy as np
 
 from .._compute.arrays import Array, Indices, fixed_sample, row_blocks, rows_per_block
 from .._compute.threads import blas_for, for_blocks, one_blas_thread, processors
-from .._rows.merging import distinct_rows
 from .exact import centred_from, solve_exact
 from .influence import DegreesOf, Influence, Noise, NoiseOf, even_noise
 from .intervals import Scale, upper_quantile, widened
@@ -123,9 +122,16 @@ class FittedFunction:
 
     def neighbours(self) -> Array:
         """Distinct training rows after the map; of a model with landmarks those that it keeps."""
-        if not SOLVED[self.solver].has_landmarks:
-            return self.Z  # a saved model need not be made for them
-        return distinct_rows(self.model.known_rows(self.Z).X)
+        return self._known_rows()[0]
+
+    def _known_rows(self) -> tuple[Array, Array]:
+        """The rows of `neighbours`, and their weights."""
+        if SOLVED[self.solver].has_landmarks:
+            known = self.model.known_rows(self.Z)
+            return known.X, known.w
+        # A saved model need not be made for them.
+        state = self.solved if isinstance(self.solved, dict) else self.solved.state()
+        return self.Z, state.get("w", np.ones(len(self.Z)))
 
     def mean(self, X: Array) -> Array:
         """Predictions, of shape (n, k)."""
@@ -147,12 +153,13 @@ class FittedFunction:
 
     def importances(self, std: Array | None = None) -> Array:
         """Root mean squares of the slopes, times deviations `std` of the features, as shares."""
-        some = fixed_sample(len(self.Z), IMPORTANCE_ROWS)
-        J = self.slopes(self.unmapped(self.Z)[some])
-        J = J.reshape(-1, J.shape[2])
-        std = self.Z.std(axis=0) if std is None else std
+        X, w = self._known_rows()
+        some = fixed_sample(len(X), IMPORTANCE_ROWS)
+        J = self.slopes(self.unmapped(X)[some])
+        std = self.Z.std(axis=0) if std is None else std  # in models that older versions saved
         J /= np.abs(J).max() or 1.0  # squares could overflow
-        moved = np.sqrt(np.square(J).mean(axis=0)) * (std / (std.max() or 1.0))
+        squares = np.average(np.square(J).mean(axis=1), axis=0, weights=w[some])
+        moved = np.sqrt(squares) * (std / (std.max() or 1.0))
         return np.asarray(moved / moved.sum() if moved.any() else moved)
 
     @cached_property

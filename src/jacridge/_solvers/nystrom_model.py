@@ -229,9 +229,10 @@ class NystromModel:
         return HeldOut(y, _LeavingOut([self])(X, y, w), counts, within)
 
     def known_rows(self, Z: Array) -> KnownRows:
-        """The rows of the sample."""
-        y = self.sample.y - self.sums.mean
-        return KnownRows(self.sample.X, y, self.sample.w, are_all=False)
+        """The distinct rows of the sample."""
+        first = np.sort(self.sample.distinct()[0])
+        y = self.sample.y[first] - self.sums.mean
+        return KnownRows(self.sample.X[first], y, self.sample.w[first], are_all=False)
 
     def state(self) -> dict[str, Any]:
         """The sums and the sample as plain arrays; landmarks are the estimator's `X_fit_`."""
