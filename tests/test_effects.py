@@ -766,3 +766,12 @@ def test_smooth_kernels_have_slopes_also_along_a_few_values():
     X, y = of_years(0, slope=1.0)
     est = JacobianKernelRidge(5.0, 0.1, kernel="matern32").fit(X, y)
     assert est.effects().rows[0].estimate == pytest.approx(est.jacobian(X)[:, 0].mean())
+
+
+def test_one_target_without_a_name_takes_no_column(rng):
+    X = rng.standard_normal((40, 2))
+    effects = JacobianKernelRidge(1.0, 0.1).fit(X, X[:, 0]).effects()
+    assert effects.rows[0].target is None
+    assert not {"target", "by"} & set(effects.dict())
+    two = JacobianKernelRidge(1.0, 0.1).fit(X, X).effects().dict()
+    assert two["target"] == ["y0", "y0", "y1", "y1"]

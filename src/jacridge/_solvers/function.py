@@ -83,10 +83,10 @@ class FittedFunction:
         return replace(self, solved=self.model.state() if errors else {}, Z_given=None)
 
     @property
-    def targets(self) -> list[str]:
-        """Names of the targets."""
+    def targets(self) -> Sequence[str | None]:
+        """Names of the targets; None for a single one."""
         k = len(self.intercept)
-        return ["y"] if k == 1 else [f"y{t}" for t in range(k)]
+        return [None] if k == 1 else [f"y{t}" for t in range(k)]
 
     @property
     def is_smooth(self) -> bool:

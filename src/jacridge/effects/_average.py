@@ -107,8 +107,8 @@ class Function(Protocol):
         """Names of the features."""
 
     @property
-    def targets(self) -> list[str]:
-        """Names of the targets."""
+    def targets(self) -> Sequence[str | None]:
+        """Names of the targets; None for a single one without a name."""
 
     @property
     def is_smooth(self) -> bool:
