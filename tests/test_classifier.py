@@ -564,6 +564,8 @@ def test_labels_are_a_column_of_parquet_files(rng, tmp_path):
             # Sums of other blocks round otherwise; the slope is found by a search.
             np.testing.assert_allclose(found, known.predict_proba(X), atol=1e-6)
     assert est.score(source, "kind") > 0.8
+    known = est.score(frame.select("a", "b"), y, frame["w"].to_numpy())
+    assert est.score(source, "kind", "w") == pytest.approx(known)
     with pytest.raises(AttributeError, match="needs the labels in memory"):
         _ = est.loo_decision_function_
 

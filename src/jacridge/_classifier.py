@@ -407,7 +407,8 @@ verbose
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            For ``jacridge.parquet.ParquetFiles`` y is the name of a column.
+            For ``jacridge.parquet.ParquetFiles`` y is the name of a column, and sample_weight may
+            be one.
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
 
@@ -415,7 +416,8 @@ verbose
         -------
         float
         """
-        y = X.labels(y) if isinstance(X, ParquetFiles) else y
+        if isinstance(X, ParquetFiles):
+            y, sample_weight = X.labels(y), X.weights(sample_weight)
         return float(super().score(X, y, sample_weight))
 
     @property

@@ -572,7 +572,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            For ``jacridge.parquet.ParquetFiles`` y is the name of a column, or several.
+            For ``jacridge.parquet.ParquetFiles`` y is the name of a column, or several, and
+            sample_weight may be one.
         y : array of shape (n_samples,) or (n_samples, n_targets)
         sample_weight : array of shape (n_samples,), optional
 
@@ -580,7 +581,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         -------
         float
         """
-        y = X.column_values(y) if isinstance(X, ParquetFiles) else y
+        if isinstance(X, ParquetFiles):
+            y, sample_weight = X.column_values(y), X.weights(sample_weight)
         return float(super().score(X, y, sample_weight))
 
     def diagnose(self) -> Diagnosis:
