@@ -14,7 +14,7 @@ import numpy as np
 from scipy.spatial.distance import cdist, pdist
 
 from .._checks import check_coordinates, check_distances, check_no_negative, check_range
-from .._compute.arrays import EPS, Array, Indices, bulk_centre, row_blocks
+from .._compute.arrays import EPS, Array, Indices, bulk_centre, row_blocks, rows_per_block
 from .diameter import (
     cityblock_diameter,
     embedding_dimension,
@@ -407,7 +407,8 @@ def expanded_gaps(X: Array, Z: Array) -> Array:
         i, j = np.nonzero(CANCELLED * (uu[:, None] + vv) > D2)
         if len(i) * 20 > D2.size:
             return np.asarray(cdist(X, Z, "sqeuclidean"))
-        D2[i, j] = np.square(X[i] - Z[j]).sum(axis=1)
+        for pairs in row_blocks(len(i), rows_per_block(X.shape[1])):
+            D2[i[pairs], j[pairs]] = np.square(X[i[pairs]] - Z[j[pairs]]).sum(axis=1)
     return D2
 
 
