@@ -99,9 +99,8 @@ def check_range(name: str, values: Array) -> None:
         )
 
 
-def check_not_tiny(y: Array) -> None:
-    """Refuse a target of shape (n,) or (n, k) so small that its squares are zero."""
-    largest = np.atleast_1d(np.abs(y).max(axis=0))
+def check_not_tiny(largest: Array) -> None:
+    """Refuse targets whose squares are zero; `largest` is the size of the largest of each, (k,)."""
     tiny = largest[(largest > 0) & (largest < SMALLEST_TARGET)]
     if len(tiny):
         raise ValueError(

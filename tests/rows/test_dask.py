@@ -281,6 +281,17 @@ def test_a_bad_number_is_refused(name, value, data):
         nystrom().fit(**rows)
 
 
+@pytest.mark.parametrize("options", [{}, {"metric": "scaled"}, {"solver": "exact"}], ids=str)
+def test_a_target_whose_squares_are_zero_is_refused_as_that_of_numpy_is(options, data):
+    X, Y, _ = data
+    y = 1e-170 * Y[:, 0]
+    rows = X if options.get("solver") == "exact" else da.from_array(X, chunks=(500, 3))
+    with pytest.raises(ValueError, match="`y` must be zero or have entries of at least 1e-150"):
+        JacobianKernelRidge(1.0, 0.1, **options).fit(rows, y)
+    y[1234] = 1.0
+    assert np.isfinite(JacobianKernelRidge(1.0, 0.1, **options).fit(rows, y).intercept_)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
 @pytest.mark.parametrize("method", ["predict", "predict_interval", "outside_share", "jacobian"])
 def test_rows_to_predict_for_are_refused_as_those_of_numpy_are(method, value, data):

@@ -16,7 +16,6 @@ from sklearn.utils.validation import validate_data
 
 from .._checks import (
     check_columns,
-    check_not_tiny,
     check_range,
     check_rows,
     check_weights,
@@ -75,7 +74,6 @@ class GivenArray:
             y = y.astype(np.float64)
         distance.check(X)
         check_range("y", y)
-        check_not_tiny(y)
         w = None if w is None else check_weights(w, X)
         targets = y[:, None] if y.ndim == 1 else y
         if isinstance(self.X, np.memmap):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from .._checks import check_not_tiny
 from .._compute.arrays import Array, weighted_mean
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Survey:
     centre: Array
     squares: Array  # weighted sums of squared deviations from the centre, for each feature
     mean: Array  # of y
+    largest: Array  # size of y
     whole: bool  # whether all weights are whole numbers
 
     def __add__(self, other: Survey) -> Survey:
@@ -43,6 +45,7 @@ class Survey:
             self.centre + share * step,
             self.squares + other.squares + share * self.weight * step**2,
             self.mean + share * (other.mean - self.mean),
+            np.maximum(self.largest, other.largest),
             self.whole and other.whole,
         )
 
@@ -78,13 +81,15 @@ class Surveying:
             X, y, w = X[w > 0], y[w > 0], w[w > 0]
         if not len(X):
             zeros = np.zeros(X.shape[1])
-            empty = Survey(0, 0.0, zeros, zeros, np.zeros(y.shape[1]), True)
+            none = np.zeros(y.shape[1])
+            empty = Survey(0, 0.0, zeros, zeros, none, none, True)
             return empty, Ends(X, zeros, -np.inf)
         v = np.ones(len(X)) if w is None else w
         centre = weighted_mean(X, v)
         squares = v @ np.square(X - centre)
         mean, whole = weighted_mean(y, v), are_whole(v)
-        survey = Survey(len(X), float(v.sum()), centre, squares, mean, whole)
+        largest = np.abs(y).max(axis=0)
+        survey = Survey(len(X), float(v.sum()), centre, squares, mean, largest, whole)
         return survey, ends_of(X, centre, self.distance)
 
 
@@ -122,4 +127,5 @@ def surveyed(found: Iterable[tuple[Survey, Ends]]) -> Surveyed:
     whole = reduce(add, surveys)
     if whole.weight == 0:
         raise ValueError("`sample_weight` must not be all zero, got zeros only.")
+    check_not_tiny(whole.largest)
     return Surveyed(whole, ends)
