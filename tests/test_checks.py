@@ -201,6 +201,8 @@ def test_targets_become_columns(y):
         ([1.0, -1.0, 1.0], ">= 0 and not all zero, got weights from -1 to 1"),
         ([0.0, 0.0, 0.0], ">= 0 and not all zero, got weights from 0 to 0"),
         ([1.0, 1.0, 1e200], "entries of at most"),
+        (0.0, "be a finite number > 0, got 0.0"),
+        (np.inf, "be a finite number > 0, got inf"),
         ([1.0, 0.0, 1e-200], "zero or at least 1e-150, got 1e-200"),
     ],
 )

@@ -382,3 +382,11 @@ def test_contrasts_of_several_classes_make_their_noise_once(rng, monkeypatch):
     found = est.contrast(X[:2], X[2:4], cluster=np.arange(40) % 8)
     assert found.covariance.shape == (3, 2, 2)
     assert len(made) == 1
+
+
+def test_a_class_named_y_is_named_in_the_table(rng):
+    X = rng.standard_normal((60, 2))
+    est = JacobianKernelClassifier(1.0, 0.1).fit(X, np.where(X[:, 0] > 0, "y", "n"))
+    assert est.effects().dict()["target"] == ["y", "y"]
+    groups = est.effects(by=np.full(60, "y")).dict()
+    assert groups["by"] == ["y", "y"]

@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibrationDisplay
 from sklearn.datasets import load_iris, make_classification, make_moons
+from sklearn.exceptions import NotFittedError
 from sklearn.inspection import DecisionBoundaryDisplay
 from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
@@ -191,6 +192,13 @@ def test_equal_rows_of_different_classes_share_their_probability(rng):
     np.testing.assert_allclose(P[:, 1], 0.25, atol=0.01)
 
 
+def test_a_number_is_the_weight_of_every_row(rng):
+    X, y = three_classes(rng)
+    known = JacobianKernelClassifier(1.0, 0.1).fit(X, y, np.full(60, 3.0))
+    found = JacobianKernelClassifier(1.0, 0.1).fit(X, y, 3)
+    np.testing.assert_array_equal(found.decision_function(X), known.decision_function(X))
+
+
 def test_weights_of_classes_are_weights_of_their_rows(rng):
     X, y = three_classes(rng)
     given = JacobianKernelClassifier(class_weight={"low": 3.0, "top": 0.5}).fit(X, y)
@@ -240,7 +248,7 @@ def test_no_rows_have_no_class():
         JacobianKernelClassifier().fit(np.empty((0, 2)), [])
 
 
-@pytest.mark.parametrize("w", [2.0, ["a", "b"] * 60])
+@pytest.mark.parametrize("w", ["a", ["a", "b"] * 60])
 def test_weights_that_are_no_list_of_numbers_are_refused_in_words(w, rng):
     X, y = two_classes(rng)
     for est in (JacobianKernelClassifier(), JacobianKernelRidge()):
@@ -323,6 +331,20 @@ def test_missing_labels_of_pandas_are_refused(kind, rng):
     y = y if "list" in kind else pd.Series(y, dtype=kind)
     with pytest.raises(ValueError, match=r"got 1 missing .* row 19"):
         JacobianKernelClassifier().fit(rng.standard_normal((20, 2)), y)
+
+
+def test_a_fit_that_fails_leaves_a_classifier_as_it_was(rng):
+    X, y = three_classes(rng)
+    est, missing = JacobianKernelClassifier(1.0, 0.1), np.where(X > 1, np.nan, X)
+    with pytest.raises(ValueError, match="NaN"):
+        est.fit(missing, y)
+    with pytest.raises(NotFittedError):
+        est.predict(X)
+    known = est.fit(X, y).predict(X)
+    with pytest.raises(ValueError, match="NaN"):
+        est.fit(missing, X[:, 0] > 0)
+    np.testing.assert_array_equal(est.predict(X), known)
+    assert est.classes_.tolist() == ["low", "mid", "top"]
 
 
 def test_bad_weights_are_refused_in_words(rng):
@@ -542,6 +564,8 @@ def test_labels_are_a_column_of_parquet_files(rng, tmp_path):
             # Sums of other blocks round otherwise; the slope is found by a search.
             np.testing.assert_allclose(found, known.predict_proba(X), atol=1e-6)
     assert est.score(source, "kind") > 0.8
+    known = est.score(frame.select("a", "b"), y, frame["w"].to_numpy())
+    assert est.score(source, "kind", "w") == pytest.approx(known)
     with pytest.raises(AttributeError, match="needs the labels in memory"):
         _ = est.loo_decision_function_
 

@@ -421,3 +421,11 @@ def test_an_automatic_search_among_given_penalties_tells_that_it_ended_at_the_sm
     found = JacobianKernelRidge("auto", [100.0, 1000.0], random_state=0).fit(X, np.sin(X[:, 0]))
     (warning,) = [each for each in found.diagnose().warnings if each.name == "penalty"]
     assert "smallest that was tried" in warning.sentence
+
+
+@pytest.mark.parametrize("n", [1, 30])
+def test_a_target_that_does_not_vary_has_no_r2(rng, n):
+    found = JacobianKernelRidge(1.0, 0.1).fit(rng.standard_normal((n, 2)), np.ones(n)).diagnose()
+    assert np.isnan(found.dict()["leave-one-out R2"]["value"])
+    assert "not defined" in str(found)
+    assert "R2 on unseen rows" not in str(found)

@@ -766,3 +766,25 @@ def test_smooth_kernels_have_slopes_also_along_a_few_values():
     X, y = of_years(0, slope=1.0)
     est = JacobianKernelRidge(5.0, 0.1, kernel="matern32").fit(X, y)
     assert est.effects().rows[0].estimate == pytest.approx(est.jacobian(X)[:, 0].mean())
+
+
+def test_one_target_without_a_name_takes_no_column(rng):
+    X = rng.standard_normal((40, 2))
+    effects = JacobianKernelRidge(1.0, 0.1).fit(X, X[:, 0]).effects()
+    assert effects.rows[0].target is None
+    assert not {"target", "by"} & set(effects.dict())
+    two = JacobianKernelRidge(1.0, 0.1).fit(X, X).effects().dict()
+    assert two["target"] == ["y0", "y0", "y1", "y1"]
+
+
+def test_less_than_one_degree_of_freedom_leaves_no_interval(rng):
+    X, y = rng.standard_normal((2, 2)), np.array([0.0, 1.0])
+    est = JacobianKernelRidge(1.0, 0.1).fit(X, y)
+    assert est._function().influences[0].residual_degrees < 1
+    with pytest.warns(UserWarning, match="at least one residual degree of freedom, got 0"):
+        found = est.effects(kind="slope").dict()
+    with pytest.warns(UserWarning, match="at least one residual degree of freedom, got 0"):
+        curve = average_predictions(est, 0)
+    for part in (found["p_value"], found["conf_low"], found["conf_high"], curve.conf_low):
+        assert np.isnan(part).all()
+    assert np.isfinite(found["estimate"] + found["std_error"]).all()

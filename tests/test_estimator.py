@@ -108,6 +108,24 @@ def test_a_change_of_y_after_the_fit_changes_nothing(rng):
     assert est.diagnose().dict() == known
 
 
+@pytest.mark.parametrize("options", [{}, {"solver": "nystrom", "n_landmarks": 10}], ids=str)
+def test_a_change_of_the_weights_after_the_fit_changes_nothing(rng, options):
+    X, w = rng.standard_normal((30, 2)), rng.uniform(1, 2, 30)
+    est = JacobianKernelRidge(1.0, 0.1, random_state=0, **options)
+    known = est.fit(X, X[:, 0], w.copy()).effects().dict()
+    est.fit(X, X[:, 0], w)
+    w *= 100
+    assert est.effects().dict() == known
+
+
+@pytest.mark.parametrize("weight", [2, 0.5])
+def test_a_number_is_the_weight_of_every_row(table, weight):
+    X, y = table
+    known = KernelRidge(alpha=0.1, kernel="rbf", gamma=1 / 50).fit(X, y, weight)
+    est = JacobianKernelRidge(5.0, 0.1, fit_intercept=False).fit(X, y, weight)
+    np.testing.assert_allclose(est.predict(X), known.predict(X), rtol=1e-7)
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_the_bandwidth_is_that_of_the_rule(table, rule):
     X, y = table

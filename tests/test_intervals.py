@@ -184,6 +184,17 @@ def test_many_rows_are_left_out_one_by_one_in_a_sample_of_a_thousand(rng, solver
     assert covered(est, X_new, y_new) == pytest.approx(0.9, abs=0.04)
 
 
+@pytest.mark.parametrize(("solver", "n", "period"), [("exact", 2000, 2), ("nystrom", 5000, 5)])
+def test_rows_in_a_periodic_order_are_covered_as_others_are(rng, solver, n, period):
+    """The noise differs between days of a week, and n is a multiple of the size of the sample."""
+    x = np.linspace(0, 6, n)[:, None]
+    noise = np.where(np.arange(n) % period, 0.5, 0.01)
+    y = np.sin(x[:, 0]) + noise * rng.standard_normal(n)
+    est = JacobianKernelRidge(1.0, 1.0, solver=solver, n_landmarks=50, random_state=0).fit(x, y)
+    # The quantile of 1000 residuals is known to 0.3 / sqrt(1000) = 0.01; four times that.
+    assert covered(est, x, y) == pytest.approx(0.9, abs=0.04)
+
+
 def test_single_precision_does_not_move_the_ends(rng, monkeypatch):
     """Many rows take it; a few do here."""
     X, y = rng.uniform(size=(300, 3)), rng.standard_normal(300)

@@ -269,6 +269,14 @@ def test_a_classifier_in_float32_gives_float32(rng):
     np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-6)  # float32
 
 
+def test_dates_are_labels_in_the_form_of_texts(rng):
+    X = rng.standard_normal((60, 2))
+    y = np.where(X[:, 0] > 0, np.datetime64("2020-01-01"), np.datetime64("2021-01-01"))
+    model = JacobianKernelClassifier(1.0, 0.1).fit(X, y)
+    found = outputs(to_onnx(model), X)["label"]
+    assert found.tolist() == model.predict(X).astype(str).tolist()
+
+
 def test_a_classifier_without_probabilities_has_labels_alone(rng):
     X = rng.standard_normal((60, 2))
     model = JacobianKernelClassifier(1.0, 0.1, solver="pcg").fit(X, X[:, 0] > 0)

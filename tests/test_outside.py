@@ -48,6 +48,15 @@ def test_new_rows_from_where_the_training_rows_come_from_are_evenly_spread(rng):
     assert np.mean(shares) == pytest.approx(0.5, abs=0.045)
 
 
+def test_own_distances_are_of_all_kinds_of_rows_also_if_these_take_turns(rng):
+    """Every other row is from a cloud a hundred times as dense."""
+    wide = np.arange(2000) % 2 == 0
+    X = np.where(wide, 1.0, 0.01)[:, None] * rng.uniform(size=(2000, 2)) + 2.0 * wide[:, None]
+    est = JacobianKernelRidge(0.1).fit(X, X[:, 0])
+    # Fifteen times as far from the dense cloud as its rows are apart. Known to 0.5 / sqrt(1000).
+    assert est.outside_share([[0.012, 0.012]])[0] == pytest.approx(0.5, abs=4 * 0.016)
+
+
 def test_it_is_lazy_for_dask_and_reads_parquet(rng, tmp_path):
     da, pl = pytest.importorskip("dask.array"), pytest.importorskip("polars")
     from jacridge.parquet import ParquetFiles

@@ -99,9 +99,8 @@ def check_range(name: str, values: Array) -> None:
         )
 
 
-def check_not_tiny(y: Array) -> None:
-    """Refuse a target of shape (n,) or (n, k) so small that its squares are zero."""
-    largest = np.atleast_1d(np.abs(y).max(axis=0))
+def check_not_tiny(largest: Array) -> None:
+    """Refuse targets whose squares are zero; `largest` is the size of the largest of each, (k,)."""
     tiny = largest[(largest > 0) & (largest < SMALLEST_TARGET)]
     if len(tiny):
         raise ValueError(
@@ -259,14 +258,16 @@ def check_targets(y: npt.ArrayLike, X: Array) -> Array:
 
 
 def check_weights(sample_weight: npt.ArrayLike, X: Array) -> Array:
-    """Weights >= 0, one a row, not all of them zero."""
+    """Weights >= 0, not all of them zero, one per row, in a new array."""
+    if isinstance(sample_weight, numbers.Real):
+        sample_weight = np.full(len(X), check_weight(sample_weight))
     given = np.asarray(sample_weight)
     if not given.ndim or given.dtype.kind in "USmM":
         raise TypeError(
             f"`sample_weight` must be an array of numbers, one a row, got {sample_weight!r}."
         )
     w: Array = check_array(
-        sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight"
+        sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight", copy=True
     )
     if w.shape != (len(X),):
         raise ValueError(
@@ -285,6 +286,11 @@ def check_weights(sample_weight: npt.ArrayLike, X: Array) -> Array:
             "Give such rows a weight of zero."
         )
     return w
+
+
+def check_weight(weight: Any) -> float:
+    """One weight of all rows."""
+    return check_number("sample_weight", weight, above=0)
 
 
 def check_present(labels: Any, first: int = 0, name: str = "y") -> None:

@@ -166,8 +166,8 @@ verbose
             Or other rows, as for :class:`JacobianKernelRidge`.
         y : array of shape (n_samples,)
             Labels: numbers, strings or booleans.
-        sample_weight : array of shape (n_samples,), optional
-            A weight of two is the same as two equal rows.
+        sample_weight : float or array of shape (n_samples,), optional
+            A weight of two is the same as two equal rows. One number is the weight of every row.
 
         Returns
         -------
@@ -175,27 +175,22 @@ verbose
         """
         labels = labels_beside(X, y, sample_weight)
         found = labels.totals()
-        self.classes_ = check_classes(found)
-        factors = class_factors(self.class_weight, self.classes_, found.weights)
+        classes = check_classes(found)
+        factors = class_factors(self.class_weight, classes, found.weights)
         weights = found.weights if factors is None else found.weights * factors
-        self.class_prior_ = weights / weights.sum()
-        coding = Coding(self.classes_, self.class_prior_, factors)
+        prior = weights / weights.sum()
+        coding = Coding(classes, prior, factors)
         Y, w = labels.coded(coding)
-        self._fit_coded(X, Y, w, float(found.counts.sum()))
+        regressor = JacobianKernelRidge(**parameters_of(self))
+        loss = partial(calibrated_log_losses, prior=prior)
+        regressor._fit(X, Y, w, loss=loss, shared=True)
+        odds = calibration(regressor, prior, float(found.counts.sum()))
+        # Kept all at once, so that a fit that fails changes nothing.
+        self.classes_, self.class_prior_, self.regressor_ = classes, prior, regressor
+        self.slope_, self.offset_ = odds.slope, odds.offset
         # Leave-one-out scores come from residuals, so that they need the classes.
         self._index = coding.index(labels.y) if isinstance(labels, ArrayLabels) else None
         return self
-
-    def _fit_coded(self, X: Any, Y: Any, w: Any, n: float) -> None:
-        """Fit the regressor to coded classes, and calibrate its scores; n rows were given."""
-        regressor = JacobianKernelRidge(**parameters_of(self))
-        loss = partial(calibrated_log_losses, prior=self.class_prior_)
-        self.regressor_ = regressor._fit(X, Y, w, loss=loss, shared=True)
-        found = uncalibrated(self.class_prior_)
-        held = getattr(self.regressor_._function().model, "held_out", None)
-        if held is not None:
-            found = calibrated(held.y, held.y - held.residuals, held.w, self.class_prior_, n)
-        self.slope_, self.offset_ = found.slope, found.offset
 
     @property
     def _log_odds(self) -> LogOdds:
@@ -412,7 +407,8 @@ verbose
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            For ``jacridge.parquet.ParquetFiles`` y is the name of a column.
+            For ``jacridge.parquet.ParquetFiles`` y is the name of a column, and sample_weight may
+            be one.
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
 
@@ -420,7 +416,8 @@ verbose
         -------
         float
         """
-        y = X.labels(y) if isinstance(X, ParquetFiles) else y
+        if isinstance(X, ParquetFiles):
+            y, sample_weight = X.labels(y), X.weights(sample_weight)
         return float(super().score(X, y, sample_weight))
 
     @property
@@ -500,6 +497,14 @@ def labels_beside(X: Any, y: Any, w: Any) -> ArrayLabels | DaskLabels | ParquetL
         check_consistent_length(X, labels)
     w = w.compute() if is_dask(w) else w
     return ArrayLabels(labels, None if w is None else check_weights(w, labels))
+
+
+def calibration(regressor: JacobianKernelRidge, prior: Array, n: float) -> LogOdds:
+    """Log-odds from the scores of a regressor, by its leave-one-out scores; n rows were given."""
+    held = getattr(regressor._function().model, "held_out", None)
+    if held is None:
+        return uncalibrated(prior)
+    return calibrated(held.y, held.y - held.residuals, held.w, prior, n)
 
 
 def _worked(work: Callable[[Array], Any], odds: LogOdds, scores: Array) -> Any:

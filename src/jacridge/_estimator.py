@@ -168,8 +168,9 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
             A Dask array or data frame is fitted by solver "nystrom", block by block where its
             blocks are; persist it first if it fits into the memory of the workers.
         y : array of shape (n_samples,) or (n_samples, n_targets)
-        sample_weight : array of shape (n_samples,), optional
-            A weight of zero removes a row; a weight of two is the same as two equal rows.
+        sample_weight : float or array of shape (n_samples,), optional
+            A weight of zero removes a row; a weight of two is the same as two equal rows. One
+            number is the weight of every row.
 
         Returns
         -------
@@ -207,10 +208,11 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         self.alpha_ = fit.lam if np.size(fit.lam) > 1 else float(np.ravel(fit.lam)[0])
         self.solver_, self.kernel_ = fit.solver, fit.space.kernel.name
         self._weightless, self._notes = fit.source.weightless, fit.notes
+        self._feature_std = fit.std
 
     def _keep_metric(self, metric: Metric) -> None:
         """Keep the map of the metric, and the table of the choice if there was one."""
-        self._feature_std, self._centre, self._names = metric.std, None, None
+        self._centre, self._names = None, None
         for name in ("metric_", "warp_", "choices_"):
             self.__dict__.pop(name, None)
         if self.metric in LINEAR:
@@ -308,7 +310,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         All leave-one-out models come from one factorisation; bandwidth and penalty are held fixed,
         also where the same rows chose them. A row is left out together with the rows equal to it,
         and its residual counts once, whatever its weight. Above 1000 rows the leave-one-out models
-        of 1000 of them, evenly spaced, are used.
+        of 1000 of them, drawn at random, are used.
 
         Parameters
         ----------
@@ -343,8 +345,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         new rows from the same distribution exceed 0.99; if many more do, the model extrapolates.
 
         Distances are those of the metric, among distinct rows. Above 1000 training rows the own
-        distances are those of 1000 of them, evenly spaced; the Nystrom solver looks for neighbours
-        in the at most 5000 training rows that it keeps.
+        distances are those of 1000 of them, drawn at random; the Nystrom solver looks for
+        neighbours in the at most 5000 training rows that it keeps.
 
         Parameters
         ----------
@@ -547,8 +549,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
     def feature_importances_(self) -> Array:
         """How much the prediction moves with each feature, as shares that sum to one.
 
-        The root mean square of the slope at (at most 1000 of) the rows of `X_fit_`, times the
-        standard deviation of the feature.
+        The root mean square of the slope at (at most 1000 of) the training rows, times the
+        standard deviation of the feature. Rows count by their weights.
         """
         check_is_fitted(self)
         if self._notes["metric"] == "precomputed":
@@ -574,7 +576,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            For ``jacridge.parquet.ParquetFiles`` y is the name of a column, or several.
+            For ``jacridge.parquet.ParquetFiles`` y is the name of a column, or several, and
+            sample_weight may be one.
         y : array of shape (n_samples,) or (n_samples, n_targets)
         sample_weight : array of shape (n_samples,), optional
 
@@ -582,7 +585,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         -------
         float
         """
-        y = X.column_values(y) if isinstance(X, ParquetFiles) else y
+        if isinstance(X, ParquetFiles):
+            y, sample_weight = X.column_values(y), X.weights(sample_weight)
         return float(super().score(X, y, sample_weight))
 
     def diagnose(self) -> Diagnosis:

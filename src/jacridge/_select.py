@@ -23,7 +23,7 @@ from ._rules.training import TrainingData, data_in_memory
 from .parquet import ParquetFiles
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Choice:
     """A bandwidth and where it came from.
 

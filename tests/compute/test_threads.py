@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from jacridge._compute import threads
-from jacridge._compute.arrays import evenly_spaced, row_blocks, rows_per_block, weighted_mean
+from jacridge._compute.arrays import fixed_sample, row_blocks, rows_per_block, weighted_mean
 from jacridge._compute.threads import (
     blas_for,
     for_blocks,
@@ -45,13 +45,21 @@ def test_a_block_of_any_width_has_at_least_one_row_and_about_a_million_entries()
         assert rows == 1 or rows * max(width, 1) <= 1 << 20
 
 
-@pytest.mark.parametrize(("n", "most"), [(5, 9), (5, 5), (10, 3), (1000, 7)])
-def test_evenly_spaced_indices_are_distinct_and_leave_gaps_of_one_size(n, most):
-    found = evenly_spaced(n, most)
+@pytest.mark.parametrize(("n", "most"), [(5, 9), (5, 5), (10, 3), (100_000, 7)])
+def test_a_fixed_sample_is_always_the_same_and_rises(n, most):
+    found = fixed_sample(n, most)
     assert len(found) == min(n, most)
-    gaps = np.diff(np.append(found, n))
-    assert found[0] == 0
-    assert 1 <= gaps.min() <= gaps.max() <= gaps.min() + 1
+    assert (np.diff(found) > 0).all()
+    assert 0 <= found[0] <= found[-1] < n
+    np.testing.assert_array_equal(fixed_sample(n, most), found)
+
+
+@pytest.mark.parametrize("period", [2, 5, 7, 10, 24])
+def test_a_fixed_sample_has_all_phases_of_a_period_alike(period):
+    shares = np.bincount(fixed_sample(10_000, 1000) % period) / 1000
+    # A share s of 1000 rows is known to sqrt(s (1 - s) / 1000); four times that.
+    error = np.sqrt((1 - 1 / period) / period / 1000)
+    np.testing.assert_allclose(shares, 1 / period, atol=4 * error)
 
 
 def test_the_mean_of_a_constant_is_that_constant(rng):

@@ -340,6 +340,17 @@ def test_labels_of_axes_are_words_and_no_names_of_parameters(name, table):
     assert ax.get_xlabel() or ax.get_ylabel() or name in ("plot_metric", "MetricDisplay")
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "geodesic", "precomputed"])
+def test_criteria_are_those_of_the_fit_whatever_is_set_afterwards(surface, metric):
+    X, y = surface
+    est = JacobianKernelRidge(1.0, 0.1, metric="scaled").fit(X * [1, 50], y)
+    known = plots.CriterionDisplay.from_estimator(est, X * [1, 50], y)
+    est.set_params(metric=metric)
+    found = plots.CriterionDisplay.from_estimator(est, X * [1, 50], y)
+    np.testing.assert_array_equal(found.bandwidths, known.bandwidths)
+    np.testing.assert_array_equal(found.values, known.values)
+
+
 @pytest.mark.parametrize("criterion", ["loo", "gcv", "mml"])
 def test_criteria_are_written_in_words(curve, criterion):
     est = JacobianKernelRidge().fit(*curve)

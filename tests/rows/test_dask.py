@@ -66,6 +66,13 @@ def test_a_system_that_magnifies_rounding_is_the_same_whatever_the_chunks(alpha,
         np.testing.assert_allclose(ours.predict(X), known.predict(X), rtol=1e-6, atol=1e-6)
 
 
+def test_a_number_is_the_weight_of_every_row(data):
+    X, Y, _ = data
+    known = nystrom(1.5, 0.1).fit(X, Y, np.full(2000, 3.0))
+    ours = nystrom(1.5, 0.1).fit(da.from_array(X, chunks=(500, 3)), Y, 3)
+    np.testing.assert_allclose(ours.predict(X), known.predict(X), rtol=1e-8)
+
+
 def test_a_fit_to_unknown_chunks_is_that_of_numpy_and_leaves_the_array_as_it_was(data):
     X, Y, w = data
     rows = of_unknown_chunks(X)
@@ -274,6 +281,41 @@ def test_a_bad_number_is_refused(name, value, data):
         nystrom().fit(**rows)
 
 
+@pytest.mark.parametrize("options", [{}, {"metric": "scaled"}, {"solver": "exact"}], ids=str)
+def test_a_target_whose_squares_are_zero_is_refused_as_that_of_numpy_is(options, data):
+    X, Y, _ = data
+    y = 1e-170 * Y[:, 0]
+    rows = X if options.get("solver") == "exact" else da.from_array(X, chunks=(500, 3))
+    with pytest.raises(ValueError, match="`y` must be zero or have entries of at least 1e-150"):
+        JacobianKernelRidge(1.0, 0.1, **options).fit(rows, y)
+    y[1234] = 1.0
+    assert np.isfinite(JacobianKernelRidge(1.0, 0.1, **options).fit(rows, y).intercept_)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
+@pytest.mark.parametrize("method", ["predict", "predict_interval", "outside_share", "jacobian"])
+def test_rows_to_predict_for_are_refused_as_those_of_numpy_are(method, value, data):
+    X, Y, _ = data
+    call = getattr(nystrom(1.5).fit(X[:200], Y[:200]), method)
+    bad = np.array(X[:100])
+    bad[70, 1] = value
+    with pytest.raises(ValueError, match="X") as known:
+        call(bad)
+    lazy = call(da.from_array(bad, chunks=(50, -1)))
+    with pytest.raises(ValueError) as found:
+        dask.compute(lazy)
+    assert str(found.value).splitlines()[0] == str(known.value).splitlines()[0]
+
+
+def test_places_to_predict_for_are_refused_as_those_of_numpy_are(rng):
+    pytest.importorskip("pyproj")
+    places = np.column_stack([rng.uniform(-60, 60, 40), rng.uniform(100, 180, 40)])
+    est = JacobianKernelRidge(1e6, 0.1, metric="geodesic").fit(places, places[:, 0])
+    swapped = da.from_array(places[:, ::-1], chunks=(20, 2))
+    with pytest.raises(ValueError, match="latitudes from -90 to 90"):
+        est.predict(swapped).compute()
+
+
 @pytest.mark.parametrize(
     ("options", "change", "message"),
     [
@@ -285,6 +327,7 @@ def test_a_bad_number_is_refused(name, value, data):
         ({"n_landmarks": 2000}, {"sample_weight": np.zeros(2000)}, "must not be all zero"),
         ({}, {"sample_weight": np.full(2000, -1.0)}, "`sample_weight` must be >= 0"),
         ({}, {"sample_weight": np.ones((2000, 1))}, "`sample_weight` must have one entry"),
+        ({}, {"sample_weight": -1.0}, "`sample_weight` must be a finite number > 0, got -1.0"),
         ({"n_landmarks": 2001}, {}, "n_landmarks"),
     ],
 )

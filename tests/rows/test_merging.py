@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
-from jacridge._geometry.distances import Euclidean, Precomputed
+from jacridge import JacobianKernelRidge, select_bandwidth
+from jacridge._geometry.distances import Euclidean, Geodesic, Precomputed
 from jacridge._rows.merging import (
     GivenRows,
     distinct_rows,
@@ -255,3 +256,38 @@ def test_rows_brought_into_memory_are_merged(rng):
     assert isinstance(found.rows, ArrayRows)
     assert found.rows.y.tolist() == [[2.0], [2.0]]
     assert in_memory(found, Euclidean()) is found
+
+
+def test_a_place_is_one_row_whatever_its_longitude_is_written_as(rng):
+    """Copies at longitudes that differ by 360 degrees are left out together."""
+    pytest.importorskip("pyproj")
+    P = np.column_stack([rng.uniform(-60, 60, 40), rng.uniform(-180, 180, 40)])
+    turned = P + np.column_stack([np.zeros(40), np.where(P[:, 1] < 0, 360.0, -360.0)])
+    y, est = rng.standard_normal(80), JacobianKernelRidge(1e6, 0.1, metric="geodesic")
+    known = est.fit(np.vstack([P, P]), y).loo_residuals_
+    found = est.fit(np.vstack([P, turned]), y)
+    np.testing.assert_allclose(found.loo_residuals_, known, rtol=1e-7)
+    np.testing.assert_array_equal(found.X_fit_, P)
+    sigma = select_bandwidth(
+        np.vstack([P, turned]), metric="geodesic", rule="jacobian_median"
+    ).sigma
+    twice = select_bandwidth(np.vstack([P, P]), metric="geodesic", rule="jacobian_median").sigma
+    assert sigma == pytest.approx(twice)
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        [[10.0, 180.0], [10.0, -180.0]],
+        [[10.0, 190.3], [10.0, -169.7]],
+        [[10.0, 0.0], [10.0, -0.0], [10.0, 360.0], [10.0, -360.0]],
+        [[90.0, 12.0], [90.0, -77.0]],
+        [[-90.0, 12.0], [-90.0, 0.0]],
+    ],
+    ids=str,
+)
+def test_one_place_has_one_canonical_row(places):
+    geodesic = Geodesic()
+    assert len(distinct_rows(geodesic.canonical(np.array(places)))) == 1
+    others = np.array([[90.0, 1.0], [-90.0, 1.0], [10.0, 1.0], [10.0, -1.0], [-10.0, 1.0]])
+    assert len(distinct_rows(geodesic.canonical(others))) == 5

@@ -208,6 +208,10 @@ def test_files_are_asked_for_all_that_arrays_are(parts):
     np.testing.assert_allclose(est.predict_interval(files), est.predict_interval(named), rtol=1e-10)
     known = est.score(named, frame.select("y", "z").to_numpy())
     assert est.score(files, ["y", "z"]) == pytest.approx(known)
+    weights = frame["weight"].to_numpy()
+    known = est.score(named, frame.select("y", "z").to_numpy(), weights)
+    assert est.score(files, ["y", "z"], "weight") == pytest.approx(known)
+    assert est.score(files, ["y", "z"], weights) == pytest.approx(known)
     for y, column in ((None, None), (frame["y"].to_numpy(), "y")):
         ours, theirs = select_bandwidth(files, column), select_bandwidth(X, y)
         assert (ours.n, ours.sigma) == (theirs.n, pytest.approx(theirs.sigma))

@@ -3,6 +3,7 @@
 import re
 import tracemalloc
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.svm import SVR
 
+import jacridge
 import naive
 from jacridge import RULES, Choice, select_bandwidth
 from known import SEARCHES, WITHOUT_Y
@@ -327,3 +329,21 @@ def test_a_choice_for_several_targets_shows_every_penalty_and_escapes_names(rng)
     assert f"alpha=[{first:.4g}, {second:.4g}]" in repr(choice)
     assert "<lambda>" not in choice._repr_html_()
     assert "&lt;lambda&gt;" in choice._repr_html_()
+
+
+def test_choices_of_several_penalties_can_be_compared(table):
+    X, y = table
+    first, second = (select_bandwidth(X, np.c_[y, y**2], "loo", alpha="loo") for _ in range(2))
+    assert first == first
+    assert first != second  # another run, of other seconds
+    assert len({first, second}) == 2
+
+
+def test_a_warning_points_at_a_caller_whose_folder_has_a_name_that_begins_alike(table):
+    path = f"{Path(jacridge.__file__).parent}_app/run.py"
+    call = compile("select_bandwidth(X, y, 'loo')", path, "eval")
+    with pytest.warns(UserWarning, match="`y` is constant") as seen:
+        eval(
+            call, {"select_bandwidth": select_bandwidth, "X": table[0], "y": np.ones(len(table[0]))}
+        )
+    assert seen[0].filename == path

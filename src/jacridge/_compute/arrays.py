@@ -14,6 +14,9 @@ TINY = float(np.finfo(float).tiny)
 # Entries of a block of distances: 8 MB of doubles, small enough to stay near the processor.
 BLOCK_ENTRIES = 1 << 20
 
+# Seed of samples that do not depend on `random_state`: one that callers hardly draw rows by.
+FIXED_SEED = 20_200_229
+
 
 def row_blocks(n: int, size: int) -> list[slice]:
     """Slices of at most `size` rows that cover n rows in order."""
@@ -25,9 +28,12 @@ def rows_per_block(n_columns: int) -> int:
     return max(1, BLOCK_ENTRIES // max(n_columns, 1))
 
 
-def evenly_spaced(n: int, most: int) -> Indices:
-    """At most `most` of n indices, evenly spaced."""
-    return np.arange(n) if n <= most else np.arange(most) * n // most
+def fixed_sample(n: int, most: int) -> Indices:
+    """At most `most` of n indices, in rising order: a random sample, the same in every call."""
+    if n <= most:
+        return np.arange(n)
+    # Not every n / most-th index, which weekdays, hours or the lines of a grid would alias with.
+    return np.sort(np.random.default_rng(FIXED_SEED).choice(n, most, replace=False))
 
 
 def weighted_mean(y: Array, w: Array) -> Array:

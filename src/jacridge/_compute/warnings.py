@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from pathlib import Path
 
-PACKAGE = str(Path(__file__).parent.parent)
+# With its separator, not to match a folder whose name begins alike.
+PACKAGE = str(Path(__file__).parent.parent) + os.sep
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import eigvalsh
 from scipy.spatial.distance import cdist
 
-from .._compute.arrays import Array, Indices, rows_per_block
+from .._compute.arrays import Array, Indices, fixed_sample, rows_per_block
 from .._compute.threads import one_blas_thread
 
 # The largest distance between some rows and others, or all, and which of the others has it.
@@ -137,11 +137,11 @@ def embedding_dimension(D: Array, largest: int = 500) -> int:
     """Dimensions that a matrix of distances spans: p, where only distances are known.
 
     The number of principal coordinates whose variance exceeds a hundredth of the largest one,
-    on at most `largest` evenly chosen rows. Euclidean distances of features that are neither
+    on at most `largest` rows, drawn at random. Euclidean distances of features that are neither
     degenerate nor badly scaled give back the number of features.
     """
-    step = -(-len(D) // largest)
-    G = np.square(D[::step, ::step])
+    some = fixed_sample(len(D), largest)
+    G = np.square(D[np.ix_(some, some)])
     G = G - G.mean(axis=0)
     G = -0.5 * (G - G.mean(axis=1)[:, None])
     values = eigvalsh(G)

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.spatial.distance import cdist, pdist
 
 from .._checks import check_coordinates, check_distances, check_no_negative, check_range
-from .._compute.arrays import EPS, Array, Indices, bulk_centre, row_blocks
+from .._compute.arrays import EPS, Array, Indices, bulk_centre, row_blocks, rows_per_block
 from .diameter import (
     cityblock_diameter,
     embedding_dimension,
@@ -68,6 +68,10 @@ class Distance(Protocol):
 
     def check(self, X: Array, *, new: bool = False) -> None:
         """Refuse rows that have no such distance; `new` rows are those to predict for."""
+
+    def canonical(self, X: Array) -> Array:
+        """Rows in the form in which those of distance zero are equal."""
+        return X
 
     def gaps(self, X: Array, Z: Array) -> Array:
         """Gaps between all rows of X and all rows of Z."""
@@ -247,6 +251,11 @@ class Geodesic(Distance):
         check_range("X", X)
         check_coordinates(X)
 
+    def canonical(self, X: Array) -> Array:
+        # Rounded to 0.1 mm, as 190.3 - 360 is not the double -169.7.
+        longitude = np.round(X[:, 1] % 360, 9) % 360
+        return np.column_stack([X[:, 0], np.where(np.abs(X[:, 0]) == 90, 0.0, longitude)])
+
     def gaps(self, X: Array, Z: Array) -> Array:
         return np.square(geodesic_distances(X, Z))
 
@@ -302,6 +311,9 @@ class Precomputed(Distance):
             check_no_negative(X)
         else:
             check_distances(X)
+
+    def canonical(self, X: Array) -> Array:
+        return X
 
     def gaps(self, X: Array, Z: Array) -> Array:
         return np.asarray(X**self.power)
@@ -373,7 +385,8 @@ def expanded_gaps(X: Array, Z: Array) -> Array:
         i, j = np.nonzero(CANCELLED * (uu[:, None] + vv) > D2)
         if len(i) * 20 > D2.size:
             return np.asarray(cdist(X, Z, "sqeuclidean"))
-        D2[i, j] = np.square(X[i] - Z[j]).sum(axis=1)
+        for pairs in row_blocks(len(i), rows_per_block(X.shape[1])):
+            D2[i[pairs], j[pairs]] = np.square(X[i[pairs]] - Z[j[pairs]]).sum(axis=1)
     return D2
 
 

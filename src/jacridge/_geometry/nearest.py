@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._compute.arrays import Array, evenly_spaced, rows_per_block
+from .._compute.arrays import Array, fixed_sample, rows_per_block
 from .._compute.threads import for_blocks
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Neighbours:
     @cached_property
     def own(self) -> Array:
         """Sorted gaps of the rows, or of OWN_ROWS of them, to the nearest other row."""
-        some = evenly_spaced(len(self.Z), OWN_ROWS)
+        some = fixed_sample(len(self.Z), OWN_ROWS)
         found = np.empty(len(some))
 
         def work(rows: slice) -> None:

@@ -14,12 +14,13 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import reduce
 from itertools import count
+from numbers import Real
 from operator import iadd
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._checks import check_range, check_weights, require
+from .._checks import check_range, check_weight, check_weights, require
 from .._compute.arrays import Array, Indices
 from .._compute.progress import is_heard, tell
 from .._compute.threads import one_blas_thread
@@ -176,7 +177,9 @@ def beside(name: str, Z: Any, X: Any) -> Any:
     """Targets or weights, chunked as the rows of X; None stays None."""
     if Z is None:
         return None
-    if is_dask(Z):
+    if name == "sample_weight" and isinstance(Z, Real):
+        Z = require("dask.array", extra="dask").full(len(X), check_weight(Z))
+    elif is_dask(Z):
         Z = known(Z.to_dask_array(lengths=True) if hasattr(Z, "to_dask_array") else Z)
     else:
         Z = require("dask.array", extra="dask").from_array(np.asarray(Z), chunks=-1)

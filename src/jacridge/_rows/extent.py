@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from .._checks import LARGEST
-from .._compute.arrays import Array, row_blocks, rows_per_block, weighted_mean
+from .._compute.arrays import Array, fixed_sample, row_blocks, rows_per_block, weighted_mean
 from .merging import distinct_rows
 from .survey import TURNS, Ends, Survey, Surveyed, ends_of
 
@@ -40,12 +40,18 @@ class ArrayExtent:
         if self.distance.is_given:
             distinct = np.unique(self.X, axis=0, return_index=True)[1]
             return self.distance.spacing(self.distance.some(self.X, distinct))
-        return self.distance.spacing(distinct_rows(self.X))
+        return self.distance.spacing(distinct_rows(self.distance.canonical(self.X)))
 
     @cached_property
     def variance(self) -> float:
         """Variance of all entries of the rows together."""
         return self.distance.variance(self.X, self.w)
+
+    @cached_property
+    def std(self) -> Array:
+        """Standard deviation of each feature."""
+        share = self.w / self.w.sum()
+        return np.sqrt(share @ np.square(self.X - share @ self.X))
 
 
 @dataclass(frozen=True)
@@ -65,13 +71,18 @@ class StreamExtent:
     @cached_property
     def spacing(self) -> float:
         """Median distance of sampled rows to their nearest neighbours among all rows."""
-        asked = distinct_rows(self.X[:: -(-len(self.X) // NEIGHBOUR_SAMPLE)])
+        asked = distinct_rows(self.X[fixed_sample(len(self.X), NEIGHBOUR_SAMPLE)])
         return stream_spacing(self.rows, asked, self.distance)
 
     @cached_property
     def variance(self) -> float:
         """Variance of all entries of all rows together."""
         return stream_variance(self.rows, self.seen.whole, self.distance)
+
+    @cached_property
+    def std(self) -> Array:
+        """Standard deviation of each feature of all rows."""
+        return self.seen.whole.std
 
 
 # Geometry of the training rows, each number made once and when asked for.

@@ -16,7 +16,6 @@ from sklearn.utils.validation import validate_data
 
 from .._checks import (
     check_columns,
-    check_not_tiny,
     check_range,
     check_rows,
     check_weights,
@@ -74,7 +73,6 @@ class GivenArray:
             y = y.astype(np.float64)
         distance.check(X)
         check_range("y", y)
-        check_not_tiny(y)
         w = None if w is None else check_weights(w, X)
         targets = y[:, None] if y.ndim == 1 else y
         if isinstance(self.X, np.memmap):
@@ -144,15 +142,13 @@ class GivenDask:
         """Lazy arrays of the results; each block is worked on once for all of them."""
         array = dask_array(self.X)
         self._check_features(est, reset=False)
-        stacked = lazy_rows(array, partial(_stacked, work), *shape)
+        stacked = lazy_rows(array, partial(_stacked, work, distance), *shape)
         return tuple(stacked[:, i] for i in range(shape[0]))
 
     def read(self, est: Any, distance: Distance) -> Array:
         """The rows, computed and checked."""
         self._check_features(est, reset=False)
-        X = check_rows(np.asarray(dask_array(self.X)))
-        distance.check(X, new=True)
-        return X
+        return _new_rows(np.asarray(dask_array(self.X)), distance)
 
     def _check_features(self, est: Any, *, reset: bool) -> None:
         """Compare number and names of the features; no value is looked at."""
@@ -160,6 +156,13 @@ class GivenDask:
         validate_data(est, shown, reset=reset, skip_check_array=True)
 
 
-def _stacked(work: BlockWork, X: Array) -> Array:
+def _new_rows(X: Array, distance: Distance) -> Array:
+    """Rows to predict for, or a part of them, checked."""
+    X = check_rows(X)
+    distance.check(X, new=True)
+    return X
+
+
+def _stacked(work: BlockWork, distance: Distance, X: Array) -> Array:
     """Results of `work` side by side, in axis 1."""
-    return np.stack(work(X), axis=1)
+    return np.stack(work(_new_rows(X, distance)), axis=1)

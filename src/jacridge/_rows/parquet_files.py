@@ -113,6 +113,10 @@ class ParquetFiles:
         values = np.vstack(list(self.features_rows(_names("y", names)).each(lambda X, y, w: X)))
         return values[:, 0] if isinstance(names, str) else values
 
+    def weights(self, given: Any) -> Any:
+        """Weights in a column of all files; what is not the name of one is returned as it is."""
+        return self.column_values(given) if isinstance(given, str) else given
+
     def features_rows(self, features: Sequence[str], distance: Distance = EUCLIDEAN) -> ParquetRows:
         """The rows of all files, without targets."""
         return replace(self, features=list(features)).rows(None, None, distance)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._checks import check_not_tiny
 from .._compute.arrays import Array, Indices
 from .merging import GivenRows, Merged, Replicates, merged
 from .rows import ArrayRows, MappedRows, Rows
@@ -80,7 +81,8 @@ class Source:
 
 def array_source(X: Array, y: Array, w: Array | None, distance: Distance) -> Source:
     """Rows of arrays, with duplicates merged; y of shape (n, k)."""
-    found = merged(X, y, w)
+    check_not_tiny(np.abs(y).max(axis=0))
+    found = merged(distance.canonical(X), y, w)
     n = float(len(X)) if w is None else counted(w[w > 0])
     if found.is_all:
         return Source(ArrayRows(X, y, w), X.shape[1], n)

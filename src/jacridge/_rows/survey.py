@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from .._checks import check_not_tiny
 from .._compute.arrays import Array, Indices, weighted_mean
 from .rows import Block, Rows, rows_of
 
@@ -36,6 +37,7 @@ class Survey:
     centre: Array
     squares: Array  # weighted sums of squared deviations from the centre, for each feature
     mean: Array  # of y
+    largest: Array  # size of y
     whole: bool  # whether all weights are whole numbers
 
     def __add__(self, other: Survey) -> Survey:
@@ -49,6 +51,7 @@ class Survey:
             self.centre + share * step,
             self.squares + other.squares + share * self.weight * step**2,
             self.mean + share * (other.mean - self.mean),
+            np.maximum(self.largest, other.largest),
             self.whole and other.whole,
         )
 
@@ -56,6 +59,11 @@ class Survey:
     def n_samples(self) -> float:
         """Sample size n of the closed-form rules: the sum of whole weights, else the rows."""
         return self.weight if self.whole else float(self.n)
+
+    @property
+    def std(self) -> Array:
+        """Standard deviation of each feature."""
+        return np.asarray(np.sqrt(self.squares / self.weight))
 
 
 @dataclass(frozen=True)
@@ -79,13 +87,15 @@ class Surveying:
             X, y, w = X[w > 0], y[w > 0], w[w > 0]
         if not len(X):
             zeros = np.zeros(X.shape[1])
-            empty = Survey(0, 0.0, zeros, zeros, np.zeros(y.shape[1]), True)
+            none = np.zeros(y.shape[1])
+            empty = Survey(0, 0.0, zeros, zeros, none, none, True)
             return empty, Ends(X, zeros, -np.inf)
         v = np.ones(len(X)) if w is None else w
         centre = weighted_mean(X, v)
         squares = v @ np.square(X - centre)
         mean, whole = weighted_mean(y, v), are_whole(v)
-        survey = Survey(len(X), float(v.sum()), centre, squares, mean, whole)
+        largest = np.abs(y).max(axis=0)
+        survey = Survey(len(X), float(v.sum()), centre, squares, mean, largest, whole)
         return survey, ends_of(X, centre, self.distance)
 
 
@@ -123,6 +133,7 @@ def surveyed(found: Iterable[tuple[Survey, Ends]]) -> Surveyed:
     whole = reduce(add, surveys)
     if whole.weight == 0:
         raise ValueError("`sample_weight` must not be all zero, got zeros only.")
+    check_not_tiny(whole.largest)
     return Surveyed(whole, ends)
 
 

@@ -51,6 +51,7 @@ class Solution:
     space, sigma, lam : kernel, bandwidth, and one penalty or one for each target
     solver : name of the solver that was used
     metric : the metric, and the table of its choice
+    std : standard deviations of the features; None for given distances
     source : the training rows after the map
     notes : how the fit came about, in plain values
     """
@@ -63,6 +64,7 @@ class Solution:
     lam: float | Array
     solver: str
     metric: Metric
+    std: Array | None
     source: Source
     notes: dict[str, Any]
 
@@ -98,6 +100,9 @@ def fitted(source: Source, asked: Request) -> Solution:
     data, found = best_kernel(tried, asked, metric)
     Z, model = solved(solver, source, data, found, asked)
     kept = metric.mapping is not None and solver == "exact"
+    std = metric.std
+    if std is None and asked.metric != "precomputed":
+        std = data.extent.std
     return Solution(
         model=model,
         Z=Z,
@@ -107,6 +112,7 @@ def fitted(source: Source, asked: Request) -> Solution:
         lam=found.lam,
         solver=solver,
         metric=metric,
+        std=std,
         source=source,
         notes=notes_on(data, source, asked),
     )

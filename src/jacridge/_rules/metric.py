@@ -33,7 +33,7 @@ LEAST_ROWS = 20
 class Metric:
     """The space of a fit, the map of its features (None: identity), and how it was chosen.
 
-    `std` are the standard deviations of the features, where they are known.
+    `std` are the standard deviations of the features, if there is a map.
     """
 
     space: Space
@@ -110,8 +110,7 @@ def rule_in_rounds(bandwidth: Any) -> RuleInRounds | None:
 def plain_map(rows: Rows) -> tuple[FeatureMap, Array]:
     """The map that divides by the standard deviations of all rows, and these."""
     whole = surveyed(rows.each(Surveying(EUCLIDEAN))).whole
-    std = np.sqrt(whole.squares / whole.weight)
-    return FeatureMap(scaling_from(whole.centre, std)), std
+    return FeatureMap(scaling_from(whole.centre, whole.std)), whole.std
 
 
 def warped_maps(rows: LearningRows) -> list[FeatureMap]:

@@ -14,7 +14,7 @@ from .._rows.merging import distinct_rows
 from .._rows.rows import ArrayRows, Block, Rows
 from .._rows.survey import SAMPLE, first_look, sample_indices, sample_of
 from .._solvers.exact import centred_rows
-from .._solvers.landmarks import CANDIDATES, DEFAULT, chooser, evenly_among
+from .._solvers.landmarks import CANDIDATES, DEFAULT, chooser, some_among
 from .._solvers.nystrom import Choose, Nystrom, NystromSpectrum
 from .training import Penalty, TrainingData, carried, data_in_memory, in_units_of_weights
 
@@ -49,7 +49,7 @@ class LandmarkChoice:
         """Function of rows and a number that returns a chooser of landmarks, and their number."""
         kind = self.landmarks
         if not isinstance(kind, str):
-            return evenly_among(kind), len(kind)
+            return some_among(kind), len(kind)
 
         def among(X: Array, m: int) -> Choose:
             return chooser(kind, X, m, space, seed)

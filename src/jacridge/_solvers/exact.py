@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._compute.arrays import EPS, TINY, Array, Indices, evenly_spaced, weighted_mean
+from .._compute.arrays import EPS, TINY, Array, Indices, fixed_sample, weighted_mean
 from .._compute.threads import blas_for
 from .._rows.merging import GivenRows
 from .._rows.rows import ArrayRows
@@ -221,7 +221,7 @@ class ExactModel:
     def jackknife(self) -> Jackknife:
         """The models that leave one distinct row out, for rows of positive weight."""
         given = as_given(self.rows.given, self.w, self.y.shape[1]).weighed()
-        some = evenly_spaced(len(given.group), JACKKNIFE_ROWS)
+        some = fixed_sample(len(given.group), JACKKNIFE_ROWS)
         places, group = np.unique(given.group[some], return_inverse=True)
         columns = self.A.inverse_columns(places)
         moved = self.residuals_at(places, columns[places, np.arange(len(places))])

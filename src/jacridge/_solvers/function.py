@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._compute.arrays import Array, Indices, evenly_spaced, row_blocks, rows_per_block
+from .._compute.arrays import Array, Indices, fixed_sample, row_blocks, rows_per_block
 from .._compute.threads import blas_for, for_blocks, one_blas_thread, processors
-from .._rows.merging import distinct_rows
 from .exact import ExactModel
 from .influence import DegreesOf, Influence, Noise, NoiseOf, even_noise
 from .intervals import Scale, upper_quantile, widened
@@ -78,10 +77,10 @@ class FittedFunction:
         return replace(self, solved=self.model.state() if errors else {}, Z_given=None)
 
     @property
-    def targets(self) -> list[str]:
-        """Names of the targets."""
+    def targets(self) -> Sequence[str | None]:
+        """Names of the targets; None for a single one."""
         k = len(self.intercept)
-        return ["y"] if k == 1 else [f"y{t}" for t in range(k)]
+        return [None] if k == 1 else [f"y{t}" for t in range(k)]
 
     @property
     def is_smooth(self) -> bool:
@@ -117,9 +116,16 @@ class FittedFunction:
 
     def neighbours(self) -> Array:
         """Distinct training rows after the map; of a model with landmarks those that it keeps."""
-        # A saved model need not be made for them.
+        return self._known_rows()[0]
+
+    def _known_rows(self) -> tuple[Array, Array]:
+        """The rows of `neighbours`, and their weights."""
+        # Of a saved model only the arrays are needed.
         state = self.solved if isinstance(self.solved, dict) else self.solved.state()
-        return distinct_rows(state["sample_X"]) if "sample_X" in state else self.Z
+        if "sample_X" in state:
+            X, _, w = self.model.known_rows(self.Z)
+            return X, w
+        return self.Z, state.get("w", np.ones(len(self.Z)))
 
     def mean(self, X: Array) -> Array:
         """Predictions, of shape (n, k)."""
@@ -141,12 +147,13 @@ class FittedFunction:
 
     def importances(self, std: Array | None = None) -> Array:
         """Root mean squares of the slopes, times deviations `std` of the features, as shares."""
-        some = evenly_spaced(len(self.Z), IMPORTANCE_ROWS)
-        J = self.slopes(self.unmapped(self.Z)[some])
-        J = J.reshape(-1, J.shape[2])
-        std = self.Z.std(axis=0) if std is None else std
+        X, w = self._known_rows()
+        some = fixed_sample(len(X), IMPORTANCE_ROWS)
+        J = self.slopes(self.unmapped(X)[some])
+        std = self.Z.std(axis=0) if std is None else std  # in models that older versions saved
         J /= np.abs(J).max() or 1.0  # squares could overflow
-        moved = np.sqrt(np.square(J).mean(axis=0)) * (std / (std.max() or 1.0))
+        squares = np.average(np.square(J).mean(axis=1), axis=0, weights=w[some])
+        moved = np.sqrt(squares) * (std / (std.max() or 1.0))
         return np.asarray(moved / moved.sum() if moved.any() else moved)
 
     @cached_property

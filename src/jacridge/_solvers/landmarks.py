@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, lapack
 from scipy.linalg.blas import dtrsm
 
-from .._compute.arrays import EPS, Array, Indices, bulk_centre, evenly_spaced, row_blocks
+from .._compute.arrays import EPS, Array, Indices, bulk_centre, fixed_sample, row_blocks
 from .._compute.threads import lapack_for
 from .._geometry.distances import FAR
 from .cholesky import factor
@@ -95,9 +95,9 @@ def chooser(kind: str, X: Array, m: int, space: Space, seed: int) -> Callable[[f
     return lambda sigma: once()
 
 
-def evenly_among(Z: Array) -> Callable[[Array, int], Callable[[float], Array]]:
+def some_among(Z: Array) -> Callable[[Array, int], Callable[[float], Array]]:
     """Choice of at most m of the landmarks Z, whatever the rows and the bandwidth are."""
-    return lambda X, m: lambda sigma: Z[evenly_spaced(len(Z), m)]
+    return lambda X, m: lambda sigma: Z[fixed_sample(len(Z), m)]
 
 
 def low_rank(

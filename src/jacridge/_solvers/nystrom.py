@@ -21,7 +21,7 @@ from .._compute.arrays import (
     EPS,
     TINY,
     Array,
-    evenly_spaced,
+    fixed_sample,
     row_blocks,
     rows_per_block,
     weighted_mean,
@@ -181,7 +181,7 @@ class Nystrom:
             phi = features(self.choose(sigma), sigma, self.space)
             if self.rows.n >= LATE_ROWS * len(phi.Z):
                 X = self.sample[0]
-                phi = whitened_late(phi, X[evenly_spaced(len(X), len(phi.Z))], self.rows.n)
+                phi = whitened_late(phi, X[fixed_sample(len(X), len(phi.Z))], self.rows.n)
             centred = self.kind != "none"
             sums = summed(self.rows, phi, self._shift, centred=centred)
             self._last = NystromSpectrum(self.rows, phi, sums, centred)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.linalg.blas import dtrsm
 
-from .._compute.arrays import EPS, Array, Indices, evenly_spaced, row_blocks, rows_per_block
+from .._compute.arrays import EPS, Array, Indices, fixed_sample, row_blocks, rows_per_block
 from .._rows.merging import GivenRows, row_labels
 from .._rows.rows import rows_of
 from .landmarks import Features
@@ -41,8 +41,8 @@ class Sample:
         return replace(self, y=self.y[:, [t]], within=self.within[:, [t]])
 
     def some(self, most: int) -> Sample:
-        """At most so many of the rows, evenly spaced."""
-        rows = evenly_spaced(len(self.X), most)
+        """At most so many of the rows, drawn at random."""
+        rows = fixed_sample(len(self.X), most)
         return Sample(*(part[rows] for part in (self.X, self.y, self.w, self.within)))
 
     def distinct(self) -> tuple[Indices, Indices]:
@@ -57,10 +57,10 @@ def jackknife_sample(sample: Block, rows: Rows, given: GivenRows | None) -> Samp
     """At most SAMPLE_ROWS of the rows: of those as given if they were merged."""
     if given is not None:
         given = given.weighed()
-        some = evenly_spaced(len(given.group), SAMPLE_ROWS)
+        some = fixed_sample(len(given.group), SAMPLE_ROWS)
         sample, within = rows.take(given.group[some]), given.within[some]
     else:
-        some = evenly_spaced(len(sample[0]), SAMPLE_ROWS)
+        some = fixed_sample(len(sample[0]), SAMPLE_ROWS)
         within = np.zeros((len(some), sample[1].shape[1]))
         sample = rows_of(sample, some)
     X, y, w = sample
@@ -217,7 +217,7 @@ class NystromModel:
         X, y, w = self.sample.X, self.sample.y, self.sample.w
         counts = w
         if self.given is not None and self.rows is not None:
-            X, y, weights = self.rows.take(evenly_spaced(self.rows.n, SAMPLE_ROWS))
+            X, y, weights = self.rows.take(fixed_sample(self.rows.n, SAMPLE_ROWS))
             y = y if self.target is None else y[:, [self.target]]
             counts = w = np.ones(len(X)) if weights is None else weights
         elif self.sample.within.any():
@@ -227,8 +227,10 @@ class NystromModel:
         return HeldOut(y, _LeavingOut([self])(X, y, w), counts, within)
 
     def known_rows(self, Z: Array) -> tuple[Array, Array, Array]:
-        """The rows of the sample."""
-        return self.sample.X, self.sample.y - self.sums.mean, self.sample.w
+        """The distinct rows of the sample."""
+        first = np.sort(self.sample.distinct()[0])
+        y = self.sample.y[first] - self.sums.mean
+        return self.sample.X[first], y, self.sample.w[first]
 
     def state(self) -> dict[str, Any]:
         """The sums and the sample as plain arrays; landmarks are the estimator's `X_fit_`."""

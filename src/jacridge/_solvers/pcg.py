@@ -63,6 +63,7 @@ class PcgModel:
     intercept: Array
     iterations: int
     residual: float
+    w: Array | None = None  # weights of the rows; older versions did not save them
 
     deviations = _needs_factor("return_std")
     loo_residuals = _needs_factor("loo_residuals_")
@@ -73,8 +74,9 @@ class PcgModel:
     influences = _needs_factor("effects")
 
     def state(self) -> dict[str, Any]:
-        """Iterations and residual; the rest are public attributes of the estimator."""
-        return {"iterations": self.iterations, "residual": self.residual}
+        """Iterations, residual and weights; the rest are public attributes of the estimator."""
+        state = {"iterations": self.iterations, "residual": self.residual}
+        return state if self.w is None else {**state, "w": self.w}
 
     @staticmethod
     def restored(at: Any, state: dict[str, Any]) -> PcgModel:
@@ -120,7 +122,7 @@ def solve_pcg(
             f"{residual:.2g}, tolerance {TOLERANCE:g}. Give more `n_landmarks` than "
             f"{n_landmarks}, or a larger `alpha` than {lam:g}."
         )
-    return PcgModel(root * Z, rows.mean + b, used + iterations, residual)
+    return PcgModel(root * Z, rows.mean + b, used + iterations, residual, rows.w)
 
 
 def kernels(X: Array, sigma: float, space: Space) -> list[KernelRows]:

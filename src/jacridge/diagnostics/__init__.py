@@ -104,11 +104,11 @@ def diagnose(data: TrainingData, fit: Fitted) -> Diagnosis:
 
 def _r2_finding(r2: float) -> Finding:
     useless = r2 <= 0
-    sentence = (
-        "The mean of y predicts unseen rows at least as well as the model does."
-        if useless
-        else "R2 on unseen rows; duplicate rows are left out together."
-    )
+    sentence = "R2 on unseen rows; duplicate rows are left out together."
+    if useless:
+        sentence = "The mean of y predicts unseen rows at least as well as the model does."
+    elif np.isnan(r2):
+        sentence = "R2 is not defined, as y is the same in all rows."
     return Finding("leave-one-out R2", r2, useless, sentence)
 
 

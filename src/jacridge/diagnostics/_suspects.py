@@ -8,7 +8,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 from scipy.spatial.distance import pdist
 
-from .._compute.arrays import Array, Indices, evenly_spaced
+from .._compute.arrays import Array, Indices, fixed_sample
 
 # Rows are near duplicates within this share of a small distance between two rows.
 NEARLY_EQUAL = 1e-3
@@ -20,7 +20,7 @@ def near_duplicates(X: Array) -> Indices:
     """Label of each row, the same for rows that are nearly equal in all features."""
     std = X.std(axis=0)
     Z = (X - X.mean(axis=0)) / np.where(std > 0, std, 1.0)
-    near = NEARLY_EQUAL * float(np.quantile(pdist(Z[evenly_spaced(len(Z), PAIR_ROWS)]), QUANTILE))
+    near = NEARLY_EQUAL * float(np.quantile(pdist(Z[fixed_sample(len(Z), PAIR_ROWS)]), QUANTILE))
     pairs = KDTree(Z).query_pairs(near, output_type="ndarray")
     graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(X), len(X)))
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.intp)

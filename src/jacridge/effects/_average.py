@@ -12,6 +12,7 @@ from scipy.stats import t as student
 
 from .._checks import check_number, check_present
 from .._compute.arrays import Array, Indices
+from .._compute.warnings import warn
 from .._solvers.influence import DegreesOf, NoiseOf, even_noise
 from ._table import Effect, Effects
 from ._terms import Columns, Difference, Slope, Term, terms_of
@@ -107,8 +108,8 @@ class Function(Protocol):
         """Names of the features."""
 
     @property
-    def targets(self) -> list[str]:
-        """Names of the targets."""
+    def targets(self) -> Sequence[str | None]:
+        """Names of the targets; None for a single one without a name."""
 
     @property
     def is_smooth(self) -> bool:
@@ -150,7 +151,7 @@ def average_effects(
     values = [one for found, _ in parts for one in found]
     deviations = function.average_errors(np.vstack([part for _, part in parts]), errors.of)
     names = [(group, term) for group in groups for term in terms]
-    degrees = function.degrees(errors.degrees)
+    degrees = degrees_of(function, errors)
     found = []
     for t, target in enumerate(function.targets):
         for i, (group, term) in enumerate(names):
@@ -159,6 +160,18 @@ def average_effects(
             numbers = (*inference(estimate, error, degrees[t], level), *quartiles)
             found.append(Effect(target, group.label, term.name, term.label, term.kind, *numbers))
     return Effects(tuple(found), level, errors.name)
+
+
+def degrees_of(function: Function, errors: ErrorKind) -> list[float]:
+    """Degrees of freedom of Student's t for each target; NaN if there is less than one."""
+    degrees = function.degrees(errors.degrees)
+    if min(degrees) < 1:
+        warn(
+            "Intervals and p-values need at least one residual degree of freedom, got "
+            f"{min(degrees):.2g}, and are NaN: the model follows its rows. Give a larger `alpha` "
+            "or more rows."
+        )
+    return [each if each >= 1 else np.nan for each in degrees]
 
 
 def inference(

@@ -64,7 +64,7 @@ class ClassFunction:
 
     scores: FittedFunction
     odds: LogOdds
-    targets: list[str]
+    targets: Sequence[str]
 
     @property
     def names(self) -> Sequence[str]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .._checks import check_number
 from .._compute.arrays import Array
 from .._compute.memory import check_memory
-from ._average import ErrorKind, Observations, error_kind, inference
+from ._average import ErrorKind, Observations, degrees_of, error_kind, inference
 from ._terms import Columns
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def average_predictions(
         B.append(function.average_kernel(moved, share))
     found, g = np.vstack(B), np.ones(len(x))
     estimate, error = function.estimates(found, g), function.deviations(found, g, errors.of)
-    degrees = np.array(function.degrees(errors.degrees))
+    degrees = degrees_of(function, errors)
     reach = np.array([inference(0.0, 1.0, d, level)[-1] for d in degrees]) * error
     parts = estimate, error, estimate - reach, estimate + reach
     if np.ndim(estimator.dual_coef_) == 1:

@@ -24,10 +24,10 @@ class Effect:
     """One average effect, its standard error and interval, and quartiles of its pointwise values.
 
     `statistic` is the estimate over its standard error, `p_value` that of Student's t. Names are
-    those of marginaleffects.
+    those of marginaleffects. `target` is None for a single target, `by` for all rows together.
     """
 
-    target: str
+    target: str | None
     by: Any
     term: str
     contrast: str
@@ -73,7 +73,7 @@ class Effects:
         """The columns as lists, by name; `target` and `by` only where they say something."""
         names = [column.name for column in fields(Effect)]
         columns = {name: [getattr(row, name) for row in self.rows] for name in names}
-        hidden = [name for name in ("target", "by") if set(columns[name]) in ({"y"}, {None})]
+        hidden = [name for name in ("target", "by") if set(columns[name]) == {None}]
         return {name: values for name, values in columns.items() if name not in hidden}
 
     def to_pandas(self) -> Any:

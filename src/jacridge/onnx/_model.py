@@ -39,7 +39,8 @@ def to_onnx(model: Any, X: Any = None, *, dtype: str = "float64") -> Any:
         data frame it has one input of shape (rows, 1) for each column, under the column's name. An
         empty text is a missing one. A regressor has the output ``y`` of shape (rows,) or
         (rows, targets). A classifier has ``label`` of shape (rows,) and ``probabilities`` of shape
-        (rows, classes); only the first if it has no ``predict_proba``.
+        (rows, classes); only the first if it has no ``predict_proba``. Labels are int64 or texts:
+        booleans are 0 and 1, dates are texts such as 2020-01-31.
 
     Raises
     ------
@@ -99,8 +100,8 @@ def _add_classes(graph: Graph, est: JacobianKernelClassifier, scores: str, kind:
     odds = graph.node("Add", odds, graph.array(np.asarray(est.offset_)))
     if len(classes) == 2:  # they are those of the second class
         odds = graph.node("Concat", graph.node("Neg", odds), odds, axis=1)
-    is_text = classes.dtype.kind in "OU"
-    labels = graph.constant(classes if is_text else classes.astype(np.int64))
+    is_text = classes.dtype.kind not in "biuf"  # ONNX has no dates
+    labels = graph.constant(classes.astype(str if is_text else np.int64))
     graph.node("Gather", labels, graph.node("ArgMax", odds, axis=1, keepdims=0), name="label")
     graph.output("label", types.STRING if is_text else types.INT64)
     if hasattr(est, "predict_proba"):

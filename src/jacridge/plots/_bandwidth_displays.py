@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import Choice, last_step, select_bandwidth, theory
 from .._checks import check_choice, check_number, check_rows, check_targets
 from .._compute.arrays import Array
-from .._geometry.space import LINEAR, Space, space_of
+from .._geometry.space import LINEAR, Space
 from .._rules.grids import approximate_norm, criterion_grid, places_around, sigma_grid
 from ._bandwidth import plot_criteria, plot_criterion_map, plot_norms
 from ._look import Axes, Display
@@ -197,13 +197,14 @@ class CriterionDisplay(Display):
 
 
 def _space(estimator: Any) -> Space:
-    """Kernel and distance of a fitted estimator."""
-    return space_of(estimator.kernel_, estimator.metric)
+    """Kernel and distance of a fit, whatever `set_params` has changed since."""
+    return estimator._function().space
 
 
 def _metric_after(estimator: Any) -> str:
-    """Metric of rows that have been mapped by that of the estimator."""
-    return "euclidean" if estimator.metric in LINEAR else estimator.metric
+    """Metric of rows that have been mapped by that of the fit."""
+    metric: str = estimator._notes["metric"]
+    return "euclidean" if metric in LINEAR else metric
 
 
 def _geometry(estimator: Any, X: Array, rule: str, lam: float) -> Choice:
@@ -223,7 +224,8 @@ def _sample(
         drawn = np.random.default_rng(random_state).choice(len(X), int(size), replace=False)
         kept = np.sort(drawn)
         X, y = distance.some(X, kept), y[kept]
-    return estimator._function().seen(X) if estimator.metric in LINEAR else X, y
+    mapping = estimator._function().mapping
+    return X if mapping is None else mapping(X), y
 
 
 def _penalty(estimator: Any) -> float:
