@@ -41,23 +41,27 @@ def check_number(
     below: float | None = None,
 ) -> float:
     """Return `value` as a float, or say what it must be."""
-    limits = [
-        (at_least, ">=", at_least is None or at_least <= value if _is_real(value) else True),
-        (above, ">", above is None or above < value if _is_real(value) else True),
-        (at_most, "<=", at_most is None or value <= at_most if _is_real(value) else True),
-        (below, "<", below is None or value < below if _is_real(value) else True),
-    ]
-    wanted = " and ".join(f"{sign} {limit:g}" for limit, sign, _ in limits if limit is not None)
+    is_real = _is_real(value)
+    if (
+        is_real
+        and math.isfinite(value)
+        and (at_least is None or value >= at_least)
+        and (above is None or value > above)
+        and (at_most is None or value <= at_most)
+        and (below is None or value < below)
+    ):
+        return float(value)
+    limits = {">=": at_least, ">": above, "<=": at_most, "<": below}
+    given = [f"{sign} {limit:g}" for sign, limit in limits.items() if limit is not None]
+    wanted = " and ".join(given)
     message = f"`{name}` must be a finite number {wanted}".rstrip() + f", got {value!r}."
-    if not _is_real(value):
-        raise TypeError(message)
-    if not math.isfinite(value) or not all(holds for *_, holds in limits):
-        raise ValueError(message)
-    return float(value)
+    raise ValueError(message) if is_real else TypeError(message)
 
 
 def _is_real(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+    # Most are plain floats, for which an abstract class takes long to ask.
+    plain = type(value) is float
+    return plain or (isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_))
 
 
 def check_choice(name: str, value: Any, known: Any) -> str:

@@ -217,7 +217,8 @@ def select_bandwidth(
         y,
         rule,
         space_of(kernel, metric),
-        rng=generator(random_state),
+        # A generator takes long to make, and most closed forms draw nothing.
+        random_state=None if random_state is None else generator(random_state),
         penalty=check_alpha(alpha),
         grid=None if grid is None else check_positive("grid", grid),
     )
@@ -250,10 +251,11 @@ def selection_data(X: Any, y: Any, rule: Any, space: Space, **options: Any) -> T
         source = Source(files, len(files.features))
     else:
         X = check_rows(X)
-        space.distance.check(X)
+        if not space.distance.is_euclidean:  # all that these ask for is known
+            space.distance.check(X)
         penalty = options["penalty"]
         if as_rule(rule).sees_all_rows and not penalty.criterion:  # no need to merge rows
-            return data_in_memory(X, None, np.ones(len(X)), space, **options)
+            return data_in_memory(X, None, np.ones(len(X)), space, n=len(X), **options)
         targets = np.empty((len(X), 0)) if y is None else check_targets(y, X)
         source = array_source(X, targets, None, space.distance)
     if source.rows.n > SAMPLE and not space.distance.is_given:

@@ -108,7 +108,7 @@ class JacobianNystroem(
         space, is_numeric = space_of(self.kernel, "euclidean"), np.asarray(y).dtype.kind in "fiu"
         y = y if y is None or is_numeric else coded_classes(checked_labels(y))
         penalty = Penalty(alpha, shared=not is_numeric)  # errors of classes add up
-        data = selection_data(X, y, self.bandwidth, space, rng=rng, penalty=penalty)
+        data = selection_data(X, y, self.bandwidth, space, random_state=rng, penalty=penalty)
         sigma = find(self.bandwidth, data).sigma
         if len(X) > CANDIDATES * most:
             X = X[np.sort(rng.choice(len(X), CANDIDATES * most, replace=False))]

@@ -11,6 +11,7 @@ does not enter: the paper's :math:`j_b` has a factor n, the eigenvalue on a grid
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ def even_spacing(n: float, p: int, l_max: float) -> float:
     """
     check_number("n", n, above=2)
     # expm1: at large p the power is close to 1, and subtracting 1 would cancel.
-    return float(l_max / np.expm1(np.log(n - 1) / p))
+    return float(l_max / math.expm1(math.log(n - 1) / p))
 
 
 def lambda_threshold(n: float) -> float:

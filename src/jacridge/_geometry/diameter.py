@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigvalsh
@@ -15,28 +18,39 @@ from .._compute.threads import one_blas_thread
 Pair = tuple[float, int]
 Farthest = Callable[[Indices, Indices | slice], Pair]
 
+# Rows whose mean is a centre, and how far it may be from the origin to do without another one, as
+# a share of the distance of the farthest row.
+CENTRE_ROWS = 256
+NEAR_ORIGIN = 0.1
+
+# Pairs that are compared as they are: to look for equal rows first would take longer.
+FEW_PAIRS = 1 << 18
+
+# Multiplications up to which BLAS takes one thread without being told, which takes a while.
+ONE_THREAD = 1 << 18
+
 
 def euclidean_diameter(X: Array) -> float:
     """Largest Euclidean distance between two rows, with memory O(n p)."""
     if X.shape[1] == 1:
         return float(X.max() - X.min())
-    n, p = X.shape
-    V = np.empty((n, p + 1))  # rows [x, |x|^2], so that squares of distances are one product
-    # Any centre will do; a product with ones is the fastest mean.
-    X = np.subtract(X, np.full(n, 1 / n) @ X, out=V[:, :p])
-    r2 = np.einsum("ij,ij->i", X, X, out=V[:, p])
+    r2, some = np.einsum("ij,ij->i", X, X), X[:: 1 + len(X) // CENTRE_ROWS]
+    centre = some.sum(axis=0) / len(some)
+    # Any centre will do: rows about the origin, as standardised ones are, stay where they are.
+    if centre @ centre > NEAR_ORIGIN**2 * r2.max():
+        X = X - centre
+        r2 = np.einsum("ij,ij->i", X, X)
 
     def farthest(some: Indices, others: Indices | slice) -> Pair:
-        U = -2.0 * V[some]
-        U[:, p] = 1.0
-        D2 = U @ V[others].T  # less |x|^2 of some; at the far end nothing cancels
-        each = D2.argmax(axis=1)
-        a = int((D2[np.arange(len(some)), each] + r2[some]).argmax())
-        b = int(each[a]) if isinstance(others, slice) else int(others[each[a]])
-        return float(np.linalg.norm(X[some[a]] - X[b])), b
+        D2 = (-2.0 * X[some]) @ X[others].T  # |x - z|^2 expanded: at the far end nothing cancels
+        D2 += r2[others]
+        D2 += r2[some][:, None]
+        a, b = divmod(int(D2.argmax()), D2.shape[1])
+        b = b if isinstance(others, slice) else int(others[b])
+        step = X[some[a]] - X[b]
+        return math.sqrt(step @ step), b
 
-    with one_blas_thread():  # many small products: threads would wait for each other
-        return _pruned_diameter(X, np.sqrt(r2), farthest)
+    return _pruned_diameter(X, np.sqrt(r2), farthest)
 
 
 def cityblock_diameter(X: Array) -> float:
@@ -60,22 +74,31 @@ def _pruned_diameter(X: Array, r: Array, farthest: Farthest) -> float:
     are dropped; of the rest, those that are the outer ones of a pair that could are compared with
     all others.
     """
-    best = _sweep(int(r.argmax()), farthest)
+    with _one_thread_for(X.size):
+        best = _sweep(int(r.argmax()), farthest)
     # The margin covers rounding in r; a row kept for nothing costs little.
     least = best * (1 - 1e-9)
-    kept = np.flatnonzero(r >= least - r.max())
+    (kept,) = (r >= least - r.max()).nonzero()
     outer = kept[2 * r[kept] >= least]
-    if 2 * len(np.unique(r[outer])) < len(outer):  # many rows are equal, it seems
+    if len(outer) == 1:  # the sweep has compared it with all rows
+        return best
+    pairs = len(outer) * len(kept)
+    if pairs > FEW_PAIRS and 2 * len(np.unique(r[outer])) < len(outer):  # many rows are equal
         kept = kept[np.unique(X[kept], axis=0, return_index=True)[1]]
-    return _outside_in(r, kept, best, farthest)
+    with _one_thread_for(pairs * X.shape[1]):
+        return _outside_in(r, kept, best, farthest)
+
+
+def _one_thread_for(multiplications: int) -> Any:
+    """Context for small products, in which BLAS threads would only wait for each other."""
+    return nullcontext() if multiplications <= ONE_THREAD else one_blas_thread()
 
 
 def _sweep(a: int, farthest: Farthest) -> float:
     """Lower bound on the diameter: walk from farthest row to farthest row."""
     best = 0.0
-    for _ in range(4):
+    for _ in range(3):
         distance, a = farthest(np.array([a]), slice(None))
-        distance *= 1 - 1e-12  # not above the true one, whatever the rounding
         if distance <= best:
             break
         best = distance

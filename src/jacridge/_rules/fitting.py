@@ -84,7 +84,7 @@ def fitted(source: Source, asked: Request) -> Solution:
     solver, landmarks = solver_for(source, asked, metric.mapping)
     source = source if solver == "nystrom" else in_memory(source, asked.space.distance)
     given, source = source.rows, mapped(source, metric.mapping)
-    options: dict[str, Any] = {"penalty": asked.penalty, "rng": rng, "start": metric.start}
+    options: dict[str, Any] = {"penalty": asked.penalty, "random_state": rng, "start": metric.start}
     options["kind"] = asked.intercept
 
     def tried(space: Space) -> tuple[TrainingData, Found]:

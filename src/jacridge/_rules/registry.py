@@ -295,7 +295,7 @@ def check_alpha(alpha: Any) -> Penalty:
     """The penalty: a number, the word that says how to choose it, or those to choose from."""
     if isinstance(alpha, str):
         return Penalty(criterion=check_choice("alpha", alpha, ALPHAS))
-    if np.ndim(alpha) == 0:
+    if isinstance(alpha, Real) or np.ndim(alpha) == 0:
         lam = check_number("alpha", alpha, at_least=0, at_most=LARGEST)
         if 0 < lam < SMALLEST_PENALTY:
             raise ValueError(f"`alpha` must be 0 or at least {SMALLEST_PENALTY:g}, got {lam:g}.")

@@ -71,7 +71,7 @@ def data_of_stream(
     source: Source,
     space: Space,
     *,
-    rng: np.random.Generator,
+    random_state: np.random.Generator | None = None,
     kind: str = "mean",
     choice: LandmarkChoice | None = None,
     solved: bool = True,
@@ -81,7 +81,8 @@ def data_of_stream(
 
     `kind` is that of the intercept. Without `solved`, y is not looked at.
     """
-    rows, choice, seed = source.rows, choice or LandmarkChoice(), int(rng.integers(1 << 32))
+    rows, choice, rng = source.rows, choice or LandmarkChoice(), np.random.default_rng(random_state)
+    seed = int(rng.integers(1 << 32))
     draws = [sample_indices(rows.n, SAMPLE, rng)]
     among, m = choice.chooser(rows.n, space, seed)
     if solved and isinstance(choice.landmarks, str):
@@ -106,7 +107,7 @@ def data_of_stream(
         n=seen.whole.n_samples if source.n is None else source.n,
         space=space,
         extent=extent,
-        rng=rng,
+        random_state=rng,
         has_intercept=kind != "none",
         solver=solver,
         trials=trials,

@@ -113,7 +113,7 @@ class TrainingData:
     space: Space
     extent: Extent
     penalty: Penalty = field(default_factory=Penalty)
-    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    random_state: int | np.random.Generator | None = 0
     has_intercept: bool = True
     grid: Array | None = None
     for_comparison: bool = False
@@ -121,6 +121,11 @@ class TrainingData:
     trials: Callable[[float], Spectral] | None = None
     start: Tuning | None = None
     replicates: Replicates | None = None
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """Random numbers, made when first asked for; parts of the data share them."""
+        return np.random.default_rng(self.random_state)
 
     @property
     def lam(self) -> float:
@@ -192,7 +197,8 @@ class TrainingData:
                 f"The spacing of points needs n_samples >= 3, got n_samples={self.n:g}. "
                 "Pass a number as `bandwidth` instead."
             )
-        if (self.X[-1] == self.X[0]).all() and (self.X[0] == self.X).all():
+        first, last = self.X[0], self.X[-1]
+        if first[0] == last[0] and (first == last).all() and (first == self.X).all():
             _ = self.l_max  # raises
 
     def with_lam(self, lam: float) -> TrainingData:
@@ -233,7 +239,7 @@ class TrainingData:
         """Other rows, which are in memory, to be treated in the same way."""
         extent, n = ArrayExtent(X, w, self.space.distance), counted(w)
         rows: dict[str, Any] = {"X": X, "y": y, "w": w, "n": n, "extent": extent}
-        rows |= {"for_comparison": for_comparison, "replicates": None}
+        rows |= {"for_comparison": for_comparison, "replicates": None, "random_state": self.rng}
         return replace(self, **rows, solver=None, trials=None)
 
     def sample(self, size: int) -> TrainingData:
@@ -353,5 +359,5 @@ def data_in_memory(
 
 
 def in_units_of_weights(penalty: Penalty, w: Array) -> Penalty:
-    """The penalty, its default range in units of the mean weight."""
-    return replace(penalty, unit=float(w.mean()))
+    """The penalty, its range in units of the mean weight if it is to be chosen."""
+    return replace(penalty, unit=float(w.mean())) if penalty.criterion else penalty
