@@ -263,7 +263,7 @@ def test_a_pickled_model_is_small_and_keeps_all_but_the_training_rows(targets, r
         lambda e: e.predict(X[:5], return_std=True),
         lambda e: e.predict_interval(X[:5]),
         lambda e: e.jacobian(X[:5]),
-        lambda e: e._fitted_model().degrees_of_freedom,
+        lambda e: e._function().model.degrees_of_freedom,
         lambda e: e.diagnose().dict()["leave-one-out R2"]["value"],
     ):
         np.testing.assert_allclose(ask(again), ask(est), rtol=1e-10)
