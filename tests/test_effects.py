@@ -89,7 +89,7 @@ def test_standard_errors_are_the_cross_covariance_of_a_gaussian_process(surface)
     est = JacobianKernelRidge(sigma, lam, fit_intercept=False).fit(X, y)
     _, std = est.jacobian(x, return_std=True)
     process = GaussianProcessRegressor(RBF(sigma), alpha=lam, optimizer=None).fit(X, y)
-    s2 = np.sum((y - est.predict(X)) ** 2) / (len(y) - est._fitted_model().degrees_of_freedom[0])
+    s2 = np.sum((y - est.predict(X)) ** 2) / (len(y) - est._function().model.degrees_of_freedom[0])
     for f, step in enumerate(np.eye(2) * h):
         _, cov = process.predict(np.vstack([x + step, x - step, X]), return_cov=True)
         cross = (cov[:5, 10:] - cov[5:10, 10:]) / (2 * h)
@@ -147,7 +147,7 @@ def test_geodesic_standard_errors_are_those_of_finite_differences(rng):
         model = JacobianKernelRidge(3e5, 0.1, metric="geodesic", fit_intercept=False).fit(X, unit)
         for f, step in enumerate(np.eye(2) * h):
             moved[i, :, f] = (model.predict(X[:3] + step) - model.predict(X[:3] - step)) / (2 * h)
-    trace = est._fitted_model().degrees_of_freedom[0]
+    trace = est._function().model.degrees_of_freedom[0]
     s2 = np.sum((y - est.predict(X)) ** 2) / (40 - trace)
     np.testing.assert_allclose(std, np.sqrt(s2 * (moved**2).sum(axis=0)), rtol=1e-5)  # differences
 
@@ -312,7 +312,7 @@ def test_the_formulas_of_krls_are_reproduced_with_its_conventions(rng):
     assert found["kind"] == ["slope", "slope", "contrast"]
     np.testing.assert_allclose(np.array(found["estimate"]) * y_scale / scale, effects, rtol=1e-8)
     # n - tr H in place of n, and no sqrt(2) for a difference, whose covariance is known.
-    degrees = 90 - est._fitted_model().degrees_of_freedom[0]
+    degrees = 90 - est._function().model.degrees_of_freedom[0]
     theirs = np.array(found["std_error"]) * np.sqrt(degrees / 90) * [1, 1, np.sqrt(2)]
     np.testing.assert_allclose(theirs * y_scale / scale, errors, rtol=1e-8)
 

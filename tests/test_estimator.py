@@ -91,7 +91,7 @@ def test_degrees_of_freedom_are_the_trace_of_what_takes_y_to_the_fit(table, solv
     X, _ = table
     est = JacobianKernelRidge(2.0, 0.1, fit_intercept="free", solver=solver, landmarks=X[:20])
     H = est.fit(X, np.eye(len(X))).predict(X)
-    np.testing.assert_allclose(est._fitted_model().degrees_of_freedom, np.trace(H), rtol=1e-9)
+    np.testing.assert_allclose(est._function().model.degrees_of_freedom, np.trace(H), rtol=1e-9)
     np.testing.assert_allclose(H.sum(axis=1), 1.0, rtol=1e-9)  # a constant is fitted exactly
 
 

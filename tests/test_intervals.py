@@ -177,7 +177,7 @@ def test_many_rows_are_left_out_one_by_one_in_a_sample_of_a_thousand(rng, solver
     X = rng.uniform(size=(1500, 2))
     y = np.sin(4 * X[:, 0]) + 0.3 * rng.standard_normal(1500)
     est = JacobianKernelRidge(0.3, 1.0, solver=solver, n_landmarks=100, random_state=0).fit(X, y)
-    assert len(est._fitted_model().jackknife.residuals) == 1000
+    assert len(est._function().model.jackknife.residuals) == 1000
     X_new = rng.uniform(size=(500, 2))
     y_new = np.sin(4 * X_new[:, 0]) + 0.3 * rng.standard_normal(500)
     # A share of 500 rows is known to 0.3 / sqrt(500) = 0.013; three times that.

@@ -277,7 +277,7 @@ def test_an_interval_of_many_rows_uses_a_sample_of_them(size, rng):
     X = rng.uniform(-2, 2, (3200, 1))
     y = np.sin(3 * X[:, 0]) + 0.3 * rng.standard_normal(3200)
     est = nystrom(0.4, 0.1, n_landmarks=40).fit(X[:3000], y[:3000])
-    assert len(est._fitted_model().jackknife.residuals) == 300
+    assert len(est._function().model.jackknife.residuals) == 300
     lower, upper = est.predict_interval(X[3000:])
     assert 0.84 < np.mean((lower <= y[3000:]) & (y[3000:] <= upper)) < 0.96
 
@@ -307,7 +307,7 @@ def test_degrees_of_freedom_without_a_penalty_are_the_rank(rng):
     X = np.repeat(rng.standard_normal((6, 2)), 3, axis=0)
     with pytest.warns(UserWarning, match="not positive definite"):
         est = nystrom(0.5, 0.0, landmarks=rng.standard_normal((8, 2))).fit(X, X[:, 0])
-    assert est._fitted_model().degrees_of_freedom == pytest.approx(6.0)
+    assert est._function().model.degrees_of_freedom == pytest.approx(6.0)
 
 
 def test_distances_cannot_be_given_to_the_nystrom_solver():

@@ -74,7 +74,7 @@ def test_a_better_preconditioner_takes_fewer_iterations(rng):
         JacobianKernelRidge(2.0, solver="pcg", n_landmarks=m, random_state=0).fit(X, y)
         for m in (5, 100)
     )
-    assert many._fitted_model().iterations < few._fitted_model().iterations
+    assert many._function().model.iterations < few._fitted_model().iterations
 
 
 def test_an_iteration_that_does_not_converge_is_warned_of(rng, size):
@@ -154,5 +154,5 @@ def test_where_single_precision_wanders_double_takes_over(fit_intercept, rng):
     ours, exact = (
         JacobianKernelRidge(3.0, solver=solver, **options).fit(X, y) for solver in ("pcg", "exact")
     )
-    assert ours._fitted_model().residual <= 1e-7
+    assert ours._function().model.residual <= 1e-7
     np.testing.assert_allclose(ours.predict(X_new), exact.predict(X_new), atol=1e-5)
