@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+from copy import copy, deepcopy
 
 import numpy as np
 import pandas as pd
@@ -116,6 +117,26 @@ def test_a_change_of_the_weights_after_the_fit_changes_nothing(rng, options):
     est.fit(X, X[:, 0], w)
     w *= 100
     assert est.effects().dict() == known
+
+
+def test_a_penalty_may_be_an_array_of_no_dimension(table):
+    est = JacobianKernelRidge(5.0, np.array(0.1)).fit(*table)
+    assert est.alpha_ == 0.1
+    assert type(est.alpha_) is float
+
+
+@pytest.mark.parametrize("copied", [copy, deepcopy, lambda est: deepcopy([est])[0]])
+def test_a_copy_can_do_all_that_the_fit_can(table, copied):
+    X, y = table
+    for alpha, target in ((0.1, y), ("loo", two_targets(y))):
+        est = JacobianKernelRidge(5.0, alpha, solver="nystrom", n_landmarks=20, random_state=0)
+        est.fit(X, target)
+        other = copied(est)
+        np.testing.assert_array_equal(other.loo_residuals_, est.loo_residuals_)
+        np.testing.assert_array_equal(other.predict(X), est.predict(X))
+        known = est.predict(X)
+        other.fit(X[:30], target[:30])
+        np.testing.assert_array_equal(est.predict(X), known)
 
 
 @pytest.mark.parametrize("weight", [2, 0.5])

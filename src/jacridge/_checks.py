@@ -41,6 +41,7 @@ def check_number(
     below: float | None = None,
 ) -> float:
     """Return `value` as a float, or say what it must be."""
+    value = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
     limits = [
         (at_least, ">=", at_least is None or at_least <= value if _is_real(value) else True),
         (above, ">", above is None or above < value if _is_real(value) else True),

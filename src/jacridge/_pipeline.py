@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -149,9 +150,8 @@ def _moved(est: Any, centre: Array, scale: Array) -> Any:
 
 
 def _copy(est: Any) -> Any:
-    """A shallow copy that keeps the model, which `copy` would drop as a pickle does."""
-    other = object.__new__(type(est))
-    other.__dict__.update(vars(est))
+    """A shallow copy that makes its own function."""
+    other = copy(est)
     other.__dict__.pop("_made", None)  # the function of rows as they were
     return other
 
