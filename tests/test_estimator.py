@@ -511,7 +511,7 @@ def test_a_kernel_of_places_all_round_the_earth_may_have_negative_eigenvalues(rn
 def test_memory_is_asked_for_before_it_is_taken(size, rng):
     size("memory", 10**5)
     X = rng.standard_normal((200, 2))
-    words = r'n_samples=200 needs 0.32 MB of memory, 0.1 MB are available. Use `solver="nystrom"`'
+    words = r'=200 needs 0.32 MB of memory, but only 0.1 MB is available. Use `solver="nystrom"`'
     with pytest.raises(MemoryError, match=words):
         JacobianKernelRidge(solver="exact").fit(X, X[:, 0])
 

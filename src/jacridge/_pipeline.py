@@ -134,7 +134,7 @@ def _is_scaler(step: Any) -> bool:
 
 
 def _moved(est: Any, centre: Array, scale: Array) -> Any:
-    """A model of the columns x of which the given one takes (x - centre) / scale."""
+    """Copy of a model of (x - centre) / scale that takes the unscaled columns x."""
     est = _copy(est)
     std = est.X_fit_.std(axis=0) if est._feature_std is None else est._feature_std
     est._feature_std = std * scale
