@@ -117,7 +117,7 @@ def test_weights_must_be_finite(value):
 @pytest.mark.parametrize(
     ("weights", "words"),
     [
-        (np.ones(11), r"one weight a row, shape (12,), got shape (11,)"),
+        (np.ones(11), r"one weight per row, shape (12,), got shape (11,)"),
         (-np.ones(12), ">= 0 and not all zero, got weights from -1 to -1"),
         (np.zeros(12), ">= 0 and not all zero, got weights from 0 to 0"),
     ],

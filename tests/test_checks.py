@@ -196,8 +196,8 @@ def test_targets_become_columns(y):
 @pytest.mark.parametrize(
     ("weights", "words"),
     [
-        ([1.0, 2.0], r"one weight a row, shape \(3,\), got shape \(2,\)"),
-        ([[1.0]] * 3, r"one weight a row, shape \(3,\), got shape \(3, 1\)"),
+        ([1.0, 2.0], r"one weight per row, shape \(3,\), got shape \(2,\)"),
+        ([[1.0]] * 3, r"one weight per row, shape \(3,\), got shape \(3, 1\)"),
         ([1.0, -1.0, 1.0], ">= 0 and not all zero, got weights from -1 to 1"),
         ([0.0, 0.0, 0.0], ">= 0 and not all zero, got weights from 0 to 0"),
         ([1.0, 1.0, 1e200], "entries of at most"),

@@ -353,7 +353,7 @@ def test_bad_weights_are_refused_in_words(rng):
         JacobianKernelClassifier(class_weight=[1, 2]).fit(X, y)
     with pytest.raises(ValueError, match="`sample_weight` must be >= 0"):
         JacobianKernelClassifier().fit(X, y, -np.ones(60))
-    with pytest.raises(ValueError, match=r"one weight a row, shape \(60,\), got shape \(59,\)"):
+    with pytest.raises(ValueError, match=r"one weight per row, shape \(60,\), got shape \(59,\)"):
         JacobianKernelClassifier().fit(X, y, np.ones(59))
 
 

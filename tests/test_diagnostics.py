@@ -429,3 +429,11 @@ def test_a_target_that_does_not_vary_has_no_r2(rng, n):
     assert np.isnan(found.dict()["leave-one-out R2"]["value"])
     assert "not defined" in str(found)
     assert "R2 on unseen rows" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("n", "words"), [(1, "Only 1 distinct row:"), (4, "Only 4 distinct rows:")]
+)
+def test_few_rows_are_counted_in_words(rng, n, words):
+    X = rng.standard_normal((n, 2))
+    assert words in str(JacobianKernelRidge(1.0, 0.1).fit(X, X[:, 0]).diagnose())

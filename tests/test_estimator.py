@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+from copy import copy, deepcopy
 
 import numpy as np
 import pandas as pd
@@ -116,6 +117,26 @@ def test_a_change_of_the_weights_after_the_fit_changes_nothing(rng, options):
     est.fit(X, X[:, 0], w)
     w *= 100
     assert est.effects().dict() == known
+
+
+def test_a_penalty_may_be_an_array_of_no_dimension(table):
+    est = JacobianKernelRidge(5.0, np.array(0.1)).fit(*table)
+    assert est.alpha_ == 0.1
+    assert type(est.alpha_) is float
+
+
+@pytest.mark.parametrize("copied", [copy, deepcopy, lambda est: deepcopy([est])[0]])
+def test_a_copy_can_do_all_that_the_fit_can(table, copied):
+    X, y = table
+    for alpha, target in ((0.1, y), ("loo", two_targets(y))):
+        est = JacobianKernelRidge(5.0, alpha, solver="nystrom", n_landmarks=20, random_state=0)
+        est.fit(X, target)
+        other = copied(est)
+        np.testing.assert_array_equal(other.loo_residuals_, est.loo_residuals_)
+        np.testing.assert_array_equal(other.predict(X), est.predict(X))
+        known = est.predict(X)
+        other.fit(X[:30], target[:30])
+        np.testing.assert_array_equal(est.predict(X), known)
 
 
 @pytest.mark.parametrize("weight", [2, 0.5])
@@ -490,7 +511,7 @@ def test_a_kernel_of_places_all_round_the_earth_may_have_negative_eigenvalues(rn
 def test_memory_is_asked_for_before_it_is_taken(size, rng):
     size("memory", 10**5)
     X = rng.standard_normal((200, 2))
-    words = r'n_samples=200 needs 0.32 MB of memory, 0.1 MB are available. Use `solver="nystrom"`'
+    words = r'=200 needs 0.32 MB of memory, but only 0.1 MB is available. Use `solver="nystrom"`'
     with pytest.raises(MemoryError, match=words):
         JacobianKernelRidge(solver="exact").fit(X, X[:, 0])
 

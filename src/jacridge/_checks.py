@@ -41,6 +41,7 @@ def check_number(
     below: float | None = None,
 ) -> float:
     """Return `value` as a float, or say what it must be."""
+    value = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
     is_real = _is_real(value)
     if (
         is_real
@@ -268,14 +269,14 @@ def check_weights(sample_weight: npt.ArrayLike, X: Array) -> Array:
     given = np.asarray(sample_weight)
     if not given.ndim or given.dtype.kind in "USmM":
         raise TypeError(
-            f"`sample_weight` must be an array of numbers, one a row, got {sample_weight!r}."
+            f"`sample_weight` must be an array of numbers, one per row, got {sample_weight!r}."
         )
     w: Array = check_array(
         sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight", copy=True
     )
     if w.shape != (len(X),):
         raise ValueError(
-            f"`sample_weight` must have one weight a row, shape ({len(X)},), got shape {w.shape}."
+            f"`sample_weight` must have one weight per row, shape ({len(X)},), got shape {w.shape}."
         )
     if w.min() < 0 or not w.any():
         raise ValueError(

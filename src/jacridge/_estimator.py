@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from copy import copy, deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +54,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         The ridge penalty :math:`\lambda \ge 0`; 0 interpolates. A word is the criterion that
         chooses it together with the bandwidth, one penalty for each target; "auto" is the criterion
         of the bandwidth's rule, or leave-one-out if the rule has none. A list is the range to
-        search, by the criterion of "auto".
+        choose from, by the criterion of "auto". It is not one penalty for each target, as it is
+        for scikit-learn's ``KernelRidge``.
     kernel : {"gaussian", "matern52", "matern32", "exponential", "laplacian", "auto"}
         "laplacian" is scikit-learn's, of the city-block distance, with gamma = 1 / sigma. The
         rule ``jacobian`` has no minimum for "exponential" and "laplacian"; take another one.
@@ -617,6 +619,19 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         kind = kinds[0] if kinds else metric
         plain = "euclidean" if metric == "euclidean" else "scaled"
         return plain if kind in ("plain", "auto") else kind
+
+    def __copy__(self) -> Any:
+        """Shallow copy that keeps the model, of which a pickle saves the arrays alone."""
+        other = object.__new__(type(self))
+        other.__dict__.update(vars(self))
+        return other
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """Deep copy that shares the model, which never changes."""
+        other = copy(self)
+        own = {name: part for name, part in vars(self).items() if name not in ("_solved", "_made")}
+        other.__dict__.update(deepcopy(own, memo))
+        return other
 
     def __getstate__(self) -> dict[str, Any]:
         return state_to_save(super().__getstate__())

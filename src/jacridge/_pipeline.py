@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -133,7 +134,7 @@ def _is_scaler(step: Any) -> bool:
 
 
 def _moved(est: Any, centre: Array, scale: Array) -> Any:
-    """A model of the columns x of which the given one takes (x - centre) / scale."""
+    """Copy of a model of (x - centre) / scale that takes the unscaled columns x."""
     est = _copy(est)
     std = est.X_fit_.std(axis=0) if est._feature_std is None else est._feature_std
     est._feature_std = std * scale
@@ -149,9 +150,8 @@ def _moved(est: Any, centre: Array, scale: Array) -> Any:
 
 
 def _copy(est: Any) -> Any:
-    """A shallow copy that keeps the model, which `copy` would drop as a pickle does."""
-    other = object.__new__(type(est))
-    other.__dict__.update(vars(est))
+    """A shallow copy that makes its own function."""
+    other = copy(est)
     other.__dict__.pop("_made", None)  # the function of rows as they were
     return other
 

@@ -134,7 +134,7 @@ def test_a_header_with_quotes_and_line_ends_keeps_them(tmp_path):
 def test_a_gzip_that_unpacks_to_too_much_is_refused_with_the_numbers(tmp_path, size):
     size("memory for tables", 40_000_000)
     path = write(tmp_path / "bomb.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 3_000_000))
-    message = r"at most 2 MB, as 40 MB of memory are available .* got more. Unpack it first"
+    message = r"at most 2 MB, as 40 MB of memory is available .* got more. Unpack it first"
     with pytest.raises(TableError, match=message):
         read_frame(path)
 

@@ -9,14 +9,16 @@ from jacridge import JacobianKernelRidge
 
 def test_memory_that_is_not_there_is_refused_with_numbers_and_a_way_out(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: 2 * 10**9)
-    with pytest.raises(MemoryError, match=r"This needs 3 GB of memory, 2 GB are available. Rest."):
+    with pytest.raises(
+        MemoryError, match=r"This needs 3 GB of memory, but only 2 GB is available. Rest."
+    ):
         memory.check_memory(3 * 10**9, "This", "Rest.")
     memory.check_memory(2 * 10**9, "This", "Rest.")
 
 
 def test_small_amounts_of_memory_are_told_in_megabytes(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: 10**6)
-    with pytest.raises(MemoryError, match=r"needs 20 MB of memory, 1 MB are"):
+    with pytest.raises(MemoryError, match=r"needs 20 MB of memory, but only 1 MB is"):
         memory.check_memory(2 * 10**7, "This", "Rest.")
 
 

@@ -208,6 +208,6 @@ def test_a_search_takes_one_matrix_of_memory(rng, size):
 def test_a_matrix_that_does_not_fit_is_not_begun(size):
     size("memory", 10**9)
     X = np.zeros((20_000, 1))
-    words = r'n_samples=20000 needs 3.2 GB of memory, 1 GB are available. Use `solver="nystrom"`'
+    words = r'=20000 needs 3.2 GB of memory, but only 1 GB is available. Use `solver="nystrom"`'
     with pytest.raises(MemoryError, match=words):
         Pairs(X, space_of("gaussian", "euclidean"))

@@ -74,7 +74,7 @@ def test_a_better_preconditioner_takes_fewer_iterations(rng):
         JacobianKernelRidge(2.0, solver="pcg", n_landmarks=m, random_state=0).fit(X, y)
         for m in (5, 100)
     )
-    assert many._function().model.iterations < few._fitted_model().iterations
+    assert many._function().model.iterations < few._function().model.iterations
 
 
 def test_an_iteration_that_does_not_converge_is_warned_of(rng, size):

@@ -11,8 +11,8 @@ def check_memory(n_bytes: int, what: str, way_out: str) -> None:
     available = available_memory()
     if available is not None and n_bytes > available:
         raise MemoryError(
-            f"{what} needs {readable_size(n_bytes)} of memory, {readable_size(available)} are "
-            f"available. {way_out}"
+            f"{what} needs {readable_size(n_bytes)} of memory, but only {readable_size(available)} "
+            f"is available. {way_out}"
         )
 
 

@@ -107,7 +107,7 @@ class GivenFiles:
         return Source(rows, len(rows.features)), isinstance(y, str)
 
     def each(self, est: Any, work: BlockWork, distance: Distance, *shape: int) -> tuple[Any, ...]:
-        """Results of `work`, of which only these are held."""
+        """Results of `work`; rows are not kept."""
         names = getattr(est, "feature_names_in_", self.files.features)
         if names is None:
             raise ValueError(

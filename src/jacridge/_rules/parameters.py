@@ -66,7 +66,7 @@ class AutoClassParameters(AutoParameters, ClassParameters):
 
 
 def parameters_of(estimator: Parameters) -> dict[str, Any]:
-    """The parameters of an estimator by name, without those that it has besides."""
+    """The parameters of an estimator that all estimators share, by name."""
     return {each.name: getattr(estimator, each.name) for each in fields(Parameters)}
 
 

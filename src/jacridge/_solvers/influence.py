@@ -112,7 +112,7 @@ class Influence(Protocol):
         """Noise whose variance differs from row to row."""
 
     def clustered(self, labels: Indices) -> JointNoise:
-        """Noise that is correlated within clusters; labels from 0 on, one a row as given."""
+        """Noise that is correlated within clusters; labels from 0 on, one per row as given."""
 
     def readout(self, B: Array, g: Array) -> Array:
         """C for functionals b'c + g b_0; B of shape (r, m), g (r,), result (r, q)."""

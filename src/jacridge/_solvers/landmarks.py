@@ -231,7 +231,7 @@ def features(Z: Array, sigma: float, space: Space) -> Features:
 
 
 def whitened_late(phi: Features, X: Array, n: int) -> Features:
-    """Features of which as few are whitened before a sum over n rows as is safe.
+    """Whiten as few features before a sum over n rows as is numerically safe.
 
     X, a sample of the rows, shows that. Before whitening, G has the entries of K'K, each with an
     error of eps sqrt(G_ii G_jj). Seen in the metric of G itself that is eps tr(S^-1), S being G

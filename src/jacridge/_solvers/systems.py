@@ -17,7 +17,7 @@ from .spectrum import eigh
 if TYPE_CHECKING:
     from .._geometry.space import Pairs
 
-# Up to this many rows a factor takes less time than to look whether the kernel falls apart.
+# Up to this many rows a factor takes less time than to test whether K is block diagonal.
 CLUSTERED_ROWS = 250
 
 

@@ -86,7 +86,7 @@ def _check_unpacked(size: int, path: str) -> None:
     if memory is not None and size > SHARE * memory:
         raise TableError(
             f"`{path}` must unpack to at most {SHARE * memory / 1e6:,.0f} MB, as "
-            f"{memory / 1e6:,.0f} MB of memory are available and a table takes up to "
+            f"{memory / 1e6:,.0f} MB of memory is available and a table takes up to "
             f"{1 / SHARE:.0f} times its text, got more. Unpack it first to read it all the same."
         )
 

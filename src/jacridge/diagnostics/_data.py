@@ -34,7 +34,8 @@ def row_findings(data: TrainingData, fit: Fitted) -> Iterator[Finding]:
     few = count < FEW_ROWS
     sentence = "Number of equally weighted rows that would carry as much information."
     if few and len(w) < FEW_ROWS:
-        sentence = f"Only {len(w)} rows differ: no number here is certain."
+        rows = "row" if len(w) == 1 else "rows"
+        sentence = f"Only {len(w)} distinct {rows}: no number here is certain."
     elif few:
         sentence = (
             f"A few rows have most of the weight: all {len(w)} tell as much as {count:.1f} of "
