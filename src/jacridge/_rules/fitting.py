@@ -101,7 +101,7 @@ def fitted(source: Source, asked: Request) -> Solution:
         solver=solver,
         metric=metric,
         source=source,
-        notes=notes_on(data, source, asked),
+        notes=notes_on(data, source, asked) | {"learning": metric.learning},
     )
 
 

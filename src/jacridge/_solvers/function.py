@@ -75,6 +75,11 @@ class FittedFunction:
         return SOLVED[self.solver].has_errors
 
     @property
+    def keeps_rows(self) -> bool:
+        """Whether the model is made of all training rows, and not of landmarks."""
+        return not SOLVED[self.solver].has_landmarks
+
+    @property
     def influences(self) -> Sequence[Influence]:
         """How functionals follow y, for the targets of each penalty."""
         return self.model.influences
@@ -93,6 +98,10 @@ class FittedFunction:
     def is_smooth(self) -> bool:
         """Whether there is a slope everywhere, also at the rows of the model."""
         return self.space.kernel.is_smooth
+
+    def refitted(self, fit: FittedFunction) -> FittedFunction:
+        """The function of another fit, which it is."""
+        return fit
 
     def degrees(self, of: DegreesOf) -> list[float]:
         """Degrees of freedom of Student's t, for each target."""
@@ -123,7 +132,7 @@ class FittedFunction:
 
     def neighbours(self) -> Array:
         """Distinct training rows after the map; of a model with landmarks those that it keeps."""
-        if not SOLVED[self.solver].has_landmarks:
+        if self.keeps_rows:
             return self.Z  # a saved model need not be made for them
         return distinct_rows(self.model.known_rows(self.Z).X)
 
