@@ -41,13 +41,13 @@ from ._rules.calibration import (
 from ._rules.parameters import AutoClassParameters, ClassParameters, parameters_of
 from .diagnostics import Diagnosis, Finding
 from .effects import (
-    HELD_FIXED_FOR_CLASSES,
     ClassFunction,
     Contrast,
     Effects,
     Summary,
     average_effects,
     class_error_kind,
+    held_fixed,
 )
 from .parquet import ParquetFiles
 
@@ -318,7 +318,8 @@ verbose
         Standard errors follow from those of the scores to first order (the delta method). They are
         robust (HC3), as labels have noise of another variance in each row, and hold kernel,
         metric, bandwidth, penalty and calibration fixed. Intervals are those of the normal
-        distribution, or of Student's t for clusters.
+        distribution, or of Student's t for clusters. Errors of a learned metric are included as
+        for :meth:`JacobianKernelRidge.effects`.
 
         Parameters
         ----------
@@ -344,10 +345,10 @@ verbose
         check_is_fitted(self)
         self.regressor_._check_has_features("An effect")
         rows = self.regressor_._observations(X)
-        errors = class_error_kind(cluster, rows.w_train)
+        errors = self.regressor_._with_metric(class_error_kind(cluster, rows.w_train))
         asked = {"variables": variables, "at": at, "kind": kind, "by": by, "level": level}
         found = average_effects(self._function(), rows, errors, **asked)
-        return replace(found, held_fixed=HELD_FIXED_FOR_CLASSES)
+        return replace(found, held_fixed=held_fixed(found.metric, classes=True))
 
     def contrast(self, X1: Any, X0: Any, *, cluster: npt.ArrayLike | None = None) -> Contrast:
         """Differences of the probabilities at X1 and X0, with their joint covariance.

@@ -114,7 +114,7 @@ def fitted(source: Source, asked: Request) -> Solution:
         metric=metric,
         std=std,
         source=source,
-        notes=notes_on(data, source, asked),
+        notes=notes_on(data, source, asked) | {"learning": metric.learning},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from .._compute.arrays import Array, weighted_mean
 from .._geometry.distances import EUCLIDEAN
-from .._geometry.maps import FeatureMap, scaling_from, warp_of
+from .._geometry.maps import FeatureMap, Warp, scaling_from, warp_of
 from .._geometry.space import LEARNED, Space, space_of
 from .._rows.merging import merged_block
 from .._rows.survey import Surveying, sample_of, surveyed
@@ -33,13 +34,15 @@ LEAST_ROWS = 20
 class Metric:
     """The space of a fit, the map of its features (None: identity), and how it was chosen.
 
-    `std` are the standard deviations of the features, if there is a map.
+    `std` are the standard deviations of the features, if there is a map, `rounds` the tunings of
+    the rounds in which the map was learned.
     """
 
     space: Space
     mapping: FeatureMap | None = None
     std: Array | None = None
     chosen: Chosen | None = None
+    rounds: Sequence[Tuning] = ()
 
     @property
     def has_signal(self) -> bool:
@@ -58,6 +61,14 @@ class Metric:
             return []
         best = self.chosen.best
         return [{**each.row(), "chosen": each is best} for each in self.chosen.table]
+
+    @property
+    def learning(self) -> dict[str, Any] | None:
+        """How the map was learned, in plain values; None if it was not."""
+        if self.chosen is None or not self.rounds:
+            return None
+        rounds = [[tuning.ratio, tuning.lam] for tuning in self.rounds]
+        return {"kind": self.chosen.best.kind, "rounds": rounds}
 
 
 def metric_of(rows: Rows, asked: Request, rng: np.random.Generator) -> Metric:
@@ -89,10 +100,11 @@ def metric_of(rows: Rows, asked: Request, rng: np.random.Generator) -> Metric:
     chosen = choose(sample, maps, rounds, rng, **options)
     best = chosen.best
     found = maps[-1] if best.warped else plain
+    tunings: list[Tuning] = []
     if best.rounds and found:
         part = sample.part(rng.permutation(len(sample))[:METRIC_ROWS])
-        found = rounds(best.kernel).learned(part, found, best.kind, best.tunings[:-1])
-    return Metric(space_of(best.kernel, asked.metric), found, std, chosen)
+        found, tunings = rounds(best.kernel).learned(part, found, best.kind, best.tunings[:-1])
+    return Metric(space_of(best.kernel, asked.metric), found, std, chosen, tunings)
 
 
 def rule_in_rounds(bandwidth: Any) -> RuleInRounds | None:
@@ -116,12 +128,15 @@ def plain_map(rows: Rows) -> tuple[FeatureMap, Array]:
 def warped_maps(rows: LearningRows) -> list[FeatureMap]:
     """The map that compresses heavy tails first, if there are any, and then scales."""
     warp = warp_of(rows.X)
-    if warp is None:
-        return []
-    Z = warp(rows.X)
+    return [] if warp is None else [scaled_map(rows, warp)]
+
+
+def scaled_map(rows: LearningRows, warp: Warp | None) -> FeatureMap:
+    """The map that divides features, after a warp if there is one, by deviations in these rows."""
+    Z = rows.X if warp is None else warp(rows.X)
     centre = weighted_mean(Z, rows.w)
     std = np.sqrt(rows.w @ np.square(Z - centre) / rows.w.sum())
-    return [FeatureMap(scaling_from(centre, std), warp)]
+    return FeatureMap(scaling_from(centre, std), warp)
 
 
 def learning_sample(

@@ -131,13 +131,22 @@ class Rounds:
         return self.space.product(fit.mapping(X_new), fit.mapping(rows.X), fit.coef, fit.sigma)
 
     def learned(
+        self, rows: LearningRows, mapping: FeatureMap, kind: str, near: Sequence[Tuning]
+    ) -> tuple[FeatureMap, list[Tuning]]:
+        """The map after a round near each of these tunings, and the tunings of the rounds."""
+        tunings: list[Tuning] = []
+        with one_blas_thread():
+            for each in near:
+                tunings.append(self.tuned(rows, mapping, each))
+                mapping = self.relearned(rows, mapping, kind, tunings[-1:])
+        return mapping, tunings
+
+    def relearned(
         self, rows: LearningRows, mapping: FeatureMap, kind: str, tunings: Sequence[Tuning]
     ) -> FeatureMap:
-        """The map after a round near each tuning."""
-        with one_blas_thread():
-            for near in tunings:
-                tuning = self.tuned(rows, mapping, near)
-                mapping = self.next_map(self.fit(rows, mapping, tuning), rows, kind)
+        """The map after a round with each tuning."""
+        for tuning in tunings:
+            mapping = self.next_map(self.fit(rows, mapping, tuning), rows, kind)
         return mapping
 
 

@@ -59,6 +59,14 @@ class Centred:
         given = {} if self.given is None else vars(self.given)
         return {"y": self.y, "w": self.w, "mean": self.mean, **given}
 
+    @staticmethod
+    def restored(state: dict[str, Any]) -> Centred:
+        """The rows from their plain arrays."""
+        given = None
+        if "group" in state:
+            given = GivenRows(state["group"], state["within"], state.get("weights"))
+        return Centred(state["y"], state["w"], state["mean"], given)
+
 
 def centred_rows(source: Source, kind: str) -> tuple[Array, Centred]:
     """X and the centred targets of rows in memory; `kind` is that of the intercept."""
@@ -276,10 +284,7 @@ class ExactModel:
     @staticmethod
     def restored(at: Any, state: dict[str, Any]) -> ExactModel | StackedModel:
         """The model of a fitted function from its state, factored again."""
-        given = None
-        if "group" in state:
-            given = GivenRows(state["group"], state["within"], state.get("weights"))
-        rows = Centred(state["y"], state["w"], state["mean"], given)
+        rows = Centred.restored(state)
         return solve_exact(at.space.pairs(at.Z), at.sigma, rows, at.lams, at.kind)
 
 

@@ -68,6 +68,16 @@ class FittedFunction:
         return RESTORED[self.solver](self, self.solved)
 
     @property
+    def keeps_rows(self) -> bool:
+        """Whether the model is made of all training rows, and not of landmarks."""
+        return "sample_X" not in self._state
+
+    @property
+    def _state(self) -> dict[str, Any]:
+        """Plain arrays of the model, for which a saved one need not be made again."""
+        return self.solved if isinstance(self.solved, dict) else self.solved.state()
+
+    @property
     def influences(self) -> Sequence[Influence]:
         """How functionals follow y, for the targets of each penalty."""
         return self.model.influences
@@ -86,6 +96,10 @@ class FittedFunction:
     def is_smooth(self) -> bool:
         """Whether there is a slope everywhere, also at the rows of the model."""
         return self.space.kernel.is_smooth
+
+    def refitted(self, fit: FittedFunction) -> FittedFunction:
+        """The function of another fit, which it is."""
+        return fit
 
     def degrees(self, of: DegreesOf) -> list[float]:
         """Degrees of freedom of Student's t, for each target."""
@@ -120,12 +134,10 @@ class FittedFunction:
 
     def _known_rows(self) -> tuple[Array, Array]:
         """The rows of `neighbours`, and their weights."""
-        # Of a saved model only the arrays are needed.
-        state = self.solved if isinstance(self.solved, dict) else self.solved.state()
-        if "sample_X" in state:
-            X, _, w = self.model.known_rows(self.Z)
-            return X, w
-        return self.Z, state.get("w", np.ones(len(self.Z)))
+        if self.keeps_rows:
+            return self.Z, self._state.get("w", np.ones(len(self.Z)))
+        X, _, w = self.model.known_rows(self.Z)
+        return X, w
 
     def mean(self, X: Array) -> Array:
         """Predictions, of shape (n, k)."""

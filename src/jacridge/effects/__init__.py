@@ -5,19 +5,30 @@ estimator or a classifier; here are what these return, and average predictions a
 """
 
 from .._solvers.function import FittedFunction
-from ._average import Observations, average_effects, error_kind
+from ._average import Observations, average_effects
 from ._classes import ClassFunction, class_error_kind
 from ._contrast import AverageCurve, Contrast, average_predictions, contrast_of
+from ._errors import ErrorKind, error_kind
 from ._summary import Summary
-from ._table import HELD_FIXED_FOR_CLASSES, Effect, Effects
+from ._table import (
+    HELD_FIXED_FOR_CLASSES,
+    METRIC_LEARNED,
+    METRIC_RELEARNED,
+    Effect,
+    Effects,
+    held_fixed,
+)
 
 __all__ = [
     "HELD_FIXED_FOR_CLASSES",
+    "METRIC_LEARNED",
+    "METRIC_RELEARNED",
     "AverageCurve",
     "ClassFunction",
     "Contrast",
     "Effect",
     "Effects",
+    "ErrorKind",
     "FittedFunction",
     "Observations",
     "Summary",
@@ -26,4 +37,5 @@ __all__ = [
     "class_error_kind",
     "contrast_of",
     "error_kind",
+    "held_fixed",
 ]

@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from scipy.stats import t as student
 
-from .._checks import check_number, check_present
-from .._compute.arrays import Array, Indices
+from .._checks import check_number
+from .._compute.arrays import Array
+from .._compute.threads import in_threads
 from .._compute.warnings import warn
-from .._solvers.influence import DegreesOf, NoiseOf, even_noise
-from ._table import Effect, Effects
+from .._solvers.influence import DegreesOf, NoiseOf
+from ._errors import ErrorKind, numbered
+from ._table import Effect, Effects, held_fixed
 from ._terms import Columns, Difference, Slope, Term, terms_of
+
+if TYPE_CHECKING:
+    from .._rules.refits import Refits
+    from .._solvers.function import FittedFunction
 
 QUARTILES = (0.25, 0.5, 0.75)
 
@@ -36,54 +42,6 @@ class Observations:
     w: Array
     X_train: Array
     w_train: Array
-
-
-@dataclass(frozen=True)
-class ErrorKind:
-    """Assumption on the noise of y: its name, and the degrees of freedom of t."""
-
-    name: str
-    of: NoiseOf
-    degrees: DegreesOf
-
-
-def error_kind(robust: bool, cluster: Any, w_train: Array) -> ErrorKind:
-    """Clustered errors if clusters are given, one label a training row; else robust or even."""
-    if not isinstance(robust, bool | np.bool_):
-        raise TypeError(f"`robust` must be True or False, got {robust!r}.")
-    if cluster is not None:
-        labels, count = _cluster_labels(cluster, w_train)
-        return ErrorKind("clustered", lambda part: part.clustered(labels), lambda _: count - 1.0)
-    if robust:
-        return ErrorKind("robust", lambda part: part.robust(), lambda part: part.residual_degrees)
-    return ErrorKind("even", even_noise, lambda part: part.residual_degrees)
-
-
-def _cluster_labels(cluster: Any, w_train: Array) -> tuple[Indices, int]:
-    """Labels from 0 on, and the number of clusters among rows of positive weight."""
-    cluster = np.asarray(cluster)
-    if cluster.shape != w_train.shape:
-        raise ValueError(
-            f"`cluster` must have one label for each of the {len(w_train)} training rows, got "
-            f"shape {cluster.shape}."
-        )
-    some = w_train > 0
-    labels = np.zeros(len(cluster), dtype=np.intp)
-    names, labels[some] = _numbered("cluster", cluster[some])
-    if len(names) < 2:
-        raise ValueError(f"`cluster` must hold at least two clusters, got {len(names)}.")
-    return labels, len(names)
-
-
-def _numbered(name: str, labels: Any) -> tuple[Any, Indices]:
-    """Distinct labels in order, and the number of each row's label among them."""
-    check_present(labels, name=name)
-    try:
-        return np.unique(labels, return_inverse=True)
-    except TypeError as error:
-        raise TypeError(
-            f"`{name}` must hold labels of one kind, got a mixture: {error}."
-        ) from error
 
 
 @dataclass(frozen=True)
@@ -118,6 +76,9 @@ class Function(Protocol):
     def degrees(self, of: DegreesOf) -> list[float]:
         """Degrees of freedom of Student's t, for each target."""
 
+    def refitted(self, fit: FittedFunction) -> Function:
+        """The function of another fit."""
+
     def check(self, X: Array) -> None:
         """Refuse rows that have no distance to those of the model."""
 
@@ -147,19 +108,58 @@ def average_effects(
     features = Columns(function.names, rows.X_train, function.is_smooth)
     terms = terms_of(features, variables, kind)
     groups = [placed(group, at, features) for group in _groups(rows, by, features)]
-    parts = [_averaged(function, group, terms) for group in groups]
-    values = [one for found, _ in parts for one in found]
-    deviations = function.average_errors(np.vstack([part for _, part in parts]), errors.of)
-    names = [(group, term) for group in groups for term in terms]
+    averaging = Averaging(groups, terms)
+    values, functionals = averaging.of(function)
+    estimates = averaging.means(values)
+    deviations = function.average_errors(functionals, errors.of)
     degrees = degrees_of(function, errors)
+    if errors.refits is not None:
+        refits = errors.refits()
+        deviations = np.hypot(deviations, averaging.added_errors(function, refits, errors.of))
+        degrees = [min(each, len(refits.parts) - 1.0) for each in degrees]
     found = []
     for t, target in enumerate(function.targets):
-        for i, (group, term) in enumerate(names):
+        for i, (group, term) in enumerate(averaging.names):
             quartiles = weighted_quantiles(values[i][:, t], group.share, QUARTILES)
-            estimate, error = float(group.share @ values[i][:, t]), float(deviations[i, t])
+            estimate, error = float(estimates[i, t]), float(deviations[i, t])
             numbers = (*inference(estimate, error, degrees[t], level), *quartiles)
             found.append(Effect(target, group.label, term.name, term.label, term.kind, *numbers))
-    return Effects(tuple(found), level, errors.name)
+    return Effects(tuple(found), level, errors.name, held_fixed(errors.metric), errors.metric)
+
+
+@dataclass(frozen=True)
+class Averaging:
+    """Terms and the groups of rows over which their effects are averaged."""
+
+    groups: Sequence[Group]
+    terms: Sequence[Term]
+
+    @property
+    def names(self) -> list[tuple[Group, Term]]:
+        """The group and the term of each of r effects."""
+        return [(group, term) for group in self.groups for term in self.terms]
+
+    def of(self, function: Function) -> tuple[list[Array], Array]:
+        """Pointwise values of each effect, (n, k), and the functionals of their averages."""
+        parts = [_averaged(function, group, self.terms) for group in self.groups]
+        return [one for found, _ in parts for one in found], np.vstack([each for _, each in parts])
+
+    def means(self, values: Sequence[Array]) -> Array:
+        """Averages of the pointwise values of each effect, of shape (r, k)."""
+        pairs = zip(self.names, values, strict=True)
+        return np.stack([group.share @ each for (group, _), each in pairs])
+
+    def added_errors(self, function: Function, refits: Refits, noise: NoiseOf) -> Array:
+        """Standard errors that learning the metric adds to those with the metric fixed, (r, k).
+
+        The variance of the delete-a-group jackknife, (G - 1) / G sum_g (t_g - mean)^2 for averages
+        t_g without group g, less that with the metric fixed; zero where that is larger.
+        """
+        parts = map(function.refitted, refits.parts)
+        T = np.stack(in_threads(lambda part: self.means(self.of(part)[0]), parts))
+        whole = function.refitted(refits.whole)
+        fixed = whole.average_errors(self.of(whole)[1], noise)
+        return np.sqrt(np.maximum((len(T) - 1) * T.var(axis=0) - fixed**2, 0.0))
 
 
 def degrees_of(function: Function, errors: ErrorKind) -> list[float]:
@@ -198,7 +198,7 @@ def _groups(rows: Observations, by: Any, features: Columns) -> list[Group]:
             f"shape {labels.shape}."
         )
     weighed = np.flatnonzero(rows.w > 0)
-    names, number = _numbered("by", labels[weighed])
+    names, number = numbered("by", labels[weighed])
     groups = []
     for i, label in enumerate(names.tolist()):
         some = weighed[number == i]
@@ -234,7 +234,7 @@ def placed(group: Group, at: Any, features: Columns) -> Group:
     return Group(group.label, x[None], np.ones(1))
 
 
-def _averaged(function: Function, group: Group, terms: list[Term]) -> tuple[list[Array], Array]:
+def _averaged(function: Function, group: Group, terms: Sequence[Term]) -> tuple[list[Array], Array]:
     """Pointwise values of each term, (n, k), and the functionals of their averages."""
     values, functionals = [], []
     function.check(group.X)  # `at` may have moved them

@@ -27,8 +27,8 @@ from .._compute.memory import check_memory
 from .._compute.threads import blas_for
 from .._rules.calibration import LogOdds, probabilities
 from .._solvers.influence import DegreesOf, Influence, JointNoise, NoiseOf
-from ._average import ErrorKind, error_kind
 from ._contrast import Contrast, check_pairs
+from ._errors import ErrorKind, error_kind
 
 if TYPE_CHECKING:
     from .._solvers.function import FittedFunction
@@ -87,6 +87,10 @@ class ClassFunction:
                 "model follows every row. Give a larger `alpha`."
             )
         return influence
+
+    def refitted(self, fit: FittedFunction) -> ClassFunction:
+        """The probabilities from the scores of another fit, with the same log-odds."""
+        return replace(self, scores=fit)
 
     def degrees(self, of: DegreesOf) -> list[float]:
         """Degrees of freedom of Student's t, for each class."""

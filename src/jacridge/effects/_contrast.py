@@ -11,7 +11,8 @@ import numpy.typing as npt
 from .._checks import check_number
 from .._compute.arrays import Array
 from .._compute.memory import check_memory
-from ._average import ErrorKind, Observations, degrees_of, error_kind, inference
+from ._average import Observations, degrees_of, inference
+from ._errors import ErrorKind, error_kind
 from ._terms import Columns
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ def average_predictions(
     level: float = 0.95,
 ) -> AverageCurve:
     """Average prediction along one feature (partial dependence), with an interval.
+
+    Errors hold the metric fixed, also a learned one.
 
     Parameters
     ----------

@@ -9,14 +9,32 @@ from typing import Any
 
 from .._checks import require
 
-HELD_FIXED = (
-    "Errors hold kernel, metric, bandwidth and penalty fixed and leave out the bias of ridge.\n"
-    "Effects are those on the prediction: associations, not causes."
-)
-HELD_FIXED_FOR_CLASSES = (
-    "Errors hold kernel, metric, bandwidth, penalty and calibration fixed and leave out the bias.\n"
-    "Effects are those on the predicted probabilities: associations, not causes."
-)
+# How errors treat the metric: it was given; it was learned, and learned again without groups of
+# rows; or it was learned, and the errors leave that out.
+METRIC_GIVEN, METRIC_RELEARNED, METRIC_LEARNED = "given", "relearned", "learned"
+
+
+def held_fixed(metric: str, *, classes: bool = False) -> str:
+    """Sentences below a table of effects on the prediction, or on probabilities of classes."""
+    fixed = "bandwidth, penalty and calibration" if classes else "bandwidth and penalty"
+    bias = "the bias" if classes else "the bias of ridge"
+    if metric == METRIC_RELEARNED:
+        errors = (
+            f"Errors include that of the learned metric. They hold kernel, {fixed} fixed\n"
+            f"and leave out {bias}."
+        )
+    else:
+        errors = f"Errors hold kernel, metric, {fixed} fixed and leave out {bias}."
+    if metric == METRIC_LEARNED:
+        errors += (
+            "\nThe metric was learned from these rows: errors that hold it fixed may be several\n"
+            'times too small. Fit with metric="scaled" for errors without a learned metric.'
+        )
+    what = "predicted probabilities" if classes else "prediction"
+    return f"{errors}\nEffects are those on the {what}: associations, not causes."
+
+
+HELD_FIXED_FOR_CLASSES = held_fixed(METRIC_GIVEN, classes=True)
 
 
 @dataclass(frozen=True)
@@ -56,12 +74,16 @@ class Effects:
         Assumption about the noise of y behind the standard errors.
     held_fixed : str
         Sentences below the table.
+    metric : {"given", "relearned", "learned"}
+        How the standard errors treat the metric. "given": it was not learned. "relearned": they
+        include that it was learned. "learned": it was, and they leave that out.
     """
 
     rows: tuple[Effect, ...]
     level: float
     noise: str
-    held_fixed: str = HELD_FIXED
+    held_fixed: str = held_fixed(METRIC_GIVEN)
+    metric: str = METRIC_GIVEN
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -40,6 +40,19 @@ CLEARLY = 0.02  # a difference of R2 or accuracy
 SLIGHTLY = 0.005
 MUCH = 0.8  # an error is much smaller than another at this ratio
 MOST_ROWS = 1000  # over which effects are averaged
+# What the standard errors of effects take as given, by how they treat the metric.
+METRIC_IN_ERRORS = {
+    "given": "the standard errors take kernel, metric, bandwidth and penalty as given",
+    "relearned": (
+        "the standard errors include that of the learned metric and take kernel, bandwidth and "
+        "penalty as given"
+    ),
+    "learned": (
+        "the standard errors take kernel, metric, bandwidth and penalty as given and may be "
+        "several times too small, because the metric was learned from the same rows; "
+        "<code>--metric scaled</code> needs no learned metric"
+    ),
+}
 # What the second score is.
 SCORES = {
     "regression": "The typical error is the median absolute error, in the units of the target.",
@@ -307,7 +320,7 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
     errors = (
         "there are too few rows for standard errors: less than one degree of freedom is left"
         if unknown
-        else "the standard errors take kernel, metric, bandwidth and penalty as given"
+        else METRIC_IN_ERRORS[found.metric]
     )
     return (
         f"<h3>Average effects</h3><p>How far the prediction of <b>{escape(case.target)}</b> "

@@ -1,0 +1,140 @@
+"""Fits without some rows, each with its metric learned anew: what the learning adds to errors.
+
+Standard errors that take a learned metric as given leave out that the metric follows the noise,
+too. So the metric is learned again without each of some groups of rows, with kernel, kind, number
+of rounds, bandwidths and penalties kept, and the function is fitted to the rows that are left. A
+delete-a-group jackknife of these fits has both parts of the variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._compute.arrays import Array, Indices, weighted_mean
+from .._compute.threads import in_threads, one_blas_thread
+from .._rows.merging import GivenRows, merged
+from .._solvers.exact import Centred, solve_exact
+from .metric import scaled_map
+from .rounds import LearningRows, Rounds, standardised
+from .training import Penalty, Tuning
+
+if TYPE_CHECKING:
+    from .._geometry.maps import FeatureMap
+    from .._solvers.function import FittedFunction
+
+# Groups of rows that are left out, one at a time.
+GROUPS = 20
+# Rows of refits, if there are more: twenty refits to all of 1500 rows would take longer than a fit.
+REFIT_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Refits:
+    """Fits to at most REFIT_ROWS of the rows.
+
+    Attributes
+    ----------
+    whole : the function, fitted to these rows in its own metric
+    parts : functions without one group of the rows each, with the metric learned anew
+    """
+
+    whole: FittedFunction
+    parts: Sequence[FittedFunction]
+
+
+@dataclass(frozen=True)
+class Refitting:
+    """Fits of a function in a learned metric to rows with other weights.
+
+    Attributes
+    ----------
+    function : the function
+    kind, tunings : kind of the metric, bandwidth and penalty of each round
+    alike : whether all targets count alike where the metric is learned
+    X, y, w : training rows as given, those of weight zero with any X and y
+    order : the rows of positive weight in random order
+    """
+
+    function: FittedFunction
+    kind: str
+    tunings: Sequence[Tuning]
+    alike: bool
+    X: Array
+    y: Array
+    w: Array
+    order: Indices
+
+    def relearned(self, w: Array) -> FittedFunction:
+        """The function of rows with these weights, in a metric that they have learned."""
+        found, function = merged(self.X, self.y, w), self.function
+        rank = np.empty(len(w), dtype=np.intp)
+        rank[self.order] = np.arange(len(self.order))
+        some = np.argsort(rank[found.first])  # first rows have to be like all others
+        y, centred = found.y[some], function.kind != "none"
+        y = standardised(y, found.w[some], centred=centred) if self.alike else y
+        rows = LearningRows(self.X[found.first[some]], y, found.w[some] / found.w.mean())
+        rounds = Rounds(function.space, Penalty(), centred=centred)
+        start = scaled_map(rows, function.mapping.warp if function.mapping else None)
+        fit = self.fitted(w, rounds.relearned(rows, start, self.kind, self.tunings))
+        return replace(fit, solved={})  # coefficients alone: n x n arrays of all fits are too many
+
+    def fitted(self, w: Array, mapping: FeatureMap | None) -> FittedFunction:
+        """The function of rows with these weights, in a metric."""
+        found, function = merged(self.X, self.y, w), self.function
+        mean = weighted_mean(found.y, found.w)
+        mean = np.zeros_like(mean) if function.kind == "none" else mean
+        given = GivenRows(found.group, self.y - found.y[found.group], w)
+        X = self.X[found.first]
+        Z = X if mapping is None else mapping(X)
+        rows, pairs = Centred(found.y - mean, found.w, mean, given), function.space.pairs(Z)
+        model = solve_exact(pairs, function.sigma, rows, function.lams, function.kind)
+        parts: dict[str, Any] = {"dual_coef": model.dual_coef, "intercept": model.intercept}
+        return replace(function, Z=Z, solved=model, mapping=mapping, Z_given=X, **parts)
+
+
+def refits_of(
+    function: FittedFunction, learning: dict[str, Any], labels: Indices | None, *, alike: bool
+) -> Refits:
+    """Refits of an exact model, whose metric was learned as `learning` says.
+
+    Groups are of random rows, or of whole clusters if `labels` number the cluster of each row.
+    """
+    rows = Centred.restored(function.model.state())
+    y = rows.y + rows.mean
+    if rows.given is not None:
+        y = y[rows.given.group] + rows.given.within
+    X, w = function.training_rows()
+    rng = np.random.default_rng(0)  # the same model has the same errors
+    order = rng.permutation(len(w))
+    order = order[w[order] > 0]
+    tunings = [Tuning(ratio, lam) for ratio, lam in learning["rounds"]]
+    refitting = Refitting(function, learning["kind"], tunings, alike, X, y, w, order)
+    group = groups_of(len(w), order, labels, rng)
+    sample = np.zeros(len(w))
+    sample[order[:REFIT_ROWS]] = 1.0
+
+    def without(g: int) -> FittedFunction:
+        others = w * (group != g)
+        some = others * sample
+        return refitting.relearned(some if some.any() else others)
+
+    with one_blas_thread():
+        whole = function
+        if len(order) > REFIT_ROWS:
+            whole = refitting.fitted(w * sample, function.mapping)
+        return Refits(whole, in_threads(without, range(int(group.max()) + 1)))
+
+
+def groups_of(n: int, order: Indices, labels: Indices | None, rng: np.random.Generator) -> Indices:
+    """The number of the group of each of n rows, those in `order` at random; -1 for others."""
+    group = np.full(n, -1)
+    if labels is None:
+        group[order] = np.arange(len(order)) % GROUPS
+        return group
+    clusters = rng.permutation(int(labels[order].max()) + 1) % GROUPS
+    group[order] = clusters[labels[order]]
+    return group
