@@ -92,7 +92,9 @@ def data_of_stream(
     if solved:
         solver = Nystrom(rows, kind, sample, space, among(candidates[0], m), source.given)
         trials = trial_spectra(solver, candidates, among, m, rng)
-    X, y, w = _centred(sample, has_intercept=kind != "none")
+    X, y, weights = sample
+    w = np.ones(len(X)) if weights is None else weights
+    y = y if kind == "none" else y - weighted_mean(y, w)
     options["penalty"] = in_units_of_weights(options.get("penalty", Penalty()), w)
     extent: Extent = ArrayExtent(X, w, space.distance)
     if rows.n > len(X):
@@ -110,13 +112,6 @@ def data_of_stream(
         trials=trials,
         **options,
     )
-
-
-def _centred(sample: Block, *, has_intercept: bool) -> tuple[Array, Array, Array]:
-    """X, y and w of a sample of rows, y less its mean."""
-    X, y, w = sample
-    w = np.ones(len(X)) if w is None else w
-    return X, y - weighted_mean(y, w) if has_intercept else y, w
 
 
 def trial_spectra(
