@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
@@ -24,6 +23,7 @@ from .. import (
 from .._checks import check_targets
 from .._compute.arrays import Array
 from .._geometry.space import METRICS
+from .._rules.calibration import probabilities
 from .._rules.registry import as_rule
 
 # Metrics of columns; "precomputed" is one of distances.
@@ -161,13 +161,6 @@ def indicators(labels: Any) -> Array:
     return np.asarray(labels[:, None] == np.unique(labels), dtype=np.float64)
 
 
-def _loo_probabilities(model: Any, labels: Any) -> Array:
-    odds = model.loo_decision_function_
-    if odds.ndim == 1:
-        return np.column_stack([expit(-odds), expit(odds)])
-    return np.asarray(softmax(odds, axis=1))
-
-
 REGRESSION = Task(
     "regression",
     JacobianKernelRidge,
@@ -196,7 +189,7 @@ CLASSIFICATION = Task(
     checked=_labels,
     observed=indicators,
     outputs=lambda model, X: np.asarray(model.predict_proba(X)),
-    loo_outputs=_loo_probabilities,
+    loo_outputs=lambda model, y: probabilities(model.loo_decision_function_),
     scores={"accuracy": accuracy, "log-loss": log_loss},
     in_diagnosis={
         "loo_accuracy": "leave-one-out accuracy",

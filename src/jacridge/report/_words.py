@@ -382,7 +382,8 @@ def diagnosis(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
 
 def _finding_row(finding: Finding) -> tuple[str, str, bool]:
     """A finding with numbers and R² as the page writes them."""
-    sentence = f"{_as_written(finding.sentence)} {_aside(number(finding.value))}"
+    aside = f'<span class="small">({number(finding.value)})</span>'
+    sentence = f"{_as_written(finding.sentence)} {aside}"
     return finding.name.replace("R2", "R²"), sentence, finding.warning
 
 
@@ -390,10 +391,6 @@ def _as_written(text: str) -> str:
     """A sentence of the diagnosis in the page's style of numbers."""
     power = re.compile(r"-?\d+(?:\.\d+)?e[+-]\d+")
     return power.sub(lambda m: number(float(m[0])), escape(re.sub(r"\bR2\b", "R²", text)))
-
-
-def _aside(text: str) -> str:
-    return f'<span class="small">({text})</span>'
 
 
 def columns(case: Case) -> str:
