@@ -55,7 +55,7 @@ def format_of(texts: pl.Series) -> str | None:
     if some.is_empty() or not some.str.contains(LOOKS_LIKE).all():
         return None
     forms = [*(day + time for day in DAYS for time in TIMES), *MONTHS]
-    found = [form for form in forms if _read_all(some, form)]
+    found = [form for form in forms if not parsed(some, form).null_count()]
     if len(found) > 1:
         raise ColumnError(
             f"The column `{texts.name}` must hold dates that can be read in one way, got "
@@ -63,10 +63,6 @@ def format_of(texts: pl.Series) -> str | None:
             f"Write them as 2024-01-31, or leave the column out with --drop '{texts.name}'.",
         )
     return found[0] if found else None
-
-
-def _read_all(texts: pl.Series, form: str) -> bool:
-    return parsed(texts, form).null_count() == 0
 
 
 def parsed(texts: pl.Series, form: str) -> pl.Series:

@@ -335,14 +335,14 @@ def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
             f"{listed(rows.ids)} {look}: each row has a value of its own. If "
             f"{'it matters' if one else 'one matters'}, name all features with --features."
         )
-    for sentence in [*_on_gaps(rows, reading), *_on_columns(rows), *_on_places(rows, reading)]:
+    for sentence in [*on_gaps(rows, reading), *_on_columns(rows), *_on_places(rows, reading)]:
         note(sentence)
     if reading.task == "auto" and rows.task == "classification":
         note_classes(rows.target or "", np.unique(rows.y))
     return rows
 
 
-def _on_gaps(rows: Rows, reading: Reading) -> list[str]:
+def on_gaps(rows: Rows, reading: Reading) -> list[str]:
     """How gaps are filled, if they are."""
     return fillings(rows.X.select(rows.gappy)) if reading.fills else []
 

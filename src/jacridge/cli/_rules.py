@@ -20,7 +20,6 @@ from ._cells import TargetError, TextTargetError
 from ._columns import IGNORED, Reading, Rows
 from ._compare import NAMES, check_picture_name, compare_rules, save_picture, score_key
 from ._dates import part_name
-from ._missing import fillings
 from ._options import (
     FILE,
     Alpha,
@@ -39,6 +38,7 @@ from ._options import (
     check_rule,
     looks_at_target,
     not_used,
+    on_gaps,
     one_of,
     option,
     rows_of,
@@ -245,8 +245,7 @@ def _origin(file: str, rows: Rows, reading: Reading) -> dict[str, Any]:
     """Facts on the table as it was read, for the report."""
     remarks = [("id", f"`{name}` looks like an id and was left out.") for name in rows.ids]
     remarks += [("columns left out", text) for text in not_used(rows)]
-    if reading.fills:
-        remarks += [(GAPS_FILLED, text) for text in fillings(rows.X.select(rows.gappy))]
+    remarks += [(GAPS_FILLED, text) for text in on_gaps(rows, reading)]
     return {
         "source": file,
         "options": _reading_options(reading),
