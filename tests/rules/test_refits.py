@@ -35,7 +35,7 @@ def errors(effects):
 def errors_with_metric_fixed(est, **options):
     """As of a model that an older version saved, which does not say how its metric was learned."""
     old = pickle.loads(pickle.dumps(est))
-    old._fitted = {name: value for name, value in old._fitted.items() if name != "learning"}
+    old._notes = {name: value for name, value in old._notes.items() if name != "learning"}
     return errors(old.effects(**options))
 
 
@@ -48,7 +48,7 @@ def slopes(X_new, X, T, sigma, coef):
 
 def naive_effects(X, y, X_all, est):
     """Average slopes over X_all after the rounds of `est` on the rows X, y, in this order."""
-    learning = est._fitted["learning"]
+    learning = est._notes["learning"]
     T, standard = np.diag(1 / X.std(axis=0)), (y - y.mean()) / y.std()
     for ratio, lam in learning["rounds"]:
         D = cdist(X @ T, X @ T)
@@ -72,7 +72,7 @@ def naive_effects(X, y, X_all, est):
 def test_errors_are_at_least_those_of_a_jackknife_that_learns_the_metric_anew(curved, metric):
     X, y = curved
     est = ridge(metric).fit(X, y)
-    assert est._fitted["learning"]["rounds"]
+    assert est._notes["learning"]["rounds"]
     order = np.random.default_rng(0).permutation(80)
     X_mixed, y_mixed = X[order], y[order]
     found = []
@@ -112,7 +112,7 @@ def test_over_40_data_sets_errors_of_a_learned_metric_are_about_right(rng):
     while len(estimates) < 40:
         X, y, beta = plane(rng, 150)
         est = ridge(kernel="gaussian").fit(X, y)
-        if est._fitted["learning"] is None:
+        if est._notes["learning"] is None:
             continue
         table = est.effects()
         pairs = zip(table, beta, strict=True)
@@ -138,7 +138,7 @@ def test_copies_of_rows_in_clusters_have_the_errors_of_single_rows(rng):
     single = ridge(kernel="gaussian").fit(X, y)
     copied = ridge(kernel="gaussian").fit(np.repeat(X, 3, axis=0), np.repeat(y, 3))
     labels = np.repeat(np.arange(90), 3)
-    assert single._fitted["learning"] is not None
+    assert single._notes["learning"] is not None
     once, thrice = single.effects(robust=True), copied.effects(cluster=labels)
     assert thrice.metric == "relearned"
     # The groups are other ones, and variances of twenty numbers are known to a third.
@@ -160,7 +160,7 @@ def test_many_rows_are_refitted_in_part(rng, clustered):
     X = rng.standard_normal((1300, 3))
     y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.2 * rng.standard_normal(1300)
     est = ridge(kernel="gaussian").fit(X, y)
-    assert est._fitted["learning"] is not None
+    assert est._notes["learning"] is not None
     options = {"cluster": np.arange(1300) < 3} if clustered else {}
     found = errors(est.effects(**options))
     assert np.isfinite(found).all()
@@ -191,11 +191,11 @@ def test_effects_on_classes_include_the_error_of_the_metric(rng):
     X = rng.standard_normal((120, 3))
     y = X[:, 0] + 0.5 * rng.standard_normal(120) > 0
     est = AutoKernelClassifier(kernel="gaussian", metric="diagonal", random_state=0).fit(X, y)
-    table, learning = est.effects(), est.regressor_._fitted["learning"]
+    table, learning = est.effects(), est.regressor_._notes["learning"]
     assert learning is not None
     assert table.metric == "relearned"
     assert "They hold kernel, bandwidth, penalty and calibration fixed" in str(table)
-    est.regressor_._fitted["learning"] = None
+    est.regressor_._notes["learning"] = None
     fixed = errors(est.effects())
     assert (errors(table) >= fixed).all()
     assert (errors(table) > fixed).any()

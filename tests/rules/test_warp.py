@@ -79,7 +79,7 @@ def test_average_effects_are_means_of_the_derivatives_with_their_errors(incomes,
     found = est.effects(X)
     J = est.jacobian(X)
     np.testing.assert_allclose([row.estimate for row in found], J.mean(axis=0), rtol=1e-8)
-    est._fitted["learning"] = None  # errors with the metric fixed, as those of derivatives are
+    est._notes["learning"] = None  # errors with the metric fixed, as those of derivatives are
     one = est.effects(X[:1])  # the effect at a single row has the error of its derivative
     errors = est.jacobian(X[:1], return_std=True)[1]
     np.testing.assert_allclose([row.std_error for row in one], errors[0], rtol=1e-8)
