@@ -385,7 +385,7 @@ def test_a_simple_model_that_is_better_by_every_score_is_said_to_be_so(rng):
     assert words.startswith("A linear model predicts a little better. Nothing")
 
 
-def judged(y, ours, trees=None, linear=None, half_width=1.0, remarks=(), rows=None):
+def judged(y, ours, trees=None, linear=None, half_width=1.0):
     """The verdict's doubts on a model with these predictions of all rows."""
     case = Case(table_of(np.arange(len(y))[:, None] % 7, None, {}), y, "y", ModelSpec(2.0))
     case.__dict__["diagnosis"] = None
@@ -394,7 +394,7 @@ def judged(y, ours, trees=None, linear=None, half_width=1.0, remarks=(), rows=No
     others = [nothing if found is None else found for found in (trees, linear)]
     outputs = dict(zip((OURS, TREES, "linear model"), (ours, *others), strict=True))
     ends = np.column_stack([ours - half_width, ours + half_width])
-    return case, Folds(y, outputs, {}, ends, 30, 1, rows=rows)
+    return case, Folds(y, outputs, {}, ends, 30, 1)
 
 
 def test_a_model_with_the_higher_r2_or_the_smaller_error_is_named(rng):
@@ -421,16 +421,67 @@ def test_a_much_smaller_typical_error_is_better_where_r2_is_the_same(rng):
     assert "Better predictions by boosted trees" in doubts(*judged(y, ours, trees), [])
 
 
-def test_a_row_predicted_far_off_is_named_and_counted(rng):
+def test_a_row_predicted_far_off_is_named_as_the_table_has_it(rng):
     y = rng.normal(size=50)
-    y[7] = 12.0
+    y[7] = 12.125
     ours = y + 0.1
     ours[7] = 0.0
-    case, folds = judged(y, ours, half_width=1.0, rows=np.arange(50) + 100)
-    assert "Row 108 predicted far off" in doubts(case, folds, [])
+    case, folds = judged(y, ours, half_width=1.0)
+    assert "Row 8 predicted far off" in doubts(case, folds, [])
     text = report_numbers.words(case, folds)
-    assert "row 108 (observed 12, predicted 0)" in text
+    assert "row 8 (observed 12.125, predicted 0)" in text
     assert re.search(r"Without it R² is 0.99 instead of 0\.\d\d", text)
+
+
+def test_rows_far_off_that_hardly_change_r2_do_so_without_a_word(rng):
+    y = np.r_[10 * rng.normal(size=400), 10.0]
+    ours = y + 0.01
+    ours[-1] -= 3.0
+    text = report_numbers.words(*judged(y, ours))
+    assert "row 401 (observed 10, predicted 7" in text
+    assert "Without it" not in text
+
+
+def test_small_errors_of_a_function_without_noise_are_not_far_off(rng):
+    y = rng.normal(size=100)
+    ours = y + 1e-6
+    ours[3] += 1e-3
+    assert "far off" not in doubts(*judged(y, ours), [])
+
+
+@pytest.fixture(scope="module")
+def tenfold():
+    """600 rows of which one is ten times too high, and is not among those kept aside."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(1, 2, (600, 2))
+    y = 100 * X[:, 0] * X[:, 1] * np.exp(0.05 * rng.normal(size=600))
+    case = Case(table_of(X, None, {}), y, "price", ModelSpec(2.0))
+    out = int(np.setdiff1d(np.arange(600), folds_of(case).rows)[0])
+    y[out] = 10 * round(y[out])
+    return report_page(X, y, target="price", bandwidth=2.0, alpha=0.01), out, y
+
+
+def test_an_error_of_the_target_is_found_in_rows_that_were_not_kept_aside(tenfold):
+    page, out, y = tenfold
+    verdict = Page(page).all("p", id="verdict")[0]["text"]
+    assert f"row {out + 1} predicted far off" in verdict
+    assert f"row {out + 1} (observed {y[out]:.0f}, predicted" in page
+
+
+def test_a_leave_one_out_score_below_the_comparison_is_not_called_favourable(tenfold):
+    page, out, _ = tenfold
+    assert "more favourable" not in page
+    assert f"row {out + 1}, which is predicted far off, is not among its rows" in page
+
+
+def test_a_row_far_off_is_drawn_at_the_edge_and_leaves_the_axis_to_the_others(tenfold):
+    page, out, y = tenfold
+    for name in ("observed", "residuals"):
+        chart = charts_of(page)[name]
+        far = chart["layers"][2]
+        assert (far["look"], len(far["x"])) == ("miss", 1)
+        assert far["y"][0] < chart["y"]["high"] < 0.6 * y[out]
+    assert "rows far off are orange" in page
 
 
 def test_a_leave_one_out_score_that_flatters_is_a_doubt(rng):

@@ -49,32 +49,47 @@ def _marks(kind: str, look: str, x: Array, y: Array) -> Chart:
     return {"kind": kind, "look": look, "x": numbers(x), "y": numbers(y)}
 
 
+def _at_edge(axis: Chart, values: Array) -> Array:
+    """Values within an axis; those beyond its ends are drawn just inside."""
+    inside = 0.01 * (axis["high"] - axis["low"])
+    return np.clip(values, axis["low"] + inside, axis["high"] - inside)
+
+
+def _far_dots(case: Case, x: Chart, y: Chart, values: Array) -> list[Chart]:
+    """Rows that are predicted far off, which axes need not reach; nothing if there are none."""
+    far = case.far_off
+    places = _at_edge(x, case.loo_predictions[far]), _at_edge(y, values[far])
+    return [_marks("dots", "miss", *places)] if len(far) else []
+
+
 def observed_chart(case: Case) -> Chart:
     """Observed against predicted, each row by the model without it."""
-    some = _spread(len(case.y))
+    some = np.setdiff1d(_spread(len(case.y)), case.far_off)
     x, y = case.loo_predictions[some], case.y[some]
     axis = _axis("", x, y)
     line = np.array([axis["low"], axis["high"]])
+    layers = [_marks("line", "rule", line, line), _marks("dots", "dot", x, y)]
     return {
         "id": "observed",
         "x": {**axis, "label": f"predicted {case.target}"},
         "y": {**axis, "label": f"observed {case.target}"},
-        "layers": [_marks("line", "rule", line, line), _marks("dots", "dot", x, y)],
+        "layers": [*layers, *_far_dots(case, axis, axis, case.y)],
         "alt": f"Observed against predicted {case.target} of {len(x)} rows, with the diagonal.",
     }
 
 
 def residual_chart(case: Case) -> Chart:
     """Errors against predictions, each row by the model without it."""
-    some = _spread(len(case.y))
-    x, error = case.loo_predictions[some], (case.y - case.loo_predictions)[some]
-    axis = _axis(f"predicted {case.target}", x)
+    some, errors = np.setdiff1d(_spread(len(case.y)), case.far_off), case.y - case.loo_predictions
+    x, error = case.loo_predictions[some], errors[some]
+    axis, up = _axis(f"predicted {case.target}", x), _axis("error", error)
     ends = np.array([axis["low"], axis["high"]])
+    layers = [_marks("line", "rule", ends, 0 * ends), _marks("dots", "dot", x, error)]
     return {
         "id": "residuals",
         "x": axis,
-        "y": _axis("error", error),
-        "layers": [_marks("line", "rule", ends, 0 * ends), _marks("dots", "dot", x, error)],
+        "y": up,
+        "layers": [*layers, *_far_dots(case, axis, up, errors)],
         "alt": f"Errors against predictions of {len(x)} rows, with a line at zero.",
     }
 
@@ -87,12 +102,15 @@ def interval_chart(case: Case, folds: Folds) -> Chart:
     x = np.arange(1.0, len(some) + 1)
     (low, high), seen = folds.intervals[some].T, folds.observed[some]
     inside = (low <= seen) & (seen <= high)
+    usual = ~np.isin(some if folds.rows is None else folds.rows[some], case.far_off)
+    axis = _axis(case.target, low, high, seen[usual])
+    seen = _at_edge(axis, seen)
     bars = {"kind": "bars", "x": numbers(x), "low": numbers(low), "high": numbers(high)}
     looks = {"data": inside, "miss": ~inside}
     return {
         "id": "intervals",
         "x": _axis("later rows" if folds.later else "rows, lowest prediction first", x),
-        "y": _axis(case.target, low, high, seen),
+        "y": axis,
         "layers": [bars, *(_marks("dots", k, x[part], seen[part]) for k, part in looks.items())],
         "alt": f"Intervals of {len(x)} rows kept aside; {int(inside.sum())} hold the observation.",
     }

@@ -54,7 +54,7 @@ def doubts(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
     told = [f"⚠ {marked_up(remark.short)}" for remark in against if remark.short]
     counted = len(against) - len(told)
     on_data = plural(counted, "more remark" if told else "remark")
-    on_rows = [phrase for _, phrase, _ in _kept_aside(case, folds)]
+    on_rows = [phrase for _, phrase, _ in _unseen(case, folds)]
     parts = [
         *(f'<a href="#performance">{phrase}</a>' for phrase in on_rows),
         *([f'<a href="#trust">{plural(found, "finding")} on the model</a>'] if found else []),
@@ -85,10 +85,14 @@ def findings(case: Case) -> list[Finding]:
     return found
 
 
-def _kept_aside(case: Case, folds: Folds | None) -> list[tuple[str, str, str]]:
+def _unseen(case: Case, folds: Folds | None) -> list[tuple[str, str, str]]:
     """Reasons against the model from rows that it has not seen: name, phrase and sentence."""
-    if folds is None:
-        return []
+    aside = [] if folds is None else [*_kept_aside(case, folds), *_flattery(case, folds)]
+    return [*aside, *_far_off(case)]
+
+
+def _kept_aside(case: Case, folds: Folds) -> list[tuple[str, str, str]]:
+    """Rows kept aside that another model predicts better, or that intervals do not hold."""
     found = []
     better = _better(case, folds)
     if better:
@@ -104,17 +108,21 @@ def _kept_aside(case: Case, folds: Folds | None) -> list[tuple[str, str, str]]:
         found.append(
             ("intervals", phrase, f"{percent(COVERAGE)} intervals hold only {held} kept aside.")
         )
-    far = len(folds.blunders)
-    if far:
-        known = folds.rows if far == 1 else None
-        which = plural(far, "row") if known is None else f"row {known[folds.blunders[0]] + 1:,}"
-        phrase = f"{which} predicted far off"
-        sentence = (
-            f"{plural(far, 'row')} kept aside {'is' if far == 1 else 'are'} wrong by more than "
-            "twice the width of an interval."
-        )
-        found.append(("worst rows", phrase, sentence))
-    return found + _flattery(case, folds)
+    return found
+
+
+def _far_off(case: Case) -> list[tuple[str, str, str]]:
+    """Rows that the model without them predicts far off."""
+    far = case.far_off
+    if not len(far):
+        return []
+    which = f"row {far[0] + 1:,}" if len(far) == 1 else plural(len(far), "row")
+    sentence = (
+        f"{which[0].upper()}{which[1:]} {'is' if len(far) == 1 else 'are'} predicted far off by "
+        "the model without it: are the values right?"
+    )
+    sentence = sentence if len(far) == 1 else sentence.replace("without it", "without each of them")
+    return [("worst rows", f"{which} predicted far off", sentence)]
 
 
 def _flattery(case: Case, folds: Folds) -> list[tuple[str, str, str]]:
@@ -356,7 +364,7 @@ def diagnosis(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
     """Every reason against the model, as the verdict counts them, and the checks it passed."""
     found = findings(case)
     against = [
-        *((name, sentence, True) for name, _, sentence in _kept_aside(case, folds)),
+        *((name, sentence, True) for name, _, sentence in _unseen(case, folds)),
         *(_finding_row(finding) for finding in found if finding.warning),
         *((r.name, marked_up(r.sentence), True) for r in remarks if r.warning),
     ]
