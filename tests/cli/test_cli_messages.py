@@ -34,8 +34,8 @@ def homes(tmp_path):
     return write
 
 
-def test_a_target_with_currency_signs_is_to_be_cleaned_not_dropped(run, homes, tmp_path):
-    file = homes(price=[f'"€ {300 + i},000"' for i in range(150)])
+def test_a_target_of_unlike_units_is_to_be_cleaned_not_dropped(run, homes, tmp_path):
+    file = homes(price=[f'"{300 + i} {"km" if i % 2 else "m"}"' for i in range(150)])
     for task in ("auto", "regression"):
         code, _, err = run("fit", file, "-t", "price", "--task", task, "-o", tmp_path / "m.skops")
         assert code == 1
@@ -44,8 +44,30 @@ def test_a_target_with_currency_signs_is_to_be_cleaned_not_dropped(run, homes, t
         assert "--drop" not in err
 
 
-def test_a_feature_with_currency_signs_may_be_cleaned_or_dropped(run, homes, tmp_path):
-    fees = [f'"{i},000 €"' for i in [*range(1, 121), *range(1, 31)]]
+def test_texts_that_are_numbers_are_read_as_such_with_a_note(run, homes, tmp_path):
+    """They were taken for ids, for categories, or refused."""
+    fees = [f"€{100 + 1.5 * i:.2f}" if i % 20 else "" for i in range(150)]
+    prices = [f'"{2000 * i + 1_000_000:,}"' for i in range(150)]
+    file = homes(kind=[f"{i % 60}%" for i in range(150)], id=fees, price=prices)
+    code, _, err = run("fit", file, "-t", "price", *PLAIN, "-o", tmp_path / "m.skops")
+    assert code == 0
+    assert "Note: Texts in `kind` are read as numbers: '0%' as 0." in err
+    assert "Note: Texts in `id` are read as numbers: '€101.50' as 101.5." in err
+    assert "Note: Texts in `price` are read as numbers: '1,000,000' as 1000000." in err
+    assert "looks like an id" not in err
+    found = []
+    for row in ("€110.50,100,3,7%", "110.5,100,3,7"):
+        (tmp_path / "new.csv").write_text(f"id,size,rooms,kind\n{row}\n")
+        found.append(run("predict", tmp_path / "m.skops", tmp_path / "new.csv")[1])
+    assert found[0] == found[1] != ""
+    run("report", file, "-t", "price", *PLAIN, "-o", tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert "Texts in <code>kind</code> are read as numbers" in page
+    assert "as it would have to repeat how texts were read as numbers." in page
+
+
+def test_a_feature_of_unlike_currencies_may_be_cleaned_or_dropped(run, homes, tmp_path):
+    fees = [f'"{i},000 {"€" if i % 2 else "$"}"' for i in [*range(1, 121), *range(1, 31)]]
     file = homes(kind=fees)
     code, _, err = run("fit", file, "-t", "price", "--features", "kind", "-o", tmp_path / "m")
     assert code == 1

@@ -335,7 +335,8 @@ def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
             f"{listed(rows.ids)} {look}: each row has a value of its own. If "
             f"{'it matters' if one else 'one matters'}, name all features with --features."
         )
-    for sentence in [*_on_gaps(rows, reading), *_on_columns(rows), *_on_places(rows, reading)]:
+    on_columns = [*rows.written.values(), *_on_gaps(rows, reading), *_on_columns(rows)]
+    for sentence in [*on_columns, *_on_places(rows, reading)]:
         note(sentence)
     if reading.task == "auto" and rows.task == "classification":
         note_classes(rows.target or "", np.unique(rows.y))

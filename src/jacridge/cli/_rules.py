@@ -14,7 +14,7 @@ from jacridge import RULES, Choice, select_bandwidth
 
 from .._compute.files import check_place
 from .._rules.registry import SELECTORS
-from ..report._columns import GAPS_FILLED, follows_time
+from ..report._columns import GAPS_FILLED, TEXTS_READ, follows_time
 from ..report._tasks import TASKS, Task
 from ._cells import TargetError, TextTargetError
 from ._columns import IGNORED, Reading, Rows
@@ -245,6 +245,7 @@ def _origin(file: str, rows: Rows, reading: Reading) -> dict[str, Any]:
     """Facts on the table as it was read, for the report."""
     remarks = [("id", f"`{name}` looks like an id and was left out.") for name in rows.ids]
     remarks += [("columns left out", text) for text in not_used(rows)]
+    remarks += [(TEXTS_READ, text) for text in rows.written.values()]
     if reading.fills:
         remarks += [(GAPS_FILLED, text) for text in fillings(rows.X.select(rows.gappy))]
     return {

@@ -17,7 +17,7 @@ from .._compute.arrays import Array
 from .._compute.files import encoding_of, separator_of
 from .._geometry.kernels import KERNELS
 from ._case import Case
-from ._columns import GAPS_FILLED
+from ._columns import GAPS_FILLED, TEXTS_READ
 from ._encoding import OLD_WINDOWS, text_encoding
 from ._pieces import marked_up
 
@@ -99,6 +99,7 @@ def _beyond_python(case: Case, source: Origin) -> str:
         f"how the dates in {', '.join(f'`{name}`' for name in dates)} became numbers": dates,
         "how decimal commas were read": "--decimal" in source.options,
         "how gaps were filled": any(name == GAPS_FILLED for name, _ in source.remarks),
+        "how texts were read as numbers": any(name == TEXTS_READ for name, _ in source.remarks),
         "how texts that are not UTF-8 were joined": _has_old_parts(source.file),
     }
     return " and ".join(what for what, is_so in done.items() if is_so)

@@ -30,7 +30,8 @@ CYCLE_VALUES: dict[str, dict[str, float]] = {
 }
 MARK = " (missing)"  # ends the name of a column that marks the gaps of another one
 GAP = "(missing)"  # the category of texts that are missing
-GAPS_FILLED = "gaps filled"  # the name of a remark
+# Names of remarks.
+GAPS_FILLED, TEXTS_READ = "gaps filled", "texts as numbers"
 FEWEST_TIMES = 10
 TIME_WORDS = {"year", "month", "week", "day", "hour", "minute", "second", "time", "t", "step"}
 
