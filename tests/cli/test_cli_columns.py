@@ -117,7 +117,7 @@ def test_a_row_that_is_too_short_counts_as_missing(tmp_path):
 
 def test_an_error_is_given_for_missing_values_and_names_the_columns(tmp_path):
     path = write(tmp_path, CSV.replace("2,blue", ",blue"))
-    with pytest.raises(TableError, match="got 1 of 3 rows with missing values: 1 lack `age`"):
+    with pytest.raises(TableError, match="got 1 of 3 rows with missing values: 1 lacks `age`"):
         read_rows(path, ["weight"], Reading(missing="error"))
 
 

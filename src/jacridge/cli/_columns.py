@@ -245,10 +245,18 @@ def column_named(names: Sequence[str], wanted: str) -> str:
     raise UnknownColumn(f"`{wanted}` must be a column's name or position, got neither. {hint}")
 
 
-def nearest(wanted: str, names: Sequence[str]) -> str | None:
-    """The name that someone may have meant: it differs in case or by few letters."""
+def nearest(wanted: str, names: Sequence[str], cutoff: float = 0.6) -> str | None:
+    """The name that someone may have meant: it has more words, or differs in case or few letters.
+
+    `cutoff` is the least likeness, from 0 to 1.
+    """
     folded = {name.casefold(): name for name in reversed(names)}
-    near = difflib.get_close_matches(wanted.casefold(), folded, n=1)
+    word = wanted.casefold()
+    longer = [name for name in folded if word in re.split(r"[\W_]+", name) and name != word]
+    near = [
+        *([word] if word in folded else longer),
+        *difflib.get_close_matches(word, folded, 1, cutoff),
+    ]
     return folded[near[0]] if near else None
 
 

@@ -33,7 +33,8 @@ class Dates:
 
 
 def _year(date: pl.Expr) -> pl.Expr:
-    return date.dt.year() + (date.dt.ordinal_day() - 1) / 366
+    days = date.dt.ordinal_day() - 1 + (date.dt.hour() + date.dt.minute() / 60) / 24
+    return date.dt.year() + days / 366
 
 
 def _cycle(name: str, wave: Callable[[pl.Expr], pl.Expr]) -> Callable[[pl.Expr], pl.Expr]:
@@ -95,8 +96,13 @@ def part_name(column: str, part: str) -> str:
 
 
 def varying_parts(column: pl.Series, form: str | None) -> list[str]:
-    """The parts of a column of dates that differ between rows; of months no day of the week."""
-    parts = [part for part in PARTS if form not in MONTHS or not part.startswith("weekday")]
+    """The parts of a column of dates that differ between rows; of months no day of the week.
+
+    Within less than a year no month: a trend and a season cannot be told apart.
+    """
+    months = column.drop_nulls().dt.truncate("1mo").n_unique()
+    without = {"weekday": form in MONTHS, "month": months < 12}
+    parts = [part for part in PARTS if not without.get(part.split()[0], False)]
     values = column.to_frame("date").select(
         PARTS[part](pl.col("date")).round(9).n_unique().alias(part) for part in parts
     )

@@ -14,7 +14,7 @@ from jacridge import RULES, Choice, select_bandwidth
 
 from .._compute.files import check_place
 from .._rules.registry import SELECTORS
-from ..report._columns import GAPS_FILLED, TEXTS_READ, follows_time
+from ..report._columns import GAPS_FILLED, TEXTS_READ
 from ..report._tasks import TASKS, Task
 from ._cells import TargetError, TextTargetError
 from ._columns import IGNORED, Reading, Rows
@@ -39,6 +39,7 @@ from ._options import (
     check_rule,
     looks_at_target,
     not_used,
+    note_times,
     one_of,
     option,
     rows_of,
@@ -98,8 +99,12 @@ def select(
         "rows_left_out": rows.losses.n,
     }
     show(result, as_json=as_json)
-    for doubt in _doubts(choice):
-        note(f"{doubt} --rule auto looks at the target and often does better.")
+    blind = target is not None and not SELECTORS[rule].looks_at_y
+    unused = [f"The rule {rule} does not look at `{rows.target}`."] if blind else []
+    for doubt in _doubts(choice) or unused:
+        note(
+            f"{doubt} --rule auto looks at the target and often does better; fit and report use it."
+        )
 
 
 def compare(
@@ -151,7 +156,7 @@ def compare(
     rows = _sampled(_rows_or_diabetes(file, target, reading), max_rows)
     prepare = rows.prepared(reading, standardize=spec.scales)
     splits = splits or (5 if len(rows.y) < 1000 else 3)  # the more test rows, the less they differ
-    _note_times(rows)
+    note_times(rows, "Random splits flatter")
     space, known = {"kernel": kernel, "metric": spec.distance}, TASKS[rows.task]
     with progress() as move:
         options: Any = {"alpha": spec.penalty, "space": space, "splits": splits, "task": known}
@@ -177,16 +182,6 @@ def _rules_named(text: str | None, kernel: str) -> list[str]:
     if not given:
         raise typer.BadParameter("must name at least one rule.", param_hint="--rules")
     return [check_rule(name, kernel) for name in given]
-
-
-def _note_times(rows: Rows) -> None:
-    """Tell that random splits are no test of the future."""
-    times = [name for name in rows.numbers if follows_time(name, rows.X[name].to_numpy())]
-    if times:
-        note(
-            f"The rows are in order of `{times[0]}`. Random splits flatter models that have to "
-            "predict the future; jacridge report judges models on later rows."
-        )
 
 
 def report(

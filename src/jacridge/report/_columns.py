@@ -20,6 +20,7 @@ TASK_NAMES = ("regression", "classification")
 # Words in the names of columns.
 IDS = {"id", "key", "nr", "no", "index", "uuid"}
 YEAR = " (year)"  # ends the name of the part of a date that grows with time
+WAVES = (" sine)", " cosine)")  # end the names of parts that begin again
 # Parts of a date that begin again: what is drawn of each, and at which share of its round.
 CYCLE_VALUES: dict[str, dict[str, float]] = {
     "month": {str(i + 1): i / 12 for i in range(12)},

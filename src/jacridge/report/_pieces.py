@@ -44,7 +44,7 @@ def brief(seconds: float) -> str:
 def day_of(years: float) -> str:
     """The date of a time in years, of which each day is one in 366."""
     year = int(years)
-    return f"{date(year, 1, 1) + timedelta(days=round((years - year) * 366))}"
+    return f"{date(year, 1, 1) + timedelta(days=int((years - year) * 366 + 1e-6))}"
 
 
 def share(value: float) -> str:

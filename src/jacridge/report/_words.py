@@ -13,7 +13,7 @@ from ..diagnostics import Finding
 from ..effects import Effect
 from ._case import Case, answer
 from ._charts import LOOKS, lines_of
-from ._columns import YEAR, Column
+from ._columns import WAVES, YEAR, Column
 from ._effects import BACKGROUND, has_no_error
 from ._folds import COVERAGE, OURS, TREES, Folds
 from ._pieces import (
@@ -35,7 +35,6 @@ from ._units import effects_in_units
 
 MOST_COLUMNS = 20
 MOST_EFFECTS = 30
-CYCLES = (" sine)", " cosine)")  # end the names of waves of a date
 CLEARLY = 0.02  # a difference of R2 or accuracy
 SLIGHTLY = 0.005
 MUCH = 0.8  # an error is much smaller than another at this ratio
@@ -303,7 +302,7 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
         for column, _ in sizes
         for name in ([column.name] if column.levels else [case.names[i] for i in column.places])
     ]
-    shown = [name for name in terms if not name.endswith(CYCLES)]
+    shown = [name for name in terms if not name.endswith(WAVES)]
     found = answer(effects_in_units, case.estimator, case.table, case.scale, shown, X=case.Z[some])
     if found is None:
         return ""
@@ -329,6 +328,8 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
 def _effect_row(effect: Effect, unknown: bool) -> tuple[str, ...]:
     """Cells of one effect, without those of a standard error that is unknown."""
     name = effect.term if effect.kind == "slope" else f"{effect.term}: {effect.contrast}"
+    if effect.kind == "slope" and name.endswith(YEAR):
+        name = f"{name.removesuffix(YEAR)}, per year"
     if unknown:
         return breakable(name), number(effect.estimate)
     return (
@@ -410,7 +411,7 @@ def columns(case: Case) -> str:
     Of a date, the first and the last; the waves of its months and weekdays are not shown.
     """
     named = zip([*case.names, case.shown], [*case.X.T, case.outcomes], strict=True)
-    rows = [_column_row(column, x) for column, x in named if not column.endswith(CYCLES)]
+    rows = [_column_row(column, x) for column, x in named if not column.endswith(WAVES)]
     return table(("column", "lowest", "mean", "highest", "deviation"), rows)
 
 
