@@ -90,12 +90,6 @@ def test_dates_within_less_than_a_year_have_no_month(tmp_path, months, parts):
     assert list(dict.fromkeys(part.split()[0] for part in rows.dates["when"].parts)) == parts
 
 
-def test_the_time_of_the_day_is_part_of_the_year(tmp_path):
-    cells = ["2023-03-01 00:00", "2023-03-01 18:30"]
-    year = read_rows(write(tmp_path, cells), ["y"]).X["when (year)"].to_numpy()
-    np.testing.assert_allclose((year - 2023) * 366, [59, 59 + 18.5 / 24], atol=1e-9)
-
-
 def test_a_fit_to_rows_in_order_of_time_says_what_its_score_is_worth(tmp_path, capsys):
     path = write(tmp_path, [m.strftime("%Y-%m-%d %H:%M") for m in MOMENTS])
     assert run("fit", path, "-t", "y", "--rule", "scale", "-o", tmp_path / "m.skops") == 0

@@ -33,8 +33,8 @@ class Dates:
 
 
 def _year(date: pl.Expr) -> pl.Expr:
-    days = date.dt.ordinal_day() - 1 + (date.dt.hour() + date.dt.minute() / 60) / 24
-    return date.dt.year() + days / 366
+    # Without the hour, which is a feature of its own: the trend is then one of days.
+    return date.dt.year() + (date.dt.ordinal_day() - 1) / 366
 
 
 def _cycle(name: str, wave: Callable[[pl.Expr], pl.Expr]) -> Callable[[pl.Expr], pl.Expr]:

@@ -10,14 +10,15 @@ from sklearn.metrics import roc_curve
 from .._compute.arrays import Array
 from ._case import Case
 from ._columns import YEAR
-from ._effects import Curve, EffectSurface
+from ._effects import Curve, EffectSurface, times_of
 from ._folds import OURS, Folds
 
 Chart = dict[str, Any]
 MOST_POINTS = 1200
 DRAWN_CLASSES = 4
+ALIKE = 0.8  # correlation of rows that follow each other, from which they are joined by a line
 DRAWN_INTERVALS = 100
-FEWEST = 12  # rows in a bin of the calibration curve
+FEWEST = 25  # rows in a bin of the calibration curve
 # Classes of lines in the page's style, for models and for classes.
 LOOKS = ("c1", "c2 dashed", "c3 dotted", "c4")
 
@@ -126,7 +127,9 @@ def effect_chart(case: Case, curve: Curve, number: int, everything: Chart) -> Ch
         axis = {"low": -0.5, "high": len(steps.levels) - 0.5, "levels": list(steps.levels)}
     else:
         is_date = case.names[steps.places[0]].endswith(YEAR)
-        axis = {**_axis("", steps.x, room=0), "years": is_date, "log": steps.log}
+        log = steps.log and not curve.is_straight
+        words = "logarithmic scale" if log else ""
+        axis = {**_axis(words, steps.x, room=0), "years": is_date, "log": log}
         layers.append({"kind": "rug", "x": numbers(steps.seen)})
     mean = curve.mean[drawn[0]]
     return {
@@ -222,9 +225,10 @@ def line_chart(case: Case) -> Chart:
 def series_chart(case: Case, place: int) -> Chart:
     """Observed and predicted values over a column of times."""
     name = case.names[place].removesuffix(YEAR)
-    order = np.argsort(case.X[:, place], kind="stable")
+    times = times_of(case, place)
+    order = np.argsort(times, kind="stable")
     order = order[_spread(len(order))]
-    x, seen, predicted = case.X[order, place], case.outcomes[order], case.loo_predictions[order]
+    x, seen, predicted = times[order], case.outcomes[order], case.loo_predictions[order]
     return {
         "id": "series",
         "x": {**_axis(name, x, room=0.01), "years": name != case.names[place]},
@@ -239,14 +243,13 @@ def series_chart(case: Case, place: int) -> Chart:
 
 def _over_time(predicted: Array) -> tuple[str, str]:
     """A line, or dots where rows that follow each other in time have little in common."""
-    steps = np.abs(np.diff(predicted))
-    if np.median(steps) > 0.3 * predicted.std():
-        return "dots", "dot"
-    return "line", "c1 thin"
+    varies = predicted.std() > 0
+    alike = varies and np.corrcoef(predicted[1:], predicted[:-1])[0, 1] > ALIKE
+    return ("line", "c1 thin") if alike or not varies else ("dots", "dot")
 
 
 def calibration_chart(observed: Array, predicted: dict[str, Array]) -> Chart:
-    """Observed shares against probabilities, in bins of equal width."""
+    """Observed shares against probabilities, in bins of as many rows each."""
     curves = {name: calibration(observed, outputs) for name, outputs in predicted.items()}
     ours = ", ".join(f"{p:.2f} predicted and {s:.2f} observed" for p, s in curves[OURS].T)
     words = f"Observed shares against predicted probabilities: this model, {ours}."
@@ -258,16 +261,11 @@ def calibration_chart(observed: Array, predicted: dict[str, Array]) -> Chart:
 def calibration(observed: Array, outputs: Array, bins: int = 10) -> Array:
     """Mean probability and observed share in each bin, of shape (2, bins).
 
-    Bins of fewer rows than `FEWEST`, whose shares say little, are joined to the next.
+    Bins hold equally many rows, so that no share rests on a handful; fewer bins for few rows.
     """
     p, seen = outputs.ravel(), observed.ravel()
-    found, part = [], np.zeros(len(p), dtype=bool)
-    for i in range(bins):
-        part |= np.minimum((p * bins).astype(int), bins - 1) == i
-        if part.sum() >= FEWEST or (i == bins - 1 and part.any()):
-            found.append([p[part].mean(), seen[part].mean()])
-            part = np.zeros(len(p), dtype=bool)
-    return np.array(found).T
+    parts = np.array_split(np.argsort(p, kind="stable"), np.clip(len(p) // FEWEST, 1, bins))
+    return np.array([[p[part].mean(), seen[part].mean()] for part in parts]).T
 
 
 def roc_chart(observed: Array, predicted: dict[str, Array]) -> Chart:

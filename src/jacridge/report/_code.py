@@ -233,8 +233,17 @@ def command(case: Case, source: Origin) -> str:
     interval = "" if case.classes else " --interval 0.9"
     return (
         f"{fit} -o model.skops\njacridge predict model.skops new.csv{header} -o predictions.csv"
-        f"{interval}\n"
+        f"{interval}\n{_with_all_rows(case, source, words)}"
     )
+
+
+def _with_all_rows(case: Case, source: Origin, words: list[str]) -> str:
+    """The command for a report that fills gaps, if many rows are left out for theirs."""
+    if not source.lost_many(len(case.y)):
+        return ""
+    filled = shlex.join(["jacridge", "report", source.file, *words, "--missing", "impute"])
+    n = len(case.y) + source.left_out
+    return f"# This page leaves out {source.left_out:,} of {n:,} rows. To use them all:\n{filled}\n"
 
 
 def _imports(code: str) -> str:

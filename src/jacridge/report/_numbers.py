@@ -72,7 +72,9 @@ def words(case: Case, folds: Folds | None) -> str:
 def _how_kind(case: Case, folds: Folds | None) -> str:
     """How leave-one-out compares with rows that the model has never seen."""
     if folds is not None and folds.later:
-        return "but from its neighbours in time: this flatters a model that has to predict later"
+        return (
+            "but from its neighbours in time: this flatters a model that has to predict the future"
+        )
     fixed = "with kernel, metric, bandwidth and penalty held fixed"
     if folds is None:
         return f"{fixed}, which is more favourable than rows that it has never seen"
@@ -108,9 +110,9 @@ def _worst(case: Case) -> str:
     which = "it" if len(far) == 1 else "them"
     without = f" Without {which} R² is {rest} instead of {score}." if rest != score else ""
     return (
-        '<p><span class="doubt">⚠</span> The errors are more than four times as large as those '
-        f"that nine rows in ten stay below in {', '.join(rows)}{more}.{without} Rows are counted "
-        "among those that are used, without the header.</p>"
+        '<p><span class="doubt">⚠</span> Predicted far off, with more than four times the error '
+        f"that nine rows in ten stay below: {', '.join(rows)}{more}.{without} Rows are counted "
+        "without the header, and without rows that are left out.</p>"
     )
 
 

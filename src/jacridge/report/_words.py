@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from html import escape
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from ._pieces import (
     marked_up,
     number,
     percent,
+    plain_text,
     plural,
     scroll,
     share,
@@ -34,6 +36,7 @@ from ._tasks import r2
 from ._units import effects_in_units
 
 MOST_COLUMNS = 20
+FINDING = ("name", "warning", "sentence")  # keys of a finding for programs
 MOST_EFFECTS = 30
 CLEARLY = 0.02  # a difference of R2 or accuracy
 SLIGHTLY = 0.005
@@ -60,14 +63,21 @@ def doubts(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
         *(f'<a href="#quality">{text}</a>' for text in told),
         *([f'<a href="#quality">{on_data} on the data</a>'] if counted else []),
     ]
+    rivals = _as_well(case, folds)
     if not parts:
-        return f"{_as_well(case, folds)}Nothing that was checked speaks against it."
-    single = not on_rows and found + counted + len(told) == 1
+        if rivals:
+            return f"{rivals}Nothing else that was checked speaks against this model."
+        return "Nothing that was checked speaks against it."
+    single = len(parts) == 1 and found + counted + len(told) == (not _is_one_row(on_rows))
     *first, last = parts
     text = f"{', '.join(first)} and {last}" if first else last
     start = text.index(">") + (3 if ">⚠ " in text[: text.index(">") + 3] else 1)
     words = f"{text[:start]}{text[start].upper()}{text[start + 1 :]}"
-    return f"{_as_well(case, folds)}{words} {'speaks' if single else 'speak'} against it."
+    return f"{rivals}{words} {'speaks' if single else 'speak'} against it."
+
+
+def _is_one_row(phrases: list[str]) -> bool:
+    return bool(phrases) and phrases[0].startswith("row ")
 
 
 def findings(case: Case) -> list[Finding]:
@@ -158,7 +168,8 @@ def _as_well(case: Case, folds: Folds | None) -> str:
         who = f"A {name}" if name == "linear model" else name.capitalize()
         verb = "" if name == TREES else "s"
         if gain > 0 and less > 0:
-            words.append(f"{who} predict{verb} a little better. ")
+            simpler = ", and it is simpler: prefer it" if verb else ""
+            words.append(f"{who} predict{verb} a little better{simpler}. ")
         elif gain > SLIGHTLY and less < 0:
             words.append(
                 f"{who} reach{'es' if verb else ''} the higher {names[0]}, this model the smaller "
@@ -170,7 +181,7 @@ def _as_well(case: Case, folds: Folds | None) -> str:
                 f"{names[0]}. "
             )
         elif verb and gain > -CLEARLY / 2:
-            words.append(f"{who} predicts as well. ")
+            words.append(f"{who} predicts as well, and it is simpler: prefer it. ")
     return "".join(words)
 
 
@@ -196,6 +207,32 @@ def _better(case: Case, folds: Folds | None) -> str:
 
 def _with_article(name: str) -> str:
     return name if name == TREES else f"a {name}"
+
+
+def summary(case: Case, folds: Folds | None, remarks: list[Remark]) -> dict[str, Any]:
+    """Scores of each model on rows it has not seen, and all findings, as plain values.
+
+    Without rows kept aside the score of our model is that of leave-one-out.
+    """
+    observed, outputs = case.task.observed(case.y), {OURS: case.loo_outputs}
+    if folds is not None:
+        observed, outputs = folds.observed, folds.predicted
+    keys = {"R²": "r2", "typical error": "typical_error", "log-loss": "log_loss"}
+    models = [
+        {"model": name, **{keys.get(s, s): f(observed, found) for s, f in case.task.scores.items()}}
+        for name, found in outputs.items()
+    ]
+    against = [
+        *((name, True, plain_text(sentence)) for name, _, sentence in _unseen(case, folds)),
+        *((f.name, f.warning, f.sentence) for f in findings(case)),
+        *((r.name, r.warning, r.sentence) for r in remarks),
+    ]
+    kept = "later rows" if folds and folds.later else "rows kept aside"
+    return {
+        "judged_on": "leave-one-out" if folds is None else kept,
+        "models": models,
+        "findings": [dict(zip(FINDING, row, strict=True)) for row in against],
+    }
 
 
 def of_rows(case: Case, m: int) -> str:
@@ -362,27 +399,28 @@ def _findings(rows: list[tuple[str, str, bool]]) -> str:
 
 
 def diagnosis(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
-    """Every reason against the model, as the verdict counts them, and the checks it passed."""
+    """Reasons against the model, those in the data by a link, and numbers that are none."""
     found = findings(case)
     against = [
         *((name, sentence, True) for name, _, sentence in _unseen(case, folds)),
         *(_finding_row(finding) for finding in found if finding.warning),
-        *((r.name, marked_up(r.sentence), True) for r in remarks if r.warning),
     ]
     passed = [_finding_row(finding) for finding in found if not finding.warning]
-    verb = "speaks" if len(against) < 2 else "speak"
-    words = (
-        f"<p>{plural(len(against), 'finding') if against else 'No finding'} {verb} against the "
-        "model.</p>"
-    )
+    on_data = sum(remark.warning for remark in remarks)
+    parts = [
+        *([plural(len(against), "finding")] if against else []),
+        *([f'<a href="#quality">{plural(on_data, "remark")} on the data</a>'] if on_data else []),
+    ]
+    verb = "speaks" if len(against) + on_data < 2 else "speak"
+    words = f"<p>{' and '.join(parts) or 'No finding'} {verb} against the model.</p>"
     shown = _findings(against) if against else ""
     note = (
         '<p class="small"><code>bandwidth</code> in Python is <code>--rule</code> in the '
         "command.</p>"
     )
     rest = (
-        f"<details><summary>{plural(len(passed), 'check')} passed</summary>{_findings(passed)}"
-        "</details>"
+        f"<details><summary>{plural(len(passed), 'more number')}, none of them a reason for doubt"
+        f"</summary>{_findings(passed)}</details>"
         if case.diagnosis
         else "<p>Too few rows differ for a diagnosis.</p>"
     )
@@ -422,4 +460,11 @@ def _column_row(column: str, x: Array) -> tuple[str, ...]:
         first, mean, last = (day_of(v) for v in (x.min(), x.mean(), x.max()))
         return breakable(name), first, mean, last, f"{number(x.std())} years"
     low, high = unrounded(float(x.min())), unrounded(float(x.max()))
-    return breakable(column), low, number(x.mean()), high, number(x.std())
+    return breakable(column), low, _mean(x), high, number(x.std())
+
+
+def _mean(x: Array) -> str:
+    """The mean with as many digits as the deviation makes known: 2006.1, not 2,010."""
+    deviation = x.std()
+    digits = 1 - int(np.floor(np.log10(deviation))) if deviation > 0 else 6
+    return unrounded(round(float(x.mean()), digits))
