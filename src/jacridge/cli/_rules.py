@@ -12,7 +12,7 @@ from sklearn.datasets import load_diabetes
 
 from jacridge import RULES, Choice, select_bandwidth
 
-from .._compute.files import check_place
+from .._compute.files import check_place, replaced
 from .._rules.registry import SELECTORS
 from ..report._columns import GAPS_FILLED, TEXTS_READ
 from ..report._tasks import TASKS, Task
@@ -210,11 +210,10 @@ def report(
     rows = rows_of(file, [target], reading)
     note_replaced(output)
     start = perf_counter()
-    from ..report import write_report  # by this command alone, and at the end of a long chain
+    from ..report import make_report  # by this command alone, and at the end of a long chain
 
     with progress("fitting the model") as move:
-        write_report(
-            output,
+        made = make_report(
             rows.filled().X,
             rows.y,
             bandwidth=spec.bandwidth,
@@ -225,6 +224,8 @@ def report(
             **_origin(file, rows, reading),
             progress=move,
         )
+    with replaced(output) as beside:
+        beside.write_text(made.page, encoding="utf-8")
     result = {
         "report": output,
         "target": rows.target,
@@ -232,6 +233,7 @@ def report(
         "n_samples": len(rows.y),
         "rows_left_out": rows.losses.n,
         "seconds": perf_counter() - start,
+        **made.summary,
     }
     show(result, as_json=as_json, text=f"The report is in {output}.")
 
