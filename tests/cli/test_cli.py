@@ -123,7 +123,12 @@ def test_select_prints_names_and_values(run, boxes):
     words = dict(line.split(maxsplit=1) for line in out.splitlines())
     assert words["rule"] == "jacobian"
     assert float(words["sigma"]) > 0
-    assert err == "Note: `colour` holds 2 categories and is one-hot encoded.\n"
+    assert err == (
+        "Note: `colour` holds 2 categories and is one-hot encoded.\n"
+        "Note: The rule jacobian does not look at `weight`. --rule auto looks at the target and "
+        "often does better; fit and report use it.\n"
+    )
+    assert "does not look" not in run("select", boxes, "-t", "weight", "--rule", "loo")[2]
 
 
 def test_select_needs_no_target_for_a_closed_form(run, boxes, tmp_path):
@@ -178,8 +183,7 @@ def test_rows_with_missing_values_are_counted_on_stderr(run, boxes):
     code, _, err = run("select", boxes, "-t", "weight")
     assert code == 0
     assert (
-        "Note: 2 of 42 rows have missing values and are left out: 1 lack `width`, 1 lack `weight`."
-        in err
+        "Note: 2 of 42 rows have missing values and are left out: 1 lacks `width`, 1 lacks" in err
     )
 
 

@@ -117,7 +117,7 @@ def test_a_row_that_is_too_short_counts_as_missing(tmp_path):
 
 def test_an_error_is_given_for_missing_values_and_names_the_columns(tmp_path):
     path = write(tmp_path, CSV.replace("2,blue", ",blue"))
-    with pytest.raises(TableError, match="got 1 of 3 rows with missing values: 1 lack `age`"):
+    with pytest.raises(TableError, match="got 1 of 3 rows with missing values: 1 lacks `age`"):
         read_rows(path, ["weight"], Reading(missing="error"))
 
 
@@ -235,6 +235,53 @@ def test_numbers_with_a_type_are_read_whatever_the_decimal_sign(tmp_path):
     pl.DataFrame({"a": [1.5, 2.5], "y": [1, 2]}).write_parquet(tmp_path / "t.parquet")
     rows = read_rows(str(tmp_path / "t.parquet"), ["y"], Reading(decimal=","))
     assert rows.X["a"].to_list() == [1.5, 2.5]
+
+
+# texts that are numbers
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        (("€405.75", "-€1,405.75", "€5"), [405.75, -1405.75, 5]),
+        (("59%", "7 %", "0.5%"), [59, 7, 0.5]),
+        (("729,200", "3,017,000", "12"), [729_200, 3_017_000, 12]),
+        (("1,058.74", "729,200", "1e3"), [1058.74, 729_200, 1000]),
+        (("$ 1,000", "$ 12,000", "$ 5"), [1000, 12_000, 5]),
+        (("1'234.5", "12’000", "3"), [1234.5, 12_000, 3]),
+    ],
+)
+def test_texts_with_one_sign_and_thousands_are_numbers(tmp_path, cells, numbers):
+    path = write(tmp_path, "a;y\n" + "".join(f"{cell};{i}\n" for i, cell in enumerate(cells)))
+    rows = read_rows(path, ["y"])
+    assert rows.X["a"].to_list() == numbers
+    assert list(rows.written) == ["a"]
+
+
+def test_thousands_and_signs_are_read_beside_decimal_commas(tmp_path):
+    path = write(tmp_path, "a;y\n1.405,75 €;1\n5,5 €;2\n1 000 €;3\n")
+    rows = read_rows(path, ["y"], Reading(decimal=","))
+    assert rows.X["a"].to_list() == [1405.75, 5.5, 1000]
+
+
+@pytest.mark.parametrize(
+    "cells", [("59%", "0.6", "€5"), ("10 kg", "box", "5 kg"), ("1st", "2nd", "3rd")]
+)
+def test_texts_with_unlike_signs_are_no_numbers(tmp_path, cells):
+    path = write(tmp_path, "a,y\n" + "".join(f"{cell},{i}\n" for i, cell in enumerate(cells)))
+    assert read_rows(path, ["y"]).texts == ["a"]
+
+
+def test_commas_that_may_be_decimal_or_separate_thousands_are_refused(tmp_path):
+    path = write(tmp_path, "a;y\n729,200;1\n85,300;2\n")
+    with pytest.raises(TableError, match=r"Add --decimal , .* If they separate thousands, remove"):
+        read_rows(path, ["y"])
+
+
+def test_a_word_among_numbers_with_a_sign_is_shown_with_its_row(tmp_path):
+    path = write(tmp_path, "a,y\n" + "".join(f"€{i}.5,{i}\n" for i in range(50)) + "soon,1\n")
+    with pytest.raises(TableError, match=r"`a` must hold numbers, got 'soon' in row 51"):
+        read_rows(path, ["y"])
 
 
 # all bad columns

@@ -1,6 +1,7 @@
 """Dates become year, month, day of the week and hour; new rows are read as training was."""
 
 import datetime
+import re
 
 import numpy as np
 import polars as pl
@@ -20,7 +21,7 @@ from inside import (
 from jacridge.cli import main
 
 START = datetime.datetime(2021, 11, 28, 5, 40)
-MOMENTS = [START + datetime.timedelta(hours=31 * i) for i in range(40)]
+MOMENTS = [START + datetime.timedelta(hours=271 * i) for i in range(40)]
 
 
 def write(folder, cells, name="t.csv"):
@@ -79,6 +80,43 @@ def test_a_year_and_a_month_are_a_date_without_a_weekday(tmp_path, form, capsys)
     assert (
         "`when` holds years and months and becomes year, month, all but" in capsys.readouterr().err
     )
+
+
+@pytest.mark.parametrize(("months", "parts"), [(11, ["year"]), (12, ["year", "month"])])
+def test_dates_within_less_than_a_year_have_no_month(tmp_path, months, parts):
+    """A trend and a season could not be told apart."""
+    days = [f"{2020 + i // 12}-{i % 12 + 1:02d}" for i in range(months)]
+    rows = read_rows(write(tmp_path, days), ["y"])
+    assert list(dict.fromkeys(part.split()[0] for part in rows.dates["when"].parts)) == parts
+
+
+def test_a_fit_to_rows_in_order_of_time_says_what_its_score_is_worth(tmp_path, capsys):
+    path = write(tmp_path, [m.strftime("%Y-%m-%d %H:%M") for m in MOMENTS])
+    assert run("fit", path, "-t", "y", "--rule", "scale", "-o", tmp_path / "m.skops") == 0
+    assert (
+        "Note: The rows are in order of `when`. Leave-one-out predicts rows from those before and "
+        "after them, which flatters models that have to predict the future"
+    ) in capsys.readouterr().err
+
+
+def test_a_date_that_is_missing_is_named_once(tmp_path, capsys):
+    path = write(tmp_path, [m.strftime("%Y-%m-%d %H:%M") for m in MOMENTS])
+    assert run("fit", path, "-t", "y", "--rule", "scale", "-o", tmp_path / "m.skops") == 0
+    new = write(tmp_path, ["2022-01-31 05:40", ""], "new.csv")
+    assert run("predict", tmp_path / "m.skops", new) == 0
+    err = capsys.readouterr().err
+    assert "1 of 2 rows have missing values and no prediction: 1 lacks `when`. To" in err
+
+
+def test_effects_of_a_date_are_per_year_and_leave_waves_out(tmp_path, capsys):
+    path = write(tmp_path, [m.strftime("%Y-%m-%d") for m in MOMENTS])
+    assert run("effects", path, "-t", "y", "--rule", "scale") == 0
+    out = capsys.readouterr().out
+    assert re.search(r"when \(year\) +per year", out)
+    assert "sine" not in out
+    given = ("--variables", "when (month sine)")
+    assert run("effects", path, "-t", "y", "--rule", "scale", *given) == 0
+    assert "when (month sine)" in capsys.readouterr().out
 
 
 def test_every_cycle_has_a_sine_and_a_cosine():

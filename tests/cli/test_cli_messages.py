@@ -34,8 +34,8 @@ def homes(tmp_path):
     return write
 
 
-def test_a_target_with_currency_signs_is_to_be_cleaned_not_dropped(run, homes, tmp_path):
-    file = homes(price=[f'"€ {300 + i},000"' for i in range(150)])
+def test_a_target_of_unlike_units_is_to_be_cleaned_not_dropped(run, homes, tmp_path):
+    file = homes(price=[f'"{300 + i} {"km" if i % 2 else "m"}"' for i in range(150)])
     for task in ("auto", "regression"):
         code, _, err = run("fit", file, "-t", "price", "--task", task, "-o", tmp_path / "m.skops")
         assert code == 1
@@ -44,8 +44,30 @@ def test_a_target_with_currency_signs_is_to_be_cleaned_not_dropped(run, homes, t
         assert "--drop" not in err
 
 
-def test_a_feature_with_currency_signs_may_be_cleaned_or_dropped(run, homes, tmp_path):
-    fees = [f'"{i},000 €"' for i in [*range(1, 121), *range(1, 31)]]
+def test_texts_that_are_numbers_are_read_as_such_with_a_note(run, homes, tmp_path):
+    """They were taken for ids, for categories, or refused."""
+    fees = [f"€{100 + 1.5 * i:.2f}" if i % 20 else "" for i in range(150)]
+    prices = [f'"{2000 * i + 1_000_000:,}"' for i in range(150)]
+    file = homes(kind=[f"{i % 60}%" for i in range(150)], id=fees, price=prices)
+    code, _, err = run("fit", file, "-t", "price", *PLAIN, "-o", tmp_path / "m.skops")
+    assert code == 0
+    assert "Note: Texts in `kind` are read as numbers: '0%' as 0." in err
+    assert "Note: Texts in `id` are read as numbers: '€101.50' as 101.5." in err
+    assert "Note: Texts in `price` are read as numbers: '1,000,000' as 1000000." in err
+    assert "looks like an id" not in err
+    found = []
+    for row in ("€110.50,100,3,7%", "110.5,100,3,7"):
+        (tmp_path / "new.csv").write_text(f"id,size,rooms,kind\n{row}\n")
+        found.append(run("predict", tmp_path / "m.skops", tmp_path / "new.csv")[1])
+    assert found[0] == found[1] != ""
+    run("report", file, "-t", "price", *PLAIN, "-o", tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert "Texts in <code>kind</code> are read as numbers" in page
+    assert "as it would have to repeat how texts were read as numbers." in page
+
+
+def test_a_feature_of_unlike_currencies_may_be_cleaned_or_dropped(run, homes, tmp_path):
+    fees = [f'"{i},000 {"€" if i % 2 else "$"}"' for i in [*range(1, 121), *range(1, 31)]]
     file = homes(kind=fees)
     code, _, err = run("fit", file, "-t", "price", "--features", "kind", "-o", tmp_path / "m")
     assert code == 1
@@ -104,6 +126,33 @@ def test_a_name_in_other_case_is_understood_as_a_slip(run, model, homes):
     assert "Did you mean `id`?" in err
 
 
+def test_a_word_of_a_name_is_understood(run, homes):
+    file = homes("b.csv", **{"listing_id": [str(i) for i in range(150)]})
+    file.write_text(file.read_text().replace("id,size", "key,size", 1))
+    _, _, err = run("select", file, "-t", "price", "--drop", "id")
+    assert "Did you mean `listing_id`?" in err
+
+
+def test_gaps_in_a_column_that_had_none_in_training_are_a_warning(run, homes, tmp_path):
+    rooms = [str(i % 5 + 1) if i % 9 else "" for i in range(150)]
+    file = homes(rooms=rooms)
+    args = ("--missing", "impute", *PLAIN, "-o", tmp_path / "m.skops")
+    assert run("fit", file, "-t", "price", *args)[0] == 0
+    new = homes("new.csv", size=["100"] * 148 + ["", ""], rooms=[""] * 150)
+    code, out, err = run("predict", tmp_path / "m.skops", new)
+    assert (code, len(out.splitlines())) == (0, 151)
+    assert "Warning: 2 rows lack `size`, which had no gaps in training, and get its median" in err
+    assert "`rooms`, which" not in err
+
+
+def test_one_category_and_missing_texts_are_told(run, homes, tmp_path):
+    file = homes(kind=["flat"] * 150, rooms=["few", "many", ""] * 50)
+    args = ("-t", "price", *PLAIN, "-o", tmp_path / "m.skops")
+    err = run("fit", file, "--missing", "impute", *args)[2]
+    assert "`kind` holds one category in the rows that are used, and has no effect." in err
+    assert "`rooms` holds 3 categories, '(missing)' among them, and is one-hot encoded." in err
+
+
 def test_unseen_categories_are_a_warning_with_their_names_and_numbers(run, model, homes):
     kind = ["flat"] * 145 + ["castle", "Flat", "Flat", "Flat", "house"]
     code, _, err = run("predict", model, homes("new.csv", kind=kind))
@@ -113,11 +162,16 @@ def test_unseen_categories_are_a_warning_with_their_names_and_numbers(run, model
     assert err.startswith("Warning: 4 rows")
 
 
+def test_another_category_is_not_taken_for_a_slip(run, model, homes):
+    _, _, err = run("predict", model, homes("new.csv", kind=["flat"] * 149 + ["plate"]))
+    assert "'plate' in 1 row. They" in err
+
+
 def test_rows_without_prediction_are_a_warning_with_the_way_out(run, model, homes, tmp_path):
     file = homes("new.csv", size=["", *["80"] * 149])
     code, out, err = run("predict", model, file, "-o", tmp_path / "out.csv")
     assert code == 0
-    assert "Warning: 1 of 150 rows have missing values and no prediction: 1 lack `size`." in err
+    assert "Warning: 1 of 150 rows have missing values and no prediction: 1 lacks `size`." in err
     assert "fit the model again with --missing impute" in err
     assert out == f"149 of 150 rows are predicted in {tmp_path / 'out.csv'}\n"
     code, _, err = run("predict", model, file, "--missing", "impute")

@@ -81,6 +81,7 @@ CLASSES = ("@t.csv", "-t", "kind", "--features", "a,b", "--rule", "scale")
         ("effects", CLASSES),
         ("effects", (*NUMBERS, "--rule", "scale", "--cluster", "kind", "-o", "@e.csv")),
         ("report", (*CLASSES, "-o", "@r.html")),
+        ("report", (*NUMBERS, "--rule", "scale", "-o", "@r.html")),
         ("data list", ()),
         ("data path", ()),
     ],
@@ -95,6 +96,20 @@ def test_predictions_are_what_the_schema_says(printed, fitted):
     for rest in ((), ("-o", "@p.csv")):
         found = printed("predict", "@m.skops", "@t.csv", *rest)
         check(found, SCHEMA["$defs"]["predict"], "predict")
+
+
+def test_the_json_of_a_report_has_the_scores_and_findings_of_its_page(printed, tmp_path):
+    found = printed("report", *NUMBERS, "--rule", "2", "-o", "@r.html")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    ours = found["models"][0]
+    assert (ours["model"], found["judged_on"]) == ("this model", "rows kept aside")
+    assert f"<b>R² = {ours['r2']:.2f}</b>" in page
+    assert [row["model"] for row in found["models"]] == [
+        "this model",
+        "boosted trees",
+        "linear model",
+    ]
+    assert {"leave-one-out R2", "equal rows"} <= {row["name"] for row in found["findings"]}
 
 
 def test_every_command_has_a_schema():

@@ -412,3 +412,15 @@ def test_the_table_of_rules_fits_a_narrow_screen(look, name):
         "(e => [e.scrollWidth, e.clientWidth])(document.querySelector('.rules'))"
     )
     assert widths[0] <= widths[1]
+
+
+def test_ticks_of_months_stand_at_their_first_days(folder, opened):
+    days = np.arange(100.0)
+    X = np.column_stack([2023 + (59 + days) / 366, np.sin(days)])  # from the first of March on
+    names = {"features": ["t (year)", "x"], "parts": {"t (year)": "t"}, "bandwidth": 2.0}
+    write_report(folder / "days.html", X, days + X[:, 1], **names)
+    page = opened("days.html")
+    dots = page.locator("#series circle.data")
+    for label, day in (("2023-03", 0), ("2023-04", 31), ("2023-05", 61), ("2023-06", 92)):
+        tick = page.locator("#series text", has_text=label).get_attribute("x")
+        assert float(tick) == pytest.approx(float(dots.nth(day).get_attribute("cx")), abs=0.2)

@@ -8,11 +8,13 @@ from .._checks import LARGEST
 from ..report._columns import looks_like_id
 from ._dates import as_dates, format_of, is_date, parsed
 from ._text import ColumnError, TableError
+from ._written import GROUPED, may_be_thousands, numbers_of
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?", "#N/A", "#DIV/0!", "#VALUE!")
 MOST_CATEGORIES = 100
 FAULTS_SHOWN = 5
 DECIMAL_HINT = "Add --decimal , to read decimal commas."
+THOUSANDS_HINT = f"{DECIMAL_HINT} If they separate thousands, remove them."
 POINT_HINT = (
     "With --decimal , points only separate thousands, as in 1.234,5. Use --decimal . to read "
     "decimal points."
@@ -24,7 +26,6 @@ TEXT_HINT = (
 )
 COMMA = r"^[-+]?(\d+(,\d+)?([eE][-+]?\d+)?|\d{1,3}(\.\d{3})+,\d+)$"
 POINT = r"^[-+]?\d*\.\d+([eE][-+]?\d+)?$"
-GROUPED = r"^[-+]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?$"
 # Numbers with a currency or a unit before or after them, and with separated thousands.
 ADORNED = r"^(\p{Sc}|[A-Z]{3})?\s*[-+]?\s*\d[\d.,' ]*\s*(\p{Sc}|%|[A-Za-z]{1,3}[23²³]?)?$"
 ADORNED_HINT = (
@@ -137,7 +138,7 @@ def target(column: pl.Series, decimal: str = ".") -> pl.Series:
         words = found.dtype == pl.String and not commas and not _are_adorned(some)
         raise (TextTargetError if words else TargetError)(
             f"The target `{column.name}` must hold numbers, got {kind} such as {short(some[0])}.",
-            DECIMAL_HINT if commas else _way_out_of_texts(some),
+            _comma_hint(some) if commas else _way_out_of_texts(some),
         )
     return found
 
@@ -151,8 +152,8 @@ def outcome(column: pl.Series, decimal: str = ".") -> pl.Series:
         _check_categories(found)
     except ColumnError as error:  # whose advice is to leave the column out
         some = found.drop_nulls()
-        if error.way_out == DECIMAL_HINT:
-            raise TargetError(error.what, DECIMAL_HINT) from error
+        if error.way_out in (DECIMAL_HINT, THOUSANDS_HINT):
+            raise TargetError(error.what, error.way_out) from error
         raise TargetError(
             f"The target `{column.name}` must hold numbers or at most {MOST_CATEGORIES} classes, "
             f"got {some.n_unique()} different texts such as {short(some[0])}.",
@@ -198,7 +199,7 @@ def numbers(column: pl.Series, decimal: str = ".") -> pl.Series:
     if _has_numbers(column):
         return _checked(column.cast(pl.Float64).fill_nan(None))
     texts = categories(column)
-    found = _parsed_numbers(texts, decimal)
+    found = numbers_of(texts, decimal)
     is_word = texts.is_not_null() & found.is_null()
     if is_word.any():
         raise _wrong_number(texts, is_word, decimal)
@@ -264,7 +265,7 @@ def _typed(column: pl.Series, decimal: str) -> pl.Series:
     if _has_numbers(column):
         return numbers(column, decimal)
     texts = categories(column)
-    found = _parsed_numbers(texts, decimal)
+    found = numbers_of(texts, decimal)
     is_word = texts.is_not_null() & found.is_null()
     if not is_word.any():
         return _checked(found)
@@ -275,17 +276,6 @@ def _typed(column: pl.Series, decimal: str) -> pl.Series:
         raise _wrong_number(texts, is_word, decimal)
     form = format_of(texts)
     return texts if form is None else parsed(texts, form)
-
-
-def _parsed_numbers(texts: pl.Series, decimal: str) -> pl.Series:
-    """Texts as numbers, null for all others; points group thousands where commas are decimal."""
-    if decimal == ",":
-        grouped = texts.str.contains(GROUPED)
-        bare = texts.str.replace_all(".", "", literal=True)
-        texts = texts.zip_with(~grouped.fill_null(False), bare)
-        texts = texts.set(texts.str.contains(".", literal=True), None)
-        texts = texts.str.replace(",", ".", literal=True)
-    return texts.cast(pl.Float64, strict=False).fill_nan(None)
 
 
 def _other_numbers(decimal: str) -> str:
@@ -301,7 +291,7 @@ def _wrong_number(texts: pl.Series, is_word: pl.Series, decimal: str) -> ColumnE
     got = " and ".join(f"{short(texts[row])} in row {row + 1}" for row in rows) + " of the data"
     count = f" (texts in {words.sum()} of {len(texts)} rows)" if words.any() else ""
     drop = "A fit may also leave a feature out, with --drop."
-    hint = POINT_HINT if decimal == "," else DECIMAL_HINT
+    hint = POINT_HINT if decimal == "," else _comma_hint(texts.filter(other))
     hints = {hint: other, f"{TEXT_HINT} {drop}": words}
     return ColumnError(
         f"The column `{texts.name}` must hold numbers, got {got}{count}.",
@@ -322,6 +312,11 @@ def _checked(column: pl.Series) -> pl.Series:
     return column
 
 
+def _comma_hint(some: pl.Series) -> str:
+    """Advice on numbers with commas."""
+    return THOUSANDS_HINT if may_be_thousands(some) else DECIMAL_HINT
+
+
 def _check_categories(texts: pl.Series) -> None:
     """Refuse a column of texts that is a number, a name or a comment, not a category."""
     some = texts.drop_nulls()
@@ -329,7 +324,7 @@ def _check_categories(texts: pl.Series) -> None:
         raise ColumnError(
             f"The column `{texts.name}` must hold numbers with a decimal point, got "
             f"{short(some[0])}.",
-            DECIMAL_HINT,
+            _comma_hint(some),
         )
     if some.n_unique() > MOST_CATEGORIES:
         raise ColumnError(

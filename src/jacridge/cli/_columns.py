@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -20,6 +20,7 @@ from ._missing import DROP, IMPUTE, Losses, complete_rows, filled, losses
 from ._tables import listed, read_frame
 from ._terminal import WrongUse
 from ._text import TableError
+from ._written import adorned
 
 # The task of a rule that does not look at the target: its rows must be complete, no more.
 IGNORED = "ignored"
@@ -63,6 +64,7 @@ class Rows:
     clusters: Any = None
     task: str = "regression"
     unused: list[str] = field(default_factory=list)  # beside latitude and longitude
+    written: dict[str, str] = field(default_factory=dict)  # texts read as numbers: a note on each
 
     @property
     def target(self) -> str | None:
@@ -136,7 +138,21 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
         kept[clusters[0]].to_numpy() if clusters else None,
         task,
         [name for name in given if how.on_globe and name not in chosen],
+        dict(_notes_on_texts(raw.select(frame.columns), frame, how.decimal)),
     )
+
+
+def _notes_on_texts(
+    raw: pl.DataFrame, frame: pl.DataFrame, decimal: str
+) -> Iterator[tuple[str, str]]:
+    """Columns of texts that were read as numbers, each with a sentence."""
+    for name in raw.columns:
+        if raw.schema[name] == pl.String and frame.schema[name] == pl.Float64:
+            found = adorned(_cells.categories(raw[name]), decimal)
+            if found is not None:
+                text, number = found
+                short = _cells.short(text)
+                yield name, f"Texts in `{name}` are read as numbers: {short} as {number:.15g}."
 
 
 def _typed(
@@ -229,10 +245,18 @@ def column_named(names: Sequence[str], wanted: str) -> str:
     raise UnknownColumn(f"`{wanted}` must be a column's name or position, got neither. {hint}")
 
 
-def nearest(wanted: str, names: Sequence[str]) -> str | None:
-    """The name that someone may have meant: it differs in case or by few letters."""
+def nearest(wanted: str, names: Sequence[str], cutoff: float = 0.6) -> str | None:
+    """The name that someone may have meant: it has more words, or differs in case or few letters.
+
+    `cutoff` is the least likeness, from 0 to 1.
+    """
     folded = {name.casefold(): name for name in reversed(names)}
-    near = difflib.get_close_matches(wanted.casefold(), folded, n=1)
+    word = wanted.casefold()
+    longer = [name for name in folded if word in re.split(r"[\W_]+", name) and name != word]
+    near = [
+        *([word] if word in folded else longer),
+        *difflib.get_close_matches(word, folded, 1, cutoff),
+    ]
     return folded[near[0]] if near else None
 
 

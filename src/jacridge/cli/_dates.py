@@ -33,6 +33,7 @@ class Dates:
 
 
 def _year(date: pl.Expr) -> pl.Expr:
+    # Without the hour, which is a feature of its own: the trend is then one of days.
     return date.dt.year() + (date.dt.ordinal_day() - 1) / 366
 
 
@@ -91,8 +92,13 @@ def part_name(column: str, part: str) -> str:
 
 
 def varying_parts(column: pl.Series, form: str | None) -> list[str]:
-    """The parts of a column of dates that differ between rows; of months no day of the week."""
-    parts = [part for part in PARTS if form not in MONTHS or not part.startswith("weekday")]
+    """The parts of a column of dates that differ between rows; of months no day of the week.
+
+    Within less than a year no month: a trend and a season cannot be told apart.
+    """
+    months = column.drop_nulls().dt.truncate("1mo").n_unique()
+    without = {"weekday": form in MONTHS, "month": months < 12}
+    parts = [part for part in PARTS if not without.get(part.split()[0], False)]
     values = column.to_frame("date").select(
         PARTS[part](pl.col("date")).round(9).n_unique().alias(part) for part in parts
     )

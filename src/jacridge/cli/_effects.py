@@ -8,7 +8,7 @@ import typer
 
 from .._compute.files import check_place
 from ..effects import Effects
-from ..report._columns import Table, deviations, table_of
+from ..report._columns import WAVES, YEAR, Table, deviations, table_of
 from ..report._tasks import TASKS
 from ..report._units import effects_in_units
 from ._columns import columns_named
@@ -71,7 +71,8 @@ def effects(
     spec, roles = model.spec(standardize=table.standardize), {"weights": model.weights}
     reading = table.reading(model.metric, task=model.task, cluster=cluster, **roles)
     rows = rows_of(file, [target], reading).filled()
-    shown = columns_named(rows.X.columns, variables) if variables else rows.X.columns
+    plain = [name for name in rows.X.columns if not name.endswith(WAVES)]
+    shown = columns_named(rows.X.columns, variables) if variables else plain
     noise: dict[str, Any] = {"cluster": rows.clusters, "level": level}
     if rows.task == "regression":
         noise["robust"] = robust
@@ -98,7 +99,11 @@ def _text(found: Effects) -> str:
     names = [name for name in columns if name not in ("kind", "statistic")]
     shown = {"term": "column", "contrast": "effect"}
     rows = [
-        [_cell(name, value) for name, value in zip(columns, row, strict=True) if name in names]
+        [
+            _cell(name, value, row[0])
+            for name, value in zip(columns, row, strict=True)
+            if name in names
+        ]
         for row in zip(*columns.values(), strict=True)
     ]
     header = [shown.get(name, name.replace("_", " ")) for name in names]
@@ -106,12 +111,12 @@ def _text(found: Effects) -> str:
     return f"{found.title}\n{table}\n{found.held_fixed}"
 
 
-def _cell(name: str, value: Any) -> str:
+def _cell(name: str, value: Any, term: str) -> str:
     """A value with three digits; slopes in words."""
     if name == "p_value" and value == value:
         return "<0.001" if value < 1e-3 else f"{value:.3f}"
     if name == "contrast" and value == "dY/dX":
-        return "per unit"
+        return "per year" if term.endswith(YEAR) else "per unit"
     return cell(value + 0.0 if isinstance(value, float) else value, 3)  # no minus before a zero
 
 

@@ -33,7 +33,7 @@ class Losses:
         """Sentences on what is lost and why; none if nothing is."""
         if not self.n:
             return []
-        lost = f"{self.n} of {self.n_all} rows have missing values and are left out"
+        lost = f"{self.n:,} of {self.n_all:,} rows have missing values and are left out"
         advice = (
             f" Fill gaps with --missing impute, or leave a column out with "
             f"{drop_option(next(iter(self.columns)))}."
@@ -45,9 +45,14 @@ class Losses:
 
 def costs(columns: dict[str, int]) -> str:
     """How many rows lack a value in which columns."""
-    named = [f"{count} lack `{name}`" for name, count in list(columns.items())[:SHOWN]]
+    named = [lacking(name, count) for name, count in list(columns.items())[:SHOWN]]
     more = len(columns) - len(named)
     return ", ".join(named) + (f", and {more} more columns have gaps" if more else "")
+
+
+def lacking(name: str, count: int) -> str:
+    """How many rows lack a value in a column."""
+    return f"{count:,} {'lacks' if count == 1 else 'lack'} `{name}`"
 
 
 def gaps(frame: pl.DataFrame) -> dict[str, int]:
@@ -61,8 +66,8 @@ def complete_rows(frame: pl.DataFrame, policy: str) -> pl.DataFrame:
     complete = frame.drop_nulls()
     if policy == ERROR and len(complete) < len(frame):
         raise TableError(
-            f"With --missing error no value may be missing, got {len(frame) - len(complete)} of "
-            f"{len(frame)} rows with missing values: {costs(gaps(frame))}."
+            f"With --missing error no value may be missing, got {len(frame) - len(complete):,} of "
+            f"{len(frame):,} rows with missing values: {costs(gaps(frame))}."
         )
     return complete
 
@@ -82,7 +87,7 @@ def losses(frame: pl.DataFrame, kept: pl.DataFrame) -> Losses:
 def _vanished(rows: pl.DataFrame, column: str, level: str) -> str:
     """Why no row of a level is left."""
     always = [name for name, count in gaps(rows).items() if count == len(rows)]
-    why = f"all {len(rows)} lack `{always[0]}`" if always else "all lack some value"
+    why = f"all {len(rows):,} lack `{always[0]}`" if always else "all lack some value"
     return f"No row with `{column}` = {short(level)} is left: {why}."
 
 
@@ -105,10 +110,10 @@ def filled(X: pl.DataFrame, marked: list[str]) -> pl.DataFrame:
 def fillings(X: pl.DataFrame) -> list[str]:
     """How the gaps of features are filled, in words."""
     return [
-        f"{count} of {len(X)} values of `{name}` are missing and become a category of their "
+        f"{count:,} of {len(X):,} values of `{name}` are missing and become a category of their "
         f"own, {short(GAP)}."
         if X.schema[name] == pl.String
-        else f"{count} of {len(X)} values of `{name}` are missing and filled with the median; "
+        else f"{count:,} of {len(X):,} values of `{name}` are missing and filled with the median; "
         "a column of its own marks them."
         for name, count in gaps(X).items()
     ]

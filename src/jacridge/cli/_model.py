@@ -16,7 +16,7 @@ from .._pipeline import metric_word
 from ..report._tasks import TASKS, ModelSpec
 from ._cells import short
 from ._columns import Reading, columns_named, in_place, nearest
-from ._missing import DROP, IMPUTE, POLICIES, complete_rows, costs, gaps
+from ._missing import DROP, IMPUTE, POLICIES, complete_rows, costs
 from ._model_file import SavedModel, check_columns, check_model_name, load_model, save_model
 from ._options import (
     AsJson,
@@ -29,6 +29,7 @@ from ._options import (
     Targets,
     between_0_and_1,
     note_classes,
+    note_times,
     option,
     rows_of,
 )
@@ -40,6 +41,7 @@ from ._text import TableError
 FITTED = "as the model was fitted"
 REFIT = "To predict rows with gaps, fit the model again with --missing impute."
 CATEGORIES_SHOWN = 5
+SLIP = 0.8  # so alike are a category and the one that was meant
 
 
 def fit(
@@ -135,6 +137,7 @@ def _fitted(
 ) -> tuple[SavedModel, int, int]:
     """The model of a table in memory, and the numbers of rows used and left out."""
     rows = rows_of(file, [target], reading)
+    note_times(rows, "Leave-one-out predicts rows from those before and after them, which flatters")
     prepare = rows.prepared(reading, standardize=spec.scales)
     pipeline = Pipeline([("columns", prepare), ("model", spec.model(TASKS[rows.task]))])
     columns = rows.targets, rows.numbers, rows.texts, rows.dates
@@ -292,16 +295,22 @@ def _warn_of_gaps_and_categories(saved: SavedModel, frame: pl.DataFrame, X: pl.D
             f"{'1 row has' if n == 1 else f'{n} rows have'} a value in `{name}` that training did "
             f"not have: {', '.join(shown + more)}. They are predicted without it."
         )
+    for name, count in saved.new_gaps(X).items():
+        rows = "row lacks" if count == 1 else "rows lack"
+        warn(
+            f"{count:,} {rows} `{name}`, which had no gaps in training, and get its median: their "
+            "predictions and intervals say nothing about it."
+        )
     if len(X) < len(frame):
         warn(
-            f"{len(frame) - len(X)} of {len(frame)} rows have missing values and no prediction: "
-            f"{costs(gaps(frame))}. {'' if saved.fills else REFIT}".rstrip()
+            f"{len(frame) - len(X):,} of {len(frame):,} rows have missing values and no prediction:"
+            f" {costs(saved.gaps(frame))}. {'' if saved.fills else REFIT}".rstrip()
         )
 
 
 def _unseen(value: str, count: int, known: list[str]) -> str:
     """A category that training did not have, in how many rows it is, and which may be meant."""
-    near = nearest(value, known)
+    near = nearest(value, known, cutoff=SLIP)
     meant = f" (did you mean {short(near)}?)" if near else ""
     return f"{short(value)} in {count} row{'s' * (count > 1)}{meant}"
 

@@ -20,6 +20,7 @@ from .._pipeline import regressor_of
 from ..report._columns import GAP
 from ._columns import typed_columns
 from ._dates import PARTS, Dates, part_name, with_parts
+from ._missing import gaps
 from ._tables import listed
 from ._terminal import WrongUse, check_suffix
 
@@ -72,11 +73,26 @@ class SavedModel:
 
     def columns_of(self, raw: pl.DataFrame, source: str, decimal: str = ".") -> pl.DataFrame:
         """The columns of a file as the pipeline takes them, missing values as nulls."""
-        made = {part_name(name, part) for name, date in self.dates.items() for part in date.parts}
-        plain = [name for name in self.numbers if name not in made]
+        plain = [name for name in self.numbers if name not in self.made_of]
         kinds: Any = {"numbers": plain, "texts": self.texts, "dates": self.dates}
         frame = typed_columns(raw, source, **kinds, decimal=decimal)
         return with_parts(frame, self.dates).select(self.numbers + self.texts)
+
+    @property
+    def made_of(self) -> dict[str, str]:
+        """For each part of a date, the column that it is made of."""
+        return {part_name(name, part): name for name, d in self.dates.items() for part in d.parts}
+
+    def gaps(self, frame: pl.DataFrame) -> dict[str, int]:
+        """How many values each column lacks, a date once, the largest number first."""
+        made_of = self.made_of
+        return {made_of.get(name, name): count for name, count in gaps(frame).items()}
+
+    def new_gaps(self, X: pl.DataFrame) -> dict[str, int]:
+        """How many gaps are filled in columns of numbers that had none in training."""
+        marks = [(t, names) for name, t, names in self.pipeline[0].transformers_ if name == "gaps"]
+        complete = [name for t, names in marks for name in np.delete(names, t.features_)]
+        return self.gaps(X.select(complete))
 
     def predictions(
         self, X: pl.DataFrame, *, std: bool = False, interval: float | None = None

@@ -14,7 +14,7 @@ from jacridge import RULES
 from .._geometry.kernels import KERNELS
 from .._rules.parameters import SOLVERS
 from .._rules.registry import ALPHAS, SELECTORS
-from ..report._columns import TASK_NAMES, on_places, place_columns
+from ..report._columns import GAP, TASK_NAMES, YEAR, follows_time, on_places, place_columns
 from ..report._tasks import COLUMN_METRICS, ModelSpec
 from ._cells import drop_option
 from ._columns import Reading, Rows, read_rows
@@ -335,7 +335,8 @@ def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
             f"{listed(rows.ids)} {look}: each row has a value of its own. If "
             f"{'it matters' if one else 'one matters'}, name all features with --features."
         )
-    for sentence in [*on_gaps(rows, reading), *_on_columns(rows), *_on_places(rows, reading)]:
+    on_columns = [*rows.written.values(), *on_gaps(rows, reading), *_on_columns(rows)]
+    for sentence in [*on_columns, *_on_places(rows, reading)]:
         note(sentence)
     if reading.task == "auto" and rows.task == "classification":
         note_classes(rows.target or "", np.unique(rows.y))
@@ -356,9 +357,13 @@ def _on_columns(rows: Rows) -> Iterator[str]:
         leave = f"Leave it out with {drop_option(name)}."
         yield f"`{name}` holds {kind} and becomes {parts}{cycles}. {leave}"
     for name in rows.texts:
-        count = rows.X[name].drop_nulls().n_unique()
-        what = "category" if count == 1 else "categories"
-        yield f"`{name}` holds {count} {what} and is one-hot encoded."
+        count, gaps = rows.X[name].n_unique(), rows.X[name].null_count()
+        among = f", {GAP!r} among them," if gaps else ""
+        yield (
+            f"`{name}` holds one category in the rows that are used, and has no effect."
+            if count == 1
+            else f"`{name}` holds {count} categories{among} and is one-hot encoded."
+        )
 
 
 def _on_places(rows: Rows, reading: Reading) -> Iterator[str]:
@@ -380,6 +385,16 @@ def not_used(rows: Rows) -> list[str]:
         f"{listed(rows.unused)} {verb} not used with --metric geodesic, which takes latitude and "
         "longitude only."
     ]
+
+
+def note_times(rows: Rows, what_flatters: str) -> None:
+    """Tell that a score is no test of the future, if the rows are in the order of time."""
+    times = [name for name in rows.numbers if follows_time(name, rows.X[name].to_numpy())]
+    if times:
+        note(
+            f"The rows are in order of `{times[0].removesuffix(YEAR)}`. {what_flatters} models "
+            "that have to predict the future; jacridge report judges models on later rows."
+        )
 
 
 def note_classes(target: str, classes: Any) -> None:

@@ -12,9 +12,9 @@ from sklearn.datasets import load_diabetes
 
 from jacridge import RULES, Choice, select_bandwidth
 
-from .._compute.files import check_place
+from .._compute.files import check_place, replaced
 from .._rules.registry import SELECTORS
-from ..report._columns import GAPS_FILLED, follows_time
+from ..report._columns import GAPS_FILLED, TEXTS_READ
 from ..report._tasks import TASKS, Task
 from ._cells import TargetError, TextTargetError
 from ._columns import IGNORED, Reading, Rows
@@ -38,6 +38,7 @@ from ._options import (
     check_rule,
     looks_at_target,
     not_used,
+    note_times,
     on_gaps,
     one_of,
     option,
@@ -98,8 +99,12 @@ def select(
         "rows_left_out": rows.losses.n,
     }
     show(result, as_json=as_json)
-    for doubt in _doubts(choice):
-        note(f"{doubt} --rule auto looks at the target and often does better.")
+    blind = target is not None and not SELECTORS[rule].looks_at_y
+    unused = [f"The rule {rule} does not look at `{rows.target}`."] if blind else []
+    for doubt in _doubts(choice) or unused:
+        note(
+            f"{doubt} --rule auto looks at the target and often does better; fit and report use it."
+        )
 
 
 def compare(
@@ -151,7 +156,7 @@ def compare(
     rows = _sampled(_rows_or_diabetes(file, target, reading), max_rows)
     prepare = rows.prepared(reading, standardize=spec.scales)
     splits = splits or (5 if len(rows.y) < 1000 else 3)  # the more test rows, the less they differ
-    _note_times(rows)
+    note_times(rows, "Random splits flatter")
     space, known = {"kernel": kernel, "metric": spec.distance}, TASKS[rows.task]
     with progress() as move:
         options: Any = {"alpha": spec.penalty, "space": space, "splits": splits, "task": known}
@@ -177,16 +182,6 @@ def _rules_named(text: str | None, kernel: str) -> list[str]:
     if not given:
         raise typer.BadParameter("must name at least one rule.", param_hint="--rules")
     return [check_rule(name, kernel) for name in given]
-
-
-def _note_times(rows: Rows) -> None:
-    """Tell that random splits are no test of the future."""
-    times = [name for name in rows.numbers if follows_time(name, rows.X[name].to_numpy())]
-    if times:
-        note(
-            f"The rows are in order of `{times[0]}`. Random splits flatter models that have to "
-            "predict the future; jacridge report judges models on later rows."
-        )
 
 
 def report(
@@ -215,11 +210,10 @@ def report(
     rows = rows_of(file, [target], reading)
     note_replaced(output)
     start = perf_counter()
-    from ..report import write_report  # by this command alone, and at the end of a long chain
+    from ..report import make_report  # by this command alone, and at the end of a long chain
 
     with progress("fitting the model") as move:
-        write_report(
-            output,
+        made = make_report(
             rows.filled().X,
             rows.y,
             bandwidth=spec.bandwidth,
@@ -230,6 +224,8 @@ def report(
             **_origin(file, rows, reading),
             progress=move,
         )
+    with replaced(output) as beside:
+        beside.write_text(made.page, encoding="utf-8")
     result = {
         "report": output,
         "target": rows.target,
@@ -237,6 +233,7 @@ def report(
         "n_samples": len(rows.y),
         "rows_left_out": rows.losses.n,
         "seconds": perf_counter() - start,
+        **made.summary,
     }
     show(result, as_json=as_json, text=f"The report is in {output}.")
 
@@ -245,6 +242,7 @@ def _origin(file: str, rows: Rows, reading: Reading) -> dict[str, Any]:
     """Facts on the table as it was read, for the report."""
     remarks = [("id", f"`{name}` looks like an id and was left out.") for name in rows.ids]
     remarks += [("columns left out", text) for text in not_used(rows)]
+    remarks += [(TEXTS_READ, text) for text in rows.written.values()]
     remarks += [(GAPS_FILLED, text) for text in on_gaps(rows, reading)]
     return {
         "source": file,

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
@@ -104,15 +104,42 @@ def report_page(
     >>> page.startswith("<!DOCTYPE html>")
     True
     """
+    return make_report(**locals()).page
+
+
+class Report(NamedTuple):
+    """A page, and its main numbers and findings as plain values."""
+
+    page: str
+    summary: dict[str, Any]
+
+
+def make_report(
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    features: Sequence[str] | None = None,
+    target: str = "y",
+    task: str = "auto",
+    source: str = "data.csv",
+    options: Sequence[str] = (),
+    left_out: int = 0,
+    losses: Sequence[str] = (),
+    remarks: Sequence[tuple[str, str]] = (),
+    parts: Mapping[str, str] | None = None,
+    progress: Progress = lambda done, total, what: None,
+    **model: Any,
+) -> Report:
+    """The report with its summary; options as for `report_page`."""
     start = perf_counter()
     table = table_of(X, features, parts or {})
     kind = TASKS[task_name(task, y)]
     labels = kind.checked(y, table.X)
     if len(labels) < 3:
         raise ValueError(f"A report needs at least 3 rows, got {len(labels)}.")
-    check_choice("metric", metric, COLUMN_METRICS)
-    check_choice("kernel", kernel, (*KERNELS, "auto"))
-    spec = ModelSpec(bandwidth, alpha, metric, standardize, kernel, random_state)
+    spec = ModelSpec(**model)
+    check_choice("metric", spec.metric, COLUMN_METRICS)
+    check_choice("kernel", spec.kernel, (*KERNELS, "auto"))
     case = Case(table, labels, target, spec, kind)
     about = Origin(source, tuple(options), left_out, tuple(losses), tuple(remarks))
     return _filled(case, about, start, progress)
@@ -135,7 +162,7 @@ def write_report(path: str | Path, X: npt.ArrayLike, y: npt.ArrayLike, **options
     return Path(path)
 
 
-def _filled(case: Case, source: Origin, start: float, progress: Progress) -> str:
+def _filled(case: Case, source: Origin, start: float, progress: Progress) -> Report:
     """The page with every part in its place; parts that take time are made side by side."""
     # Many small systems: two at a time are faster than threads inside of each. OpenMP, which
     # boosted trees use, has a limit in each thread; without it their threads wait for each other.
@@ -156,7 +183,8 @@ def _filled(case: Case, source: Origin, start: float, progress: Progress) -> str
         others = folds.result()
         progress(2, 4, "checking the model")
         diagnosis.result()
-        performance, figures = _performance(case, others, source)
+        found = _quality.remarks(case, STORIES[case.task.name].remarks(case), source)
+        performance, figures = _performance(case, others, found)
         progress(3, 4, "writing the page")
         values = performance | matters.result()
         charts = [figure.chart for figure in [*figures, *values.pop("figures")]]
@@ -167,15 +195,15 @@ def _filled(case: Case, source: Origin, start: float, progress: Progress) -> str
             **_texts(case, source),
         }
     seconds = f"{perf_counter() - start:.1f}"
-    return Template(_part("page.html")).substitute(values, seconds=seconds)
+    page = Template(_part("page.html")).substitute(values, seconds=seconds)
+    return Report(page, _words.summary(case, others, found))
 
 
 def _performance(
-    case: Case, folds: Folds | None, source: Origin
+    case: Case, folds: Folds | None, found: list[_quality.Remark]
 ) -> tuple[dict[str, str], list[Figure]]:
     """Verdict, comparison, data quality and diagnosis, and the charts of predictions."""
     story = STORIES[case.task.name]
-    found = _quality.remarks(case, story.remarks(case), source)
     figures = list(story.figures(case, folds))
     texts = {
         "verdict": f"{story.verdict(case, folds)} {_words.doubts(case, folds, found)}",

@@ -17,6 +17,9 @@ from ._tasks import REGRESSION, ModelSpec, Task
 
 # What is solved many times (curves, sliders, rules) is solved on at most this many rows.
 SOLVED_ROWS = 250
+# A row is predicted far off if its error is so many times that which nine rows in ten stay below,
+# and more than a share of the deviation of the target: where there is no noise, both are small.
+FAR_OFF, SHARE_OFF = 4.0, 0.2
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,15 @@ class Case:
     def loo_predictions(self) -> Array:
         """Predictions for each row by the model without it."""
         return self._main(self.loo_outputs)
+
+    @cached_property
+    def far_off(self) -> Indices:
+        """Positions of the rows that the model without them predicts far off, the worst first."""
+        if self.classes:
+            return np.empty(0, dtype=np.intp)
+        size = np.abs(self.y - self.loo_predictions)
+        usual = max(FAR_OFF * np.quantile(size, 0.9), SHARE_OFF * self.y.std())
+        return np.argsort(-size, kind="stable")[: np.count_nonzero(size > usual)]
 
     @property
     def outcomes(self) -> Array:

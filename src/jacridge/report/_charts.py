@@ -10,14 +10,15 @@ from sklearn.metrics import roc_curve
 from .._compute.arrays import Array
 from ._case import Case
 from ._columns import YEAR
-from ._effects import Curve, EffectSurface
+from ._effects import Curve, EffectSurface, times_of
 from ._folds import OURS, Folds
 
 Chart = dict[str, Any]
 MOST_POINTS = 1200
 DRAWN_CLASSES = 4
+ALIKE = 0.8  # correlation of rows that follow each other, from which they are joined by a line
 DRAWN_INTERVALS = 100
-FEWEST = 12  # rows in a bin of the calibration curve
+FEWEST = 25  # rows in a bin of the calibration curve
 # Classes of lines in the page's style, for models and for classes.
 LOOKS = ("c1", "c2 dashed", "c3 dotted", "c4")
 
@@ -49,32 +50,47 @@ def _marks(kind: str, look: str, x: Array, y: Array) -> Chart:
     return {"kind": kind, "look": look, "x": numbers(x), "y": numbers(y)}
 
 
+def _at_edge(axis: Chart, values: Array) -> Array:
+    """Values within an axis; those beyond its ends are drawn just inside."""
+    inside = 0.01 * (axis["high"] - axis["low"])
+    return np.clip(values, axis["low"] + inside, axis["high"] - inside)
+
+
+def _far_dots(case: Case, x: Chart, y: Chart, values: Array) -> list[Chart]:
+    """Rows that are predicted far off, which axes need not reach; nothing if there are none."""
+    far = case.far_off
+    places = _at_edge(x, case.loo_predictions[far]), _at_edge(y, values[far])
+    return [_marks("dots", "miss", *places)] if len(far) else []
+
+
 def observed_chart(case: Case) -> Chart:
     """Observed against predicted, each row by the model without it."""
-    some = _spread(len(case.y))
+    some = np.setdiff1d(_spread(len(case.y)), case.far_off)
     x, y = case.loo_predictions[some], case.y[some]
     axis = _axis("", x, y)
     line = np.array([axis["low"], axis["high"]])
+    layers = [_marks("line", "rule", line, line), _marks("dots", "dot", x, y)]
     return {
         "id": "observed",
         "x": {**axis, "label": f"predicted {case.target}"},
         "y": {**axis, "label": f"observed {case.target}"},
-        "layers": [_marks("line", "rule", line, line), _marks("dots", "dot", x, y)],
+        "layers": [*layers, *_far_dots(case, axis, axis, case.y)],
         "alt": f"Observed against predicted {case.target} of {len(x)} rows, with the diagonal.",
     }
 
 
 def residual_chart(case: Case) -> Chart:
     """Errors against predictions, each row by the model without it."""
-    some = _spread(len(case.y))
-    x, error = case.loo_predictions[some], (case.y - case.loo_predictions)[some]
-    axis = _axis(f"predicted {case.target}", x)
+    some, errors = np.setdiff1d(_spread(len(case.y)), case.far_off), case.y - case.loo_predictions
+    x, error = case.loo_predictions[some], errors[some]
+    axis, up = _axis(f"predicted {case.target}", x), _axis("error", error)
     ends = np.array([axis["low"], axis["high"]])
+    layers = [_marks("line", "rule", ends, 0 * ends), _marks("dots", "dot", x, error)]
     return {
         "id": "residuals",
         "x": axis,
-        "y": _axis("error", error),
-        "layers": [_marks("line", "rule", ends, 0 * ends), _marks("dots", "dot", x, error)],
+        "y": up,
+        "layers": [*layers, *_far_dots(case, axis, up, errors)],
         "alt": f"Errors against predictions of {len(x)} rows, with a line at zero.",
     }
 
@@ -87,12 +103,15 @@ def interval_chart(case: Case, folds: Folds) -> Chart:
     x = np.arange(1.0, len(some) + 1)
     (low, high), seen = folds.intervals[some].T, folds.observed[some]
     inside = (low <= seen) & (seen <= high)
+    usual = ~np.isin(some if folds.rows is None else folds.rows[some], case.far_off)
+    axis = _axis(case.target, low, high, seen[usual])
+    seen = _at_edge(axis, seen)
     bars = {"kind": "bars", "x": numbers(x), "low": numbers(low), "high": numbers(high)}
     looks = {"data": inside, "miss": ~inside}
     return {
         "id": "intervals",
         "x": _axis("later rows" if folds.later else "rows, lowest prediction first", x),
-        "y": _axis(case.target, low, high, seen),
+        "y": axis,
         "layers": [bars, *(_marks("dots", k, x[part], seen[part]) for k, part in looks.items())],
         "alt": f"Intervals of {len(x)} rows kept aside; {int(inside.sum())} hold the observation.",
     }
@@ -108,7 +127,9 @@ def effect_chart(case: Case, curve: Curve, number: int, everything: Chart) -> Ch
         axis = {"low": -0.5, "high": len(steps.levels) - 0.5, "levels": list(steps.levels)}
     else:
         is_date = case.names[steps.places[0]].endswith(YEAR)
-        axis = {**_axis("", steps.x, room=0), "years": is_date, "log": steps.log}
+        log = steps.log and not curve.is_straight
+        words = "logarithmic scale" if log else ""
+        axis = {**_axis(words, steps.x, room=0), "years": is_date, "log": log}
         layers.append({"kind": "rug", "x": numbers(steps.seen)})
     mean = curve.mean[drawn[0]]
     return {
@@ -204,9 +225,10 @@ def line_chart(case: Case) -> Chart:
 def series_chart(case: Case, place: int) -> Chart:
     """Observed and predicted values over a column of times."""
     name = case.names[place].removesuffix(YEAR)
-    order = np.argsort(case.X[:, place], kind="stable")
+    times = times_of(case, place)
+    order = np.argsort(times, kind="stable")
     order = order[_spread(len(order))]
-    x, seen, predicted = case.X[order, place], case.outcomes[order], case.loo_predictions[order]
+    x, seen, predicted = times[order], case.outcomes[order], case.loo_predictions[order]
     return {
         "id": "series",
         "x": {**_axis(name, x, room=0.01), "years": name != case.names[place]},
@@ -221,14 +243,13 @@ def series_chart(case: Case, place: int) -> Chart:
 
 def _over_time(predicted: Array) -> tuple[str, str]:
     """A line, or dots where rows that follow each other in time have little in common."""
-    steps = np.abs(np.diff(predicted))
-    if np.median(steps) > 0.3 * predicted.std():
-        return "dots", "dot"
-    return "line", "c1 thin"
+    varies = predicted.std() > 0
+    alike = varies and np.corrcoef(predicted[1:], predicted[:-1])[0, 1] > ALIKE
+    return ("line", "c1 thin") if alike or not varies else ("dots", "dot")
 
 
 def calibration_chart(observed: Array, predicted: dict[str, Array]) -> Chart:
-    """Observed shares against probabilities, in bins of equal width."""
+    """Observed shares against probabilities, in bins of as many rows each."""
     curves = {name: calibration(observed, outputs) for name, outputs in predicted.items()}
     ours = ", ".join(f"{p:.2f} predicted and {s:.2f} observed" for p, s in curves[OURS].T)
     words = f"Observed shares against predicted probabilities: this model, {ours}."
@@ -240,16 +261,11 @@ def calibration_chart(observed: Array, predicted: dict[str, Array]) -> Chart:
 def calibration(observed: Array, outputs: Array, bins: int = 10) -> Array:
     """Mean probability and observed share in each bin, of shape (2, bins).
 
-    Bins of fewer rows than `FEWEST`, whose shares say little, are joined to the next.
+    Bins hold equally many rows, so that no share rests on a handful; fewer bins for few rows.
     """
     p, seen = outputs.ravel(), observed.ravel()
-    found, part = [], np.zeros(len(p), dtype=bool)
-    for i in range(bins):
-        part |= np.minimum((p * bins).astype(int), bins - 1) == i
-        if part.sum() >= FEWEST or (i == bins - 1 and part.any()):
-            found.append([p[part].mean(), seen[part].mean()])
-            part = np.zeros(len(p), dtype=bool)
-    return np.array(found).T
+    parts = np.array_split(np.argsort(p, kind="stable"), np.clip(len(p) // FEWEST, 1, bins))
+    return np.array([[p[part].mean(), seen[part].mean()] for part in parts]).T
 
 
 def roc_chart(observed: Array, predicted: dict[str, Array]) -> Chart:

@@ -99,7 +99,10 @@ def figures(case: Case, folds: Folds | None) -> Iterator[Figure]:
         f'<span class="key {look}">{name}</span>' for look, name in zip(looks, each, strict=False)
     )
     of = f" of {escape(case.shown)}" if len(case.classes) == 2 else ""
-    yield Figure(calibration_chart(shown, each), f"Are probabilities{of} true? {keys}")
+    chart = calibration_chart(shown, each)
+    count = round(shown.size / len(chart["layers"][-1]["x"]))
+    dots = f"Each dot stands for about {plural(count, 'row')}"
+    yield Figure(chart, f"Are probabilities{of} true? {keys}. {dots}")
     yield Figure(roc_chart(shown, each), f"ROC: hits against false alarms{of}. {keys}")
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from .._compute.arrays import Array
 from .._select import in_other_packages
 from ._case import Case
-from ._columns import GAPS_FILLED
+from ._columns import GAPS_FILLED, TEXTS_READ
 from ._encoding import OLD_WINDOWS, encoding_of, separator_of, text_encoding
 from ._pieces import marked_up
 
@@ -98,6 +98,7 @@ def _beyond_python(case: Case, source: Origin) -> str:
         f"how the dates in {', '.join(f'`{name}`' for name in dates)} became numbers": dates,
         "how decimal commas were read": "--decimal" in source.options,
         "how gaps were filled": any(name == GAPS_FILLED for name, _ in source.remarks),
+        "how texts were read as numbers": any(name == TEXTS_READ for name, _ in source.remarks),
         "how texts that are not UTF-8 were joined": _has_old_parts(source.file),
     }
     return " and ".join(what for what, is_so in done.items() if is_so)
@@ -228,8 +229,17 @@ def command(case: Case, source: Origin) -> str:
     interval = "" if case.classes else " --interval 0.9"
     return (
         f"{fit} -o model.skops\njacridge predict model.skops new.csv{header} -o predictions.csv"
-        f"{interval}\n"
+        f"{interval}\n{_with_all_rows(case, source, words)}"
     )
+
+
+def _with_all_rows(case: Case, source: Origin, words: list[str]) -> str:
+    """The command for a report that fills gaps, if many rows are left out for theirs."""
+    if not source.lost_many(len(case.y)):
+        return ""
+    filled = shlex.join(["jacridge", "report", source.file, *words, "--missing", "impute"])
+    n = len(case.y) + source.left_out
+    return f"# This page leaves out {source.left_out:,} of {n:,} rows. To use them all:\n{filled}\n"
 
 
 def _imports(code: str) -> str:

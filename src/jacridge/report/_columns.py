@@ -20,6 +20,7 @@ TASK_NAMES = ("regression", "classification")
 # Words in the names of columns.
 IDS = {"id", "key", "nr", "no", "index", "uuid"}
 YEAR = " (year)"  # ends the name of the part of a date that grows with time
+WAVES = (" sine)", " cosine)")  # end the names of parts that begin again
 # Parts of a date that begin again: what is drawn of each, and at which share of its round.
 CYCLE_VALUES: dict[str, dict[str, float]] = {
     "month": {str(i + 1): i / 12 for i in range(12)},
@@ -30,7 +31,8 @@ CYCLE_VALUES: dict[str, dict[str, float]] = {
 }
 MARK = " (missing)"  # ends the name of a column that marks the gaps of another one
 GAP = "(missing)"  # the category of texts that are missing
-GAPS_FILLED = "gaps filled"  # the name of a remark
+# Names of remarks.
+GAPS_FILLED, TEXTS_READ = "gaps filled", "texts as numbers"
 FEWEST_TIMES = 10
 TIME_WORDS = {"year", "month", "week", "day", "hour", "minute", "second", "time", "t", "step"}
 

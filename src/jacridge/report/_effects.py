@@ -17,8 +17,10 @@ from ._units import labels_of_two
 WATCHED_ROWS = 400  # whose predictions are watched
 BACKGROUND = 40  # rows over which effect curves are averaged
 POINTS = 20
+DOTS = 400  # rows on a map
 MOST_LEVELS = 12
 RUG = 150  # rows whose values are marked below a curve
+STRAIGHT = 0.99  # share of the variance of a curve that a line explains
 HEAVY = 5.0  # how much longer the upper tail of a column with a log axis is than the lower
 
 
@@ -35,6 +37,12 @@ class Curve:
     low: Array
     high: Array
     error: Array | None = None  # half the width of a 95 % interval of the mean, of numbers
+
+    @property
+    def is_straight(self) -> bool:
+        """Whether the mean outputs lie on lines: the first of them, to 1 % of its variance."""
+        x, mean = self.steps.x, self.mean[0]
+        return bool(np.ptp(mean) > 0 and np.corrcoef(x, mean)[0, 1] ** 2 > STRAIGHT)
 
 
 def importances(case: Case) -> list[tuple[Column, float]]:
@@ -93,27 +101,44 @@ def steps_of(case: Case, column: Column) -> Steps:
 def curves_of(case: Case, column: Column) -> list[Curve]:
     """The partial dependence of the prediction on a column; of a date, on each of its parts."""
     cycles = [
-        (Column(f"{column.name} ({name})", places), cycle_of(places, name))
+        (Column(_of_cycle(column.name, name), places), cycle_of(case, places, name))
         for name in CYCLE_VALUES
-        if len(places := _waves(case, column, name)) == 2
+        if len(places := _waves(case, column.name, name)) == 2
     ]
     along = not cycles or any(case.names[place].endswith(YEAR) for place in column.places)
     whole = [(column, steps_of(case, column))] if along else []
     return [_curve(case, part, steps) for part, steps in whole + cycles]
 
 
-def _waves(case: Case, column: Column, cycle: str) -> list[int]:
+def _waves(case: Case, date: str, cycle: str) -> list[int]:
     """Places of the sine and the cosine of a cycle, as far as they are features."""
-    names = [f"{column.name} ({cycle} {wave})" for wave in ("sine", "cosine")]
+    names = [f"{date} ({cycle} {wave})" for wave in ("sine", "cosine")]
     return [case.names.index(name) for name in names if name in case.names]
 
 
-def cycle_of(places: list[int], cycle: str) -> Steps:
-    """Sine and cosine over one round."""
-    angles = 2 * np.pi * np.array(list(CYCLE_VALUES[cycle].values()))
-    return Steps(
-        places, np.column_stack([np.sin(angles), np.cos(angles)]), tuple(CYCLE_VALUES[cycle])
-    )
+def times_of(case: Case, place: int) -> Array:
+    """Values of a column of times; those of a date with its hour, which is a feature of its own."""
+    name, x = case.names[place], case.X[:, place]
+    hour = _waves(case, name.removesuffix(YEAR), "hour") if name.endswith(YEAR) else []
+    if len(hour) < 2:
+        return x
+    share = np.round(np.arctan2(*case.X[:, hour].T) / (2 * np.pi), 6)  # midnight is no -1e-17
+    return np.asarray(x + share % 1 / 366)
+
+
+def _of_cycle(column: str, cycle: str) -> str:
+    """The title of the effect of a part of a date."""
+    return f"{cycle} of the year" if column.lower() == cycle else f"{column} ({cycle})"
+
+
+def cycle_of(case: Case, places: list[int], cycle: str) -> Steps:
+    """Sine and cosine over one round, at values that occur in some row."""
+    seen = np.unique(np.arctan2(*case.X[:, places].T) / (2 * np.pi))
+    values = CYCLE_VALUES[cycle]
+    away = {k: np.abs((seen - share + 0.5) % 1 - 0.5).min() for k, share in values.items()}
+    some = [k for k in values if away[k] < 0.5 / len(values) + 1e-9]
+    angles = 2 * np.pi * np.array([values[k] for k in some])
+    return Steps(places, np.column_stack([np.sin(angles), np.cos(angles)]), tuple(some))
 
 
 def _curve(case: Case, column: Column, steps: Steps) -> Curve:
@@ -159,7 +184,7 @@ class EffectSurface:
     x: Array
     y: Array
     values: Array
-    points: Array  # places of rows, and their observed targets
+    points: Array  # places of some rows, and their targets without the effects of other columns
     is_map: bool
 
 
@@ -178,8 +203,12 @@ def surface_of(case: Case, points: int = 32) -> EffectSurface | None:
     across, up = np.meshgrid(x, y)
     rows[:, i], rows[:, j] = np.tile(across.ravel(), len(few)), np.tile(up.ravel(), len(few))
     values = case.predict(rows).reshape(len(few), points, points).mean(axis=0)
-    some = case.some_rows(400)
-    places = np.column_stack([case.X[some][:, [i, j]], case.outcomes[some]])
+    X, seen = case.X[some := case.some_rows(DOTS)], case.outcomes[some]
+    if not case.classes:
+        at = np.repeat(few, len(X), axis=0)
+        at[:, [i, j]] = np.tile(X[:, [i, j]], (len(few), 1))
+        seen = seen - case.predict(X) + case.predict(at).reshape(len(few), -1).mean(axis=0)
+    places = np.column_stack([X[:, [i, j]], seen])
     return EffectSurface(pair[0].name, pair[1].name, x, y, values, places, is_map)
 
 

@@ -52,9 +52,16 @@ def place_figures(case: Case) -> Iterator[Figure]:
         return
     surface = surface_of(case)
     if surface is not None:
-        others = ", averaged over the other columns" if len(case.columns) > 2 else ""
-        words = f"{shown}: predicted{others}; dots are rows, coloured as observed"
+        more = len(case.columns) > 2
+        others = ", averaged over the other columns" if more else ""
+        dots = f"{_dots(len(surface.points), len(case.X))}, coloured as observed"
+        alike = " but for the effects of the other columns" if more and not case.classes else ""
+        words = f"{shown}: predicted{others}; dots are {dots}{alike}"
         yield Figure(surface_chart(case, surface), words)
+
+
+def _dots(m: int, n: int) -> str:
+    return "rows" if m == n else f"{m:,} of the {n:,} rows"
 
 
 def series_figures(case: Case) -> Iterator[Figure]:

@@ -19,7 +19,6 @@ FEWEST_ROWS = 20
 # From so many rows on, one fit to some of them is judged by some others.
 MANY_ROWS, MOST_TRAINING, MOST_TEST = 2000, 1500, 1000
 COVERAGE = 0.9
-BLUNDER = 2.0  # an error of so many widths of an interval is named
 OURS, TREES = "this model", "boosted trees"
 
 TrainTest = tuple[Indices, Indices]  # training rows and test rows
@@ -74,15 +73,6 @@ class Folds:
         n = len(self.intervals)
         low, high = binom.interval(0.95, n, COVERAGE)
         return float(low / n), float(high / n)
-
-    @property
-    def blunders(self) -> Indices:
-        """Places of rows that are wrong by several widths of an interval, the worst first."""
-        if not self.intervals.size:
-            return np.empty(0, dtype=np.intp)
-        size = np.abs(self.observed - self.predicted[OURS])
-        far = size > BLUNDER * np.median(np.diff(self.intervals))
-        return np.argsort(-size, kind="stable")[: np.count_nonzero(far)]
 
     @property
     def coverage(self) -> float:

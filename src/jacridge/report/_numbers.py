@@ -8,11 +8,12 @@ from html import escape
 import numpy as np
 from scipy.stats import rankdata
 
+from .._compute.arrays import Indices
 from ._case import Case
 from ._charts import DRAWN_INTERVALS, interval_chart, observed_chart, residual_chart
 from ._figures import Figure
 from ._folds import COVERAGE, OURS, Folds
-from ._pieces import number, percent, share
+from ._pieces import number, percent, share, unrounded
 from ._quality import Remark
 from ._tasks import r2, typical_error
 
@@ -52,52 +53,76 @@ def _between(case: Case, folds: Folds) -> str:
 
 def words(case: Case, folds: Folds | None) -> str:
     """Text on the charts, and the measured coverage of the intervals."""
-    kinder = (
-        "but from its neighbours in time: this flatters a model that has to predict the future"
-        if folds is not None and folds.later
-        else "with kernel, metric, bandwidth and penalty held fixed, which is more favourable than "
-        + ("rows that it has never seen" if folds is None else "the comparison")
-    )
     text = (
         f"<p>One model is fitted to all {len(case.y):,} rows. In the first two charts each row is "
         f"predicted by that model without the row itself (R² = "
-        f"{share(r2(case.y, case.loo_predictions))}), {kinder}.</p>"
+        f"{share(r2(case.y, case.loo_predictions))}), {_how_kind(case, folds)}.</p>"
     )
     if folds is None:
-        return text
+        return text + _worst(case)
     width = float(np.median(np.diff(folds.intervals)))
     return (
         f"{text}<p>Of the {len(folds.observed):,} rows kept aside, "
         f"<b>{percent(folds.coverage)}</b> lie in their {percent(COVERAGE)} interval; by chance "
         f"alone this share varies between {' and '.join(map(percent, folds.usual_coverage))}. The "
-        f"median width of the intervals is {number(width)}.</p>{_worst(folds)}"
+        f"median width of the intervals is {number(width)}.</p>{_worst(case)}"
     )
 
 
-def _worst(folds: Folds) -> str:
-    """The rows kept aside that are predicted worst, and R² without them."""
-    far = folds.blunders
-    if not len(far) or folds.rows is None:
+def _how_kind(case: Case, folds: Folds | None) -> str:
+    """How leave-one-out compares with rows that the model has never seen."""
+    if folds is not None and folds.later:
+        return (
+            "but from its neighbours in time: this flatters a model that has to predict the future"
+        )
+    fixed = "with kernel, metric, bandwidth and penalty held fixed"
+    if folds is None:
+        return f"{fixed}, which is more favourable than rows that it has never seen"
+    ours, loo = r2(folds.observed, folds.predicted[OURS]), r2(case.y, case.loo_predictions)
+    if loo > ours:
+        return f"{fixed}, which is more favourable than the comparison"
+    hard = np.setdiff1d(case.far_off, [] if folds.rows is None else folds.rows)
+    why = "; its rows are easier" if not len(hard) else f"; {_named(hard)} not among its rows"
+    return f"{fixed}. The comparison has R² = {share(ours)}{why}"
+
+
+def _named(rows: Indices) -> str:
+    """Rows by their numbers, with a verb."""
+    if len(rows) == 1:
+        return f"row {rows[0] + 1:,}, which is predicted far off, is"
+    return f"{len(rows):,} rows that are predicted far off are"
+
+
+def _worst(case: Case) -> str:
+    """The rows that are predicted far off, and R² without them."""
+    far, seen, predicted = case.far_off, case.y, case.loo_predictions
+    if not len(far):
         return ""
-    seen, predicted = folds.observed, folds.predicted[OURS]
     rows = [
-        f"row {folds.rows[i] + 1:,} (observed {number(seen[i])}, predicted {number(predicted[i])})"
+        f"row {i + 1:,} (observed {unrounded(float(seen[i]))}, predicted {number(predicted[i])})"
         for i in far[:MOST_NAMED]
     ]
     more = f", and {len(far) - len(rows):,} more" if len(far) > len(rows) else ""
-    rest = share(r2(np.delete(seen, far), np.delete(predicted, far)))
+    score, rest = (
+        share(r2(seen, predicted)),
+        share(r2(*(np.delete(v, far) for v in (seen, predicted)))),
+    )
     which = "it" if len(far) == 1 else "them"
+    without = f" Without {which} R² is {rest} instead of {score}." if rest != score else ""
     return (
-        '<p><span class="doubt">⚠</span> Wrong by more than twice the width of an interval: '
-        f"{', '.join(rows)}{more}. Without {which} R² is {rest} instead "
-        f"of {share(r2(seen, predicted))}.</p>"
+        '<p><span class="doubt">⚠</span> Predicted far off, with more than four times the error '
+        f"that nine rows in ten stay below: {', '.join(rows)}{more}.{without} Rows are counted "
+        "without the header, and without rows that are left out.</p>"
     )
 
 
 def figures(case: Case, folds: Folds | None) -> Iterator[Figure]:
     """Observed against predicted, errors, and intervals of rows kept aside."""
-    yield Figure(observed_chart(case), f"Observed against predicted {escape(case.target)}")
-    yield Figure(residual_chart(case), "Errors (observed minus predicted) against predictions")
+    edge = "; rows far off are orange, at the edge if they lie beyond" if len(case.far_off) else ""
+    yield Figure(observed_chart(case), f"Observed against predicted {escape(case.target)}{edge}")
+    yield Figure(
+        residual_chart(case), f"Errors (observed minus predicted) against predictions{edge}"
+    )
     if folds is not None:
         caption = f"Intervals of {_drawn(folds)} kept aside; missed observations are orange"
         yield Figure(interval_chart(case, folds), caption)

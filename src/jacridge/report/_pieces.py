@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import date, timedelta
-from html import escape
+from html import escape, unescape
 
 import numpy as np
 
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 
 def number(value: float | None) -> str:
-    """A number as people write it: three digits, commas between thousands, a dash for none."""
+    """A number as people write it: three digits, commas between thousands, a dash for none.
+
+    Zeros at the end stay where they are digits of a rounded number, so that columns line up.
+    """
     if value is None or not np.isfinite(value):
         return "–"
     if value < 0:
         return f"−{number(-value)}"
-    if value >= 1e15 or 0 < value < 1e-3:
+    if value >= 1e15 or 0 < value < 1e-5:
         digits, power = f"{value:.1e}".split("e")
-        exponent = str(int(power)).replace("-", "−")
-        return f"{digits.removesuffix('.0')}&nbsp;×&nbsp;10<sup>{exponent}</sup>"
-    return f"{float(f'{value:.3g}'):,.0f}" if value >= 1000 else f"{value:.3g}"
+        exponent = str(int(power)).translate(RAISED)
+        return f"{digits.removesuffix('.0')}&nbsp;×&nbsp;10{exponent}"
+    rounded = float(f"{value:.3g}")
+    if rounded >= 1000 or value == 0:
+        return f"{rounded:,.0f}"
+    text = f"{value:.{max(2 - int(np.floor(np.log10(rounded))), 0)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text and rounded == value else text
 
 
 def unrounded(value: float) -> str:
@@ -37,8 +47,10 @@ def unrounded(value: float) -> str:
 
 
 def brief(seconds: float) -> str:
-    """Seconds, of which less than a thousandth is not told."""
-    return number(seconds) if seconds >= 1e-3 else "&lt; 0.001"
+    """Seconds, of which less than a hundredth is not told."""
+    if seconds < 0.01:
+        return "&lt; 0.01"
+    return f"{seconds:.2f}" if seconds < 1 else number(seconds)
 
 
 def day_of(years: float) -> str:
@@ -68,6 +80,11 @@ def marked_up(text: str) -> str:
     return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
 
 
+def plain_text(html: str) -> str:
+    """HTML of a sentence as text."""
+    return unescape(re.sub(r"<[^>]+>", "", html)).replace("\N{NO-BREAK SPACE}", " ")
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], marked: int | None = None) -> str:
     """A table of texts that are HTML already; columns after the first hold numbers."""
     lines = [f"<tr><th>{head[0]}</th>" + "".join(f'<th class="number">{h}</th>' for h in head[1:])]
@@ -84,5 +101,5 @@ def scroll(html: str) -> str:
 
 
 def percent(value: float) -> str:
-    """A share in percent."""
-    return f"{100 * value:.0f} %" if 0.005 <= value < 0.995 else f"{100 * value:.1f} %"
+    """A share in percent, which is not broken before the sign."""
+    return f"{100 * value:.{0 if 0.005 <= value < 0.995 else 1}f}\N{NO-BREAK SPACE}%"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from html import escape
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from ..diagnostics import Finding
 from ..effects import Effect
 from ._case import Case, answer
 from ._charts import LOOKS, lines_of
-from ._columns import YEAR, Column
+from ._columns import WAVES, YEAR, Column
 from ._effects import BACKGROUND, has_no_error
 from ._folds import COVERAGE, OURS, TREES, Folds
 from ._pieces import (
@@ -23,6 +24,7 @@ from ._pieces import (
     marked_up,
     number,
     percent,
+    plain_text,
     plural,
     scroll,
     share,
@@ -34,8 +36,8 @@ from ._tasks import r2
 from ._units import effects_in_units
 
 MOST_COLUMNS = 20
+FINDING = ("name", "warning", "sentence")  # keys of a finding for programs
 MOST_EFFECTS = 30
-CYCLES = (" sine)", " cosine)")  # end the names of waves of a date
 CLEARLY = 0.02  # a difference of R2 or accuracy
 SLIGHTLY = 0.005
 MUCH = 0.8  # an error is much smaller than another at this ratio
@@ -67,21 +69,28 @@ def doubts(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
     told = [f"⚠ {marked_up(remark.short)}" for remark in against if remark.short]
     counted = len(against) - len(told)
     on_data = plural(counted, "more remark" if told else "remark")
-    on_rows = [phrase for _, phrase, _ in _kept_aside(case, folds)]
+    on_rows = [phrase for _, phrase, _ in _unseen(case, folds)]
     parts = [
         *(f'<a href="#performance">{phrase}</a>' for phrase in on_rows),
         *([f'<a href="#trust">{plural(found, "finding")} on the model</a>'] if found else []),
         *(f'<a href="#quality">{text}</a>' for text in told),
         *([f'<a href="#quality">{on_data} on the data</a>'] if counted else []),
     ]
+    rivals = _as_well(case, folds)
     if not parts:
-        return f"{_as_well(case, folds)}Nothing that was checked speaks against it."
-    single = not on_rows and found + counted + len(told) == 1
+        if rivals:
+            return f"{rivals}Nothing else that was checked speaks against this model."
+        return "Nothing that was checked speaks against it."
+    single = len(parts) == 1 and found + counted + len(told) == (not _is_one_row(on_rows))
     *first, last = parts
     text = f"{', '.join(first)} and {last}" if first else last
     start = text.index(">") + (3 if ">⚠ " in text[: text.index(">") + 3] else 1)
     words = f"{text[:start]}{text[start].upper()}{text[start + 1 :]}"
-    return f"{_as_well(case, folds)}{words} {'speaks' if single else 'speak'} against it."
+    return f"{rivals}{words} {'speaks' if single else 'speak'} against it."
+
+
+def _is_one_row(phrases: list[str]) -> bool:
+    return bool(phrases) and phrases[0].startswith("row ")
 
 
 def findings(case: Case) -> list[Finding]:
@@ -98,10 +107,14 @@ def findings(case: Case) -> list[Finding]:
     return found
 
 
-def _kept_aside(case: Case, folds: Folds | None) -> list[tuple[str, str, str]]:
+def _unseen(case: Case, folds: Folds | None) -> list[tuple[str, str, str]]:
     """Reasons against the model from rows that it has not seen: name, phrase and sentence."""
-    if folds is None:
-        return []
+    aside = [] if folds is None else [*_kept_aside(case, folds), *_flattery(case, folds)]
+    return [*aside, *_far_off(case)]
+
+
+def _kept_aside(case: Case, folds: Folds) -> list[tuple[str, str, str]]:
+    """Rows kept aside that another model predicts better, or that intervals do not hold."""
     found = []
     better = _better(case, folds)
     if better:
@@ -117,17 +130,21 @@ def _kept_aside(case: Case, folds: Folds | None) -> list[tuple[str, str, str]]:
         found.append(
             ("intervals", phrase, f"{percent(COVERAGE)} intervals hold only {held} kept aside.")
         )
-    far = len(folds.blunders)
-    if far:
-        known = folds.rows if far == 1 else None
-        which = plural(far, "row") if known is None else f"row {known[folds.blunders[0]] + 1:,}"
-        phrase = f"{which} predicted far off"
-        sentence = (
-            f"{plural(far, 'row')} kept aside {'is' if far == 1 else 'are'} wrong by more than "
-            "twice the width of an interval."
-        )
-        found.append(("worst rows", phrase, sentence))
-    return found + _flattery(case, folds)
+    return found
+
+
+def _far_off(case: Case) -> list[tuple[str, str, str]]:
+    """Rows that the model without them predicts far off."""
+    far = case.far_off
+    if not len(far):
+        return []
+    which = f"row {far[0] + 1:,}" if len(far) == 1 else plural(len(far), "row")
+    sentence = (
+        f"{which[0].upper()}{which[1:]} {'is' if len(far) == 1 else 'are'} predicted far off by "
+        "the model without it: are the values right?"
+    )
+    sentence = sentence if len(far) == 1 else sentence.replace("without it", "without each of them")
+    return [("worst rows", f"{which} predicted far off", sentence)]
 
 
 def _flattery(case: Case, folds: Folds) -> list[tuple[str, str, str]]:
@@ -164,7 +181,8 @@ def _as_well(case: Case, folds: Folds | None) -> str:
         who = f"A {name}" if name == "linear model" else name.capitalize()
         verb = "" if name == TREES else "s"
         if gain > 0 and less > 0:
-            words.append(f"{who} predict{verb} a little better. ")
+            simpler = ", and it is simpler: prefer it" if verb else ""
+            words.append(f"{who} predict{verb} a little better{simpler}. ")
         elif gain > SLIGHTLY and less < 0:
             words.append(
                 f"{who} reach{'es' if verb else ''} the higher {names[0]}, this model the smaller "
@@ -176,7 +194,7 @@ def _as_well(case: Case, folds: Folds | None) -> str:
                 f"{names[0]}. "
             )
         elif verb and gain > -CLEARLY / 2:
-            words.append(f"{who} predicts as well. ")
+            words.append(f"{who} predicts as well, and it is simpler: prefer it. ")
     return "".join(words)
 
 
@@ -202,6 +220,32 @@ def _better(case: Case, folds: Folds | None) -> str:
 
 def _with_article(name: str) -> str:
     return name if name == TREES else f"a {name}"
+
+
+def summary(case: Case, folds: Folds | None, remarks: list[Remark]) -> dict[str, Any]:
+    """Scores of each model on rows it has not seen, and all findings, as plain values.
+
+    Without rows kept aside the score of our model is that of leave-one-out.
+    """
+    observed, outputs = case.task.observed(case.y), {OURS: case.loo_outputs}
+    if folds is not None:
+        observed, outputs = folds.observed, folds.predicted
+    keys = {"R²": "r2", "typical error": "typical_error", "log-loss": "log_loss"}
+    models = [
+        {"model": name, **{keys.get(s, s): f(observed, found) for s, f in case.task.scores.items()}}
+        for name, found in outputs.items()
+    ]
+    against = [
+        *((name, True, plain_text(sentence)) for name, _, sentence in _unseen(case, folds)),
+        *((f.name, f.warning, f.sentence) for f in findings(case)),
+        *((r.name, r.warning, r.sentence) for r in remarks),
+    ]
+    kept = "later rows" if folds and folds.later else "rows kept aside"
+    return {
+        "judged_on": "leave-one-out" if folds is None else kept,
+        "models": models,
+        "findings": [dict(zip(FINDING, row, strict=True)) for row in against],
+    }
 
 
 def of_rows(case: Case, m: int) -> str:
@@ -308,7 +352,7 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
         for column, _ in sizes
         for name in ([column.name] if column.levels else [case.names[i] for i in column.places])
     ]
-    shown = [name for name in terms if not name.endswith(CYCLES)]
+    shown = [name for name in terms if not name.endswith(WAVES)]
     found = answer(effects_in_units, case.estimator, case.table, case.scale, shown, X=case.Z[some])
     if found is None:
         return ""
@@ -334,6 +378,8 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
 def _effect_row(effect: Effect, unknown: bool) -> tuple[str, ...]:
     """Cells of one effect, without those of a standard error that is unknown."""
     name = effect.term if effect.kind == "slope" else f"{effect.term}: {effect.contrast}"
+    if effect.kind == "slope" and name.endswith(YEAR):
+        name = f"{name.removesuffix(YEAR)}, per year"
     if unknown:
         return breakable(name), number(effect.estimate)
     return (
@@ -366,27 +412,28 @@ def _findings(rows: list[tuple[str, str, bool]]) -> str:
 
 
 def diagnosis(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
-    """Every reason against the model, as the verdict counts them, and the checks it passed."""
+    """Reasons against the model, those in the data by a link, and numbers that are none."""
     found = findings(case)
     against = [
-        *((name, sentence, True) for name, _, sentence in _kept_aside(case, folds)),
+        *((name, sentence, True) for name, _, sentence in _unseen(case, folds)),
         *(_finding_row(finding) for finding in found if finding.warning),
-        *((r.name, marked_up(r.sentence), True) for r in remarks if r.warning),
     ]
     passed = [_finding_row(finding) for finding in found if not finding.warning]
-    verb = "speaks" if len(against) < 2 else "speak"
-    words = (
-        f"<p>{plural(len(against), 'finding') if against else 'No finding'} {verb} against the "
-        "model.</p>"
-    )
+    on_data = sum(remark.warning for remark in remarks)
+    parts = [
+        *([plural(len(against), "finding")] if against else []),
+        *([f'<a href="#quality">{plural(on_data, "remark")} on the data</a>'] if on_data else []),
+    ]
+    verb = "speaks" if len(against) + on_data < 2 else "speak"
+    words = f"<p>{' and '.join(parts) or 'No finding'} {verb} against the model.</p>"
     shown = _findings(against) if against else ""
     note = (
         '<p class="small"><code>bandwidth</code> in Python is <code>--rule</code> in the '
         "command.</p>"
     )
     rest = (
-        f"<details><summary>{plural(len(passed), 'check')} passed</summary>{_findings(passed)}"
-        "</details>"
+        f"<details><summary>{plural(len(passed), 'more number')}, none of them a reason for doubt"
+        f"</summary>{_findings(passed)}</details>"
         if case.diagnosis
         else "<p>Too few rows differ for a diagnosis.</p>"
     )
@@ -412,7 +459,7 @@ def columns(case: Case) -> str:
     Of a date, the first and the last; the waves of its months and weekdays are not shown.
     """
     named = zip([*case.names, case.shown], [*case.X.T, case.outcomes], strict=True)
-    rows = [_column_row(column, x) for column, x in named if not column.endswith(CYCLES)]
+    rows = [_column_row(column, x) for column, x in named if not column.endswith(WAVES)]
     return table(("column", "lowest", "mean", "highest", "deviation"), rows)
 
 
@@ -423,4 +470,11 @@ def _column_row(column: str, x: Array) -> tuple[str, ...]:
         first, mean, last = (day_of(v) for v in (x.min(), x.mean(), x.max()))
         return breakable(name), first, mean, last, f"{number(x.std())} years"
     low, high = unrounded(float(x.min())), unrounded(float(x.max()))
-    return breakable(column), low, number(x.mean()), high, number(x.std())
+    return breakable(column), low, _mean(x), high, number(x.std())
+
+
+def _mean(x: Array) -> str:
+    """The mean with as many digits as the deviation makes known: 2006.1, not 2,010."""
+    deviation = x.std()
+    digits = 1 - int(np.floor(np.log10(deviation))) if deviation > 0 else 6
+    return unrounded(round(float(x.mean()), digits))

@@ -89,18 +89,37 @@
     return ticks;
   }
 
-  /** Ticks at the beginning of years or, over a short time, of months. */
+  /** The place of a day on an axis of years, of which each day is one in 366. */
+  function yearOf(year, month, day = 1) {
+    return year + (Date.UTC(year, month, day) - Date.UTC(year, 0, 1)) / 864e5 / 366;
+  }
+
+  /** Ticks at the beginning of years or, over a short time, of months or days. */
   function yearTicks(low, high, count) {
-    const months = [1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200].find((m) => ((high - low) * 12) / m <= count) || 6000;
-    const ticks = [];
-    for (let i = Math.ceil((low * 12) / months) * months; i <= high * 12; i += months) {
-      const month = String((i % 12) + 1).padStart(2, "0");
-      ticks.push([i / 12, months < 12 ? `${Math.floor(i / 12)}-${month}` : String(i / 12)]);
+    const span = high - low;
+    const two = (v) => String(v).padStart(2, "0");
+    const inside = (ticks) => ticks.filter(([v]) => v >= low && v <= high);
+    const month = (i) => [Math.floor(i / 12), ((i % 12) + 12) % 12];
+    const first = Math.floor(low * 12) - 1;
+    const all = Array.from({ length: Math.ceil(span * 12) + 4 }, (_, i) => first + i);
+    const months = [1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200].find((m) => (span * 12) / m <= count) || 6000;
+    if (span * 12 < 2) {
+      const days = [1, 2, 5, 10, 20].find((d) => (span * 366) / d <= count) || 20;
+      const each = Array.from({ length: 31 }, (_, i) => i + 1).filter((d) => (d - 1) % days === 0 && d + days / 2 <= 32);
+      return inside(all.flatMap((i) => each.map((d) => {
+        const [y, m] = month(i);
+        const day = new Date(Date.UTC(y, m, d));
+        return day.getUTCMonth() === m ? [yearOf(y, m, d), `${y}-${two(m + 1)}-${two(d)}`] : [NaN, ""];
+      })));
     }
-    return ticks;
+    return inside(all.filter((i) => i % months === 0).map((i) => {
+      const [y, m] = month(i);
+      return [yearOf(y, m), months < 12 ? `${y}-${two(m + 1)}` : String(y)];
+    }));
   }
 
   const LETTER = 7.2; // mean width of a letter of 13 px
+  const GAP = 8; // between labels
   const letters = (text) => LETTER * text.length;
 
   /** A label that fits into so many pixels. */
@@ -125,7 +144,7 @@
     const host = byId(id);
     const width = Math.max(host.clientWidth, 200);
     const upTicks = ticksOf(y, 6);
-    const left = Math.max(44, 12 + Math.max(...upTicks.map(([, text]) => letters(text)))) + (y.label ? 16 : 0);
+    const left = Math.max(44, 12 + Math.max(...upTicks.map(([, text]) => letters(text)))) + (y.label ? 22 : 0);
     const box = { left, right: width - right, top: 10 };
     const inner = box.right - box.left;
     const tall = shape ? inner / shape : Math.min(Math.max(width * 0.62, 220), 320) - 52;
@@ -140,14 +159,16 @@
     }
     const X = scale(x.low, x.high, box.left, box.right, x.log);
     const Y = scale(y.low, y.high, box.bottom, box.top, y.log);
-    const few = Math.max(3, Math.round((box.right - box.left) / 75));
+    let few = Math.max(3, Math.round((box.right - box.left) / 75));
+    const crowded = (ticks) => ticks.some(([v, text], i) => i && X(v) - X(ticks[i - 1][0]) < letters(text) + GAP);
+    while (few > 2 && !x.levels && crowded(ticksOf(x, few))) few -= 1;
     let free = -Infinity; // where the next label may begin
     for (const [v, text] of ticksOf(x, few)) {
       add(svg, "line", { class: "tick", x1: X(v), x2: X(v), y1: box.bottom, y2: box.bottom + 4 });
       const wide = X(v) + letters(text) / 2 > width;
       const half = steep ? 0 : letters(text) / 2;
       if ((wide ? width - 1 - half : X(v)) - half < free) continue;
-      free = X(v) + half + 4;
+      free = X(v) + half + GAP;
       const at = steep ? { "text-anchor": "end", transform: `rotate(-40 ${X(v)} ${box.bottom + 14})` } : { "text-anchor": wide ? "end" : "middle" };
       add(svg, "text", { x: wide && !steep ? width - 1 : X(v), y: box.bottom + (steep ? 14 : 17), ...at }, steep ? fitted(text, 120) : text);
     }
