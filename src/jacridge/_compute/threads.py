@@ -73,11 +73,11 @@ def for_blocks(work: Callable[[slice], None], n: int, size: int) -> None:
             pass
 
 
-def in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Results of `work` for each item, in our threads."""
-    listed = list(items)
+def in_threads(work: Callable[..., Result], *items: Iterable[Any]) -> list[Result]:
+    """Results of `work` for each item, or for the items of several at each place, in threads."""
+    listed = list(zip(*items, strict=True))
     with our_threads(len(listed)) as each:
-        return list(each(work, listed))
+        return list(each(lambda some: work(*some), listed))
 
 
 def in_order(

@@ -50,7 +50,8 @@ JUDGES = ("matern32", "laplacian")
 FINALISTS = 3
 CLEAR_LEAD = 5.0
 
-Halves: TypeAlias = "list[tuple[LearningRows, LearningRows]]"
+# Training and held-out rows.
+Fold: TypeAlias = "tuple[LearningRows, LearningRows]"
 
 # Errors of held-out rows from their targets (n, k), predictions (n, k) and weights.
 Loss = Callable[[Array, Array, Array], Array]
@@ -123,7 +124,7 @@ class CrossFitting:
     """Candidates fitted on one half of the rows and judged on the other."""
 
     def __init__(
-        self, rows: LearningRows, rounds: Callable[[str], Rounds], folds: Halves, loss: Loss
+        self, rows: LearningRows, rounds: Callable[[str], Rounds], folds: Sequence[Fold], loss: Loss
     ) -> None:
         self.rounds, self.folds, self.loss, self.n = rounds, folds, loss, len(rows)
         self.counts = np.concatenate([test.counts for _, test in self.folds])
@@ -136,10 +137,11 @@ class CrossFitting:
     def next(self, last: Candidate, kind: str, tuning: Tuning | None = None) -> Candidate:
         """One more round, in each fold with the metric of that fold."""
         rounds = self.rounds(last.kernel)
-        maps = [
-            rounds.next_map(fit, train, kind)
-            for fit, (train, _) in zip(last.fits, self.folds, strict=True)
-        ]
+
+        def next_map(fit: Round, fold: Fold) -> FeatureMap:
+            return rounds.next_map(fit, fold[0], kind)
+
+        maps = in_threads(next_map, last.fits, self.folds)
         near = last.tunings[-1]
         found = self._candidate(last.kernel, kind, maps, tuning=tuning, near=near)
         tunings = (*last.tunings, *found.tunings)
@@ -164,14 +166,12 @@ class CrossFitting:
         start, rounds = perf_counter(), self.rounds(kernel)
         if tuning is None:  # that of the first fold serves all
             tuning = rounds.tuned(self.folds[0][0], maps[0], near)
-        fits = [
-            rounds.fit(train, mapping, tuning)
-            for mapping, (train, _) in zip(maps, self.folds, strict=True)
-        ]
-        predictions = [
-            rounds.predict(fit, train, test.X)
-            for fit, (train, test) in zip(fits, self.folds, strict=True)
-        ]
+
+        def judged(mapping: FeatureMap, fold: Fold) -> tuple[Round, Array]:
+            fit = rounds.fit(fold[0], mapping, tuning)
+            return fit, rounds.predict(fit, fold[0], fold[1].X)
+
+        fits, predictions = zip(*in_threads(judged, maps, self.folds), strict=True)
         errors = self.loss(self.y, np.concatenate(predictions), self.counts)
         return Candidate(kernel, kind, 0, fits, (tuning,), errors, perf_counter() - start)
 
@@ -210,14 +210,15 @@ class CrossFitting:
         self, table: Sequence[Candidate], other: CrossFitting, maps: Sequence[FeatureMap]
     ) -> list[Candidate]:
         """The table with its best candidates judged on other halves, too, and ranked by both."""
-        again = in_threads(partial(other.replayed, maps), table[:FINALISTS])
+        finalists = table[:FINALISTS]
+        again = in_threads(partial(other.replayed, maps), finalists)
         both = [
             replace(
                 candidate,
                 errors=np.concatenate([candidate.errors, more.errors]),
                 seconds=candidate.seconds + more.seconds,
             )
-            for candidate, more in zip(table, again, strict=False)
+            for candidate, more in zip(finalists, again, strict=True)
         ]
         self.counts = np.concatenate([self.counts, other.counts])
         self.folds, self.y = [*self.folds, *other.folds], np.concatenate([self.y, other.y])
@@ -249,10 +250,10 @@ def rows_in_half(n: int) -> int:
     return int(np.clip(n // 4, *HALF))
 
 
-def halves(rows: LearningRows, size: int, rng: np.random.Generator) -> Halves:
+def halves(rows: LearningRows, size: int, rng: np.random.Generator) -> list[Fold]:
     """Pairs of training and held-out rows from random halves; few rows are halved several times."""
     size = min(size, len(rows) // 2)
-    folds: Halves = []
+    folds: list[Fold] = []
     while len(folds) < 2 or (len(folds) < 8 and len(folds) * size < 0.75 * HELD_OUT):
         order = rng.permutation(len(rows))
         a, b = rows.part(order[:size]), rows.part(order[size : 2 * size])
@@ -299,15 +300,14 @@ def choose(
         if kinds:
             best = list(dict.fromkeys(c.start for c in cross.ranked(table)))[:STARTS_KEPT]
             kept = [candidates for candidates in started if candidates[0].start in best]
-            further = [(candidates[1], kinds[0], 1) for candidates in kept]
-            further += [
+            further = [  # the longest first, as they go on side by side
                 (plain, kind, 2)
                 for plain, _ in kept
                 for kind in kinds[1:]
                 if rounds(plain.kernel).space.kernel.power == 2
             ]
-            for more in in_threads(lambda start: cross.more(*start), further):
-                table += more
+            further += [(first, kinds[0], 1) for _, first in kept]
+            table += chain(*in_threads(cross.more, *zip(*further, strict=True)))
             last = cross.ranked(table)[0]
             if last.rounds == 2:
                 table += cross.more(last, last.kind, 1)

@@ -323,8 +323,9 @@ class TrainingData:
 def median_distance(space: Space, gaps: Array) -> float:
     """Median of the distances between the first rows and the next, from gaps of shape (n, n)."""
     half = min(len(gaps), UNIT_ROWS) // 2
-    some = gaps[:half, half : 2 * half]
-    some = some[some > 0]
+    some = gaps[:half, half : 2 * half].ravel()
+    if half and some.min() <= 0:
+        some = some[some > 0]
     return float(np.median(space.distance.lengths(some))) if some.size else 1.0
 
 
