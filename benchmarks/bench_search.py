@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 from jacridge import JacobianKernelRidge
 from jacridge._geometry.space import Pairs, space_of
-from jacridge._rules.searches import surface
+from jacridge._rules.criteria import LOO
 from jacridge._rules.training import LAMBDAS
 from jacridge._solvers.spectrum import spectrum
 
@@ -129,12 +129,11 @@ def joint_search_speed(rows):
     pairs, gaps = Pairs(X, SPACE), SPACE.distance.gaps(X, X)
 
     def ours():
-        return surface(
+        return LOO.surface(
             lambda sigma: spectrum(pairs.kernel(sigma), y, np.ones(2000)),
             np.ones(1),
             sigmas,
             LAMBDAS,
-            "loo",
         )
 
     def by_cholesky():

@@ -18,7 +18,7 @@ from sklearn.kernel_ridge import KernelRidge
 
 from jacridge import JacobianKernelRidge, select_bandwidth
 from jacridge._geometry.space import Pairs, space_of
-from jacridge._rules.criteria import criterion_at
+from jacridge._rules.criteria import LOO, MML
 
 SPACE = space_of("gaussian", "euclidean")
 
@@ -98,8 +98,7 @@ def loo_curve(rows, n=6500):
     def ours():
         pairs, w = Pairs(X, SPACE), np.ones(n)
         values["ours"] = [
-            criterion_at("loo", pairs, sigma, ALPHA, y[:, None], w, centred=False)
-            for sigma in sigmas
+            LOO.at(pairs, sigma, ALPHA, y[:, None], w, centred=False) for sigma in sigmas
         ]
 
     def by_inverse():
@@ -133,8 +132,7 @@ def mml_search(rows, n=3000):
     found["scale"] = np.sqrt(y @ np.linalg.solve(A, y) / n)
     a, b = seconds_of(ours, theirs, rounds=1)
     objective = [
-        criterion_at("mml", pairs, found[side], ALPHA, y[:, None], np.ones(n))
-        for side in ("ours", "theirs")
+        MML.at(pairs, found[side], ALPHA, y[:, None], np.ones(n)) for side in ("ours", "theirs")
     ]
     rows.add(what=f"mml search {n}: seconds", ours=a, baseline=b, ratio=b / a)
     rows.add(

@@ -14,6 +14,7 @@ NAMES = {
     "_geometry.kernels": ["CHUNK", "KERNELS"],
     "_rows.rows": ["ArrayRows"],
     "_rows.survey": ["Surveying"],
+    "_rules.criteria": ["CRITERIA", "LOO", "Criterion"],
     "_rules.refits": ["groups_of"],
     "_rules.without_y": ["loo_without_y", "ssmm", "ssmm_line", "validation_rows"],
     "_solvers.influence": ["ExactInfluence", "even_noise"],

@@ -13,7 +13,7 @@ from jacridge._geometry.distances import EUCLIDEAN
 from jacridge._geometry.kernels import KERNELS
 from jacridge._geometry.space import Pairs, space_of
 from jacridge._rows.source import array_source
-from jacridge._rules.criteria import CRITERIA, criterion_at
+from jacridge._rules.criteria import CRITERIA, LOO, MML
 from jacridge._rules.streams import training_data
 from jacridge._solvers.cholesky import factor
 from jacridge._solvers.spectrum import spectrum
@@ -43,7 +43,7 @@ def along(name, X, Y, lam, w=None, *, centred=False, space=SPACE):
     pairs, w = Pairs(X, space), np.ones(len(X)) if w is None else w
     Y = Y[:, None] if Y.ndim == 1 else Y
     Y = Y - np.average(Y, axis=0, weights=w) if centred else Y
-    return [criterion_at(name, pairs, s, lam, Y, w, centred=centred) for s in SIGMAS]
+    return [CRITERIA[name].at(pairs, s, lam, Y, w, centred=centred) for s in SIGMAS]
 
 
 @pytest.mark.parametrize("lam", [1e-3, 1.0])
@@ -73,7 +73,7 @@ def test_both_ways_to_a_criterion_agree_for_every_kernel(points, weights, name, 
     X, _, y = points
     y = (y - np.average(y, weights=weights))[:, None]
     K = space_of(kernel, "euclidean").block(X, X, 0.3)
-    by_factor = CRITERIA[name](factor(K.copy(), 0.1 / weights), y, weights)
+    by_factor = CRITERIA[name].of_system(factor(K.copy(), 0.1 / weights), y, weights)
     by_eigenvalues = getattr(spectrum(K, y, weights), name)(np.array([0.1]))[0]
     np.testing.assert_allclose(by_factor, by_eigenvalues, rtol=1e-9)
 
@@ -83,7 +83,7 @@ def test_the_likelihood_is_right_where_the_determinant_underflows():
     X, y = np.linspace(0, 1, 40)[:, None], np.sin(np.arange(40.0))
     K = naive.kernel(naive.distances(X, X), 0.5)
     assert np.linalg.det(K + 1e-10 * np.eye(40)) == 0
-    found = criterion_at("mml", Pairs(X, SPACE), 0.5, 1e-10, y[:, None], np.ones(40))
+    found = MML.at(Pairs(X, SPACE), 0.5, 1e-10, y[:, None], np.ones(40))
     # With a condition number of 1e11 five digits are left of the quadratic form.
     assert found == pytest.approx(naive.exact_mml(K, y, 1e-10), rel=1e-5)
 
@@ -96,7 +96,7 @@ def test_the_profiled_likelihood_is_scikit_learns_at_the_best_signal_variance(po
         ConstantKernel(s2) * RBF(0.3), alpha=0.01 * s2, optimizer=None
     ).fit(X, y)
     expected = -2 * process.log_marginal_likelihood() - 12 * np.log(2 * np.pi) - 12
-    found = criterion_at("mml", Pairs(X, SPACE), 0.3, 0.01, y[:, None], np.ones(12))
+    found = MML.at(Pairs(X, SPACE), 0.3, 0.01, y[:, None], np.ones(12))
     assert found == pytest.approx(expected, rel=1e-9)
 
 
@@ -141,7 +141,7 @@ def test_a_kernel_that_falls_apart_gives_the_same_criteria(rng, name, sigma, cen
     pairs = Pairs(X, SPACE)
     pairs.kernel(1.0)[np.tril_indices(21)] = -1e300  # a factor of before must leave no trace
     assert pairs.clusters(sigma) is not None
-    found = criterion_at(name, pairs, sigma, 1e-3, y[:, None], w, centred=centred)
+    found = CRITERIA[name].at(pairs, sigma, 1e-3, y[:, None], w, centred=centred)
     K = naive.kernel(naive.distances(X, X), sigma)
     assert found == pytest.approx(naive.WEIGHTED[name](K, y, 1e-3, w, centred), rel=1e-8)
 
@@ -152,7 +152,7 @@ def test_the_errors_of_the_last_rows_are_those_of_all(rng):
     K = naive.kernel(naive.distances(X, X), 0.7)
     residuals = naive.refit_residuals(K, y, 0.1, w, True)
     expected = w[-20:] @ np.square(residuals[-20:]) / w[-20:].sum()
-    found = CRITERIA["loo"](factor(K.copy(), 0.1 / w), y[:, None], w, last=20)
+    found = LOO.of_system(factor(K.copy(), 0.1 / w), y[:, None], w, last=20)
     assert found == pytest.approx(expected, rel=1e-8)
 
 
@@ -178,7 +178,7 @@ def test_replicates_are_left_out_one_by_one(rng, centred, weighted):
     found = spectrum(data.pairs.twin().kernel(0.4), data.targets, v, centred=centred)
     known = replace(found, replicates=data.replicates).loo(lams)[0, 0]
     options = {"centred": centred, "replicates": data.replicates}
-    at_one = criterion_at("loo", data.pairs, 0.4, 0.2, data.targets, v, **options)
+    at_one = LOO.at(data.pairs, 0.4, 0.2, data.targets, v, **options)
     np.testing.assert_allclose(at_one, known, rtol=1e-10)
     np.testing.assert_allclose(at_one, np.average(errors**2, weights=w), rtol=1e-10)
 
@@ -188,7 +188,7 @@ def test_a_row_with_one_observation_is_left_out_without_a_penalty_as_well(rng):
     source = array_source(np.vstack([X, X[:2]]), y, None, EUCLIDEAN)
     data = training_data(source, SPACE).part(np.arange(9), for_comparison=True)
     options = {"replicates": data.replicates}
-    assert np.isfinite(criterion_at("loo", data.pairs, 0.1, 0.0, data.targets, data.w, **options))
+    assert np.isfinite(LOO.at(data.pairs, 0.1, 0.0, data.targets, data.w, **options))
 
 
 def test_copies_of_rows_with_their_targets_are_no_replicates(rng):

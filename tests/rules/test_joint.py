@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from inside import joint
+from inside import LOO, Criterion, joint
 from jacridge import AutoKernelRidge, JacobianKernelRidge, select_bandwidth
 
 
@@ -32,7 +32,7 @@ def test_single_precision_chooses_what_double_precision_does(rng, monkeypatch, k
     options = {"kernel": kernel, "random_state": 0}
     rough = select_bandwidth(X, y, "auto", alpha="auto", **options)
     used = []
-    precise_value = joint.criterion_at
+    precise_value = Criterion.at
 
     def precise(criterion, pairs, *args, **more):
         used.append(pairs.M.dtype)
@@ -42,7 +42,7 @@ def test_single_precision_chooses_what_double_precision_does(rng, monkeypatch, k
             else precise_value(criterion, pairs, *args, **more)
         )
 
-    monkeypatch.setattr(joint, "criterion_at", precise)
+    monkeypatch.setattr(Criterion, "at", precise)
     known = select_bandwidth(X, y, "auto", alpha="auto", **options)
     assert np.float32 in used
     # Rounding moves the vertex of the last parabolas: less than the noise of the data does.
@@ -110,7 +110,7 @@ def test_auto_takes_the_criterion_of_the_penalty(rng, rule):
 def test_bandwidths_that_few_rows_cannot_tell_apart_are_kept():
     """Those within sqrt(4 / 400) = 10 % of the best one, and its neighbours whatever they are."""
     curve = np.array([1.04, 1.08, 5.0, 1.0, 5.0, 1.12])
-    kept = joint._not_clearly_worse(curve, "loo", 400)
+    kept = joint._not_clearly_worse(curve, LOO, 400)
     assert np.flatnonzero(kept).tolist() == [0, 1, 2, 3, 4]
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.linalg import LinAlgError
 
 import naive
+from inside import CRITERIA, LOO
 from jacridge._rules.searches import (
     Surface,
     best_lambdas,
@@ -14,7 +15,6 @@ from jacridge._rules.searches import (
     downhill,
     minimise,
     minimise_near,
-    surface,
     vertex,
 )
 from jacridge._solvers.spectrum import spectrum
@@ -164,8 +164,8 @@ def test_a_surface_agrees_with_loops(rng, name):
     X, w = rng.uniform(size=(12, 2)), rng.uniform(0.5, 2, 12)
     D, Y = naive.distances(X, X), rng.standard_normal((12, 2)) * [1, 100]
     sigmas, lams, scale = np.array([0.02, 0.5, 3.0]), np.array([1e-3, 1.0]), (Y**2).mean(axis=0)
-    found = surface(
-        lambda s: spectrum(naive.kernel(D, s), Y, w, centred=False), scale, sigmas, lams, name
+    found = CRITERIA[name].surface(
+        lambda s: spectrum(naive.kernel(D, s), Y, w, centred=False), scale, sigmas, lams
     )
     criterion = naive.WEIGHTED[name]
     expected = [
@@ -181,12 +181,11 @@ def test_a_surface_agrees_with_loops(rng, name):
 def test_what_cannot_be_solved_is_infinite_on_a_surface(rng):
     """Equal rows without a penalty: zero divided by zero."""
     X, y = np.zeros((4, 1)), rng.standard_normal((4, 1))
-    found = surface(
+    found = LOO.surface(
         lambda s: spectrum(naive.kernel(naive.distances(X, X), s), y, np.ones(4)),
         (y**2).mean(axis=0),
         np.array([1.0]),
         np.array([0.0, 1.0]),
-        "loo",
     )
     assert not np.isfinite(found.values[0, 0, 0])
     assert np.isfinite(found.values[0, 1, 0])

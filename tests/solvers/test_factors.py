@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 import naive
 from jacridge._compute import lapack
 from jacridge._geometry.space import space_of
-from jacridge._rules.criteria import criterion_at
+from jacridge._rules.criteria import LOO
 from jacridge._solvers import cholesky, pcg
 from jacridge._solvers import spectrum as spectrum_module
 from jacridge._solvers.cholesky import ROUGH_PENALTY, BlockFactor, factor
@@ -101,7 +101,7 @@ def test_single_precision_changes_criteria_of_wide_kernels_by_less_than_a_thousa
     X, y = rng.standard_normal((3000, 3)), rng.standard_normal((3000, 1))
     space, w = space_of("gaussian", "euclidean"), np.ones(3000)
     rough, precise = (
-        criterion_at("loo", space.pairs(X, single=single), 20.0, ROUGH_PENALTY, y, w, last=1000)
+        LOO.at(space.pairs(X, single=single), 20.0, ROUGH_PENALTY, y, w, last=1000)
         for single in (True, False)
     )
     assert rough != precise

@@ -6,7 +6,8 @@ are given: then single observations are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,11 +17,12 @@ from .._compute.arrays import Array
 from .._compute.threads import blas_for
 from .._solvers.spectrum import mean_shift
 from .._solvers.systems import Solvable, clustered_system
-from .searches import in_units_of
+from .searches import Surface
 
 if TYPE_CHECKING:
     from .._geometry.space import Pairs
     from .._rows.merging import Replicates
+    from .._solvers.spectrum import Spectral
 
 # Rows whose leave-one-out errors are compared, where there are more.
 LEFT_OUT = 1000
@@ -75,30 +77,82 @@ def mml(A: Solvable, y: Array, w: Array, **_: Any) -> Array:
     return np.asarray(fit + A.log_determinant())
 
 
-CRITERIA: dict[str, Callable[..., Array]] = {"loo": loo, "gcv": gcv, "mml": mml}
+@dataclass(frozen=True)
+class Criterion:
+    """A criterion for bandwidth and penalty, to be minimised.
 
-
-def criterion_at(
-    name: str,
-    pairs: Pairs,
-    sigma: float,
-    lam: float,
-    y: Array,
-    w: Array,
-    *,
-    scale: Array | None = None,
-    **options: Any,
-) -> float:
-    """A criterion at one point, the mean over targets; infinite where A cannot be factored.
-
-    Several targets are taken in units of their `scale`, by default the mean squares of y.
+    Attributes
+    ----------
+    name : its name in `CRITERIA`
+    of_system : values for each column of y, from one factored system
+    of_spectrum : values of shape (lambdas, targets), from one eigendecomposition
+    has_unit : whether it is a mean square, which targets of different scale need in their units
     """
-    try:
-        with blas_for(len(y)):
-            A = clustered_system(pairs, sigma, lam / w)
-            values = CRITERIA[name](A, y, w, lam=lam, **options)
-    except LinAlgError:
-        return np.inf
-    if y.shape[1] > 1:
-        values = in_units_of((y**2).mean(axis=0) if scale is None else scale, values, name)
-    return float(values.mean())
+
+    name: str
+    of_system: Callable[..., Array]
+    of_spectrum: Callable[[Spectral, Array], Array]
+    has_unit: bool = True
+
+    def in_units_of(self, scale: Array, values: Array) -> Array:
+        """Values in units of each target's mean square; zero for a target of zeros.
+
+        Targets of different scale then count alike. With a scale of one entry all targets are added
+        up: values (..., targets) become (..., 1).
+        """
+        if len(scale) == 1:
+            values = values.sum(axis=-1, keepdims=True)
+        some = scale > 0
+        return np.where(some, values / np.where(some, scale, 1.0) if self.has_unit else values, 0.0)
+
+    def at(
+        self,
+        pairs: Pairs,
+        sigma: float,
+        lam: float,
+        y: Array,
+        w: Array,
+        *,
+        scale: Array | None = None,
+        **options: Any,
+    ) -> float:
+        """The value at one point, the mean over targets; infinite where A cannot be factored.
+
+        Several targets are taken in units of their `scale`, by default the mean squares of y.
+        """
+        try:
+            with blas_for(len(y)):
+                A = clustered_system(pairs, sigma, lam / w)
+                values = self.of_system(A, y, w, lam=lam, **options)
+        except LinAlgError:
+            return np.inf
+        if y.shape[1] > 1:
+            values = self.in_units_of((y**2).mean(axis=0) if scale is None else scale, values)
+        return float(values.mean())
+
+    def surface(
+        self,
+        spectra: Callable[[float], Spectral],
+        scale: Array,
+        sigmas: Array,
+        lams: Array,
+        *,
+        each: Callable[..., Iterable[Array]] = map,
+    ) -> Surface:
+        """The values on a grid, from one eigendecomposition for each sigma.
+
+        `each` is the `map` that goes over the bandwidths.
+        """
+
+        def line(sigma: float) -> Array:
+            with np.errstate(divide="ignore", invalid="ignore"):  # by a penalty of zero
+                return self.in_units_of(scale, self.of_spectrum(spectra(sigma), lams))
+
+        values = np.array(list(each(line, sigmas.tolist())))
+        return Surface(sigmas, lams, np.where(np.isfinite(values), values, np.inf))
+
+
+LOO = Criterion("loo", loo, lambda S, lams: S.loo(lams))
+GCV = Criterion("gcv", gcv, lambda S, lams: S.gcv(lams))
+MML = Criterion("mml", mml, lambda S, lams: S.mml(lams), has_unit=False)
+CRITERIA = {criterion.name: criterion for criterion in (LOO, GCV, MML)}

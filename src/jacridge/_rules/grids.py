@@ -9,6 +9,7 @@ import numpy as np
 from .. import theory
 from .._compute.arrays import Array, Indices
 from .._solvers.spectrum import Spectrum, spectrum
+from .criteria import CRITERIA
 
 if TYPE_CHECKING:
     from .._geometry.kernels import Kernel
@@ -32,9 +33,8 @@ def _spectrum(gaps: Array, y: Array, sigma: float, space: Space) -> Spectrum:
 
 def _criteria(S: Spectrum, lams: Array) -> dict[str, Array]:
     """Values at one bandwidth, of shape (lambdas,)."""
-    criteria = {"loo": S.loo, "gcv": S.gcv, "mml": S.mml}
     with np.errstate(divide="ignore"):  # a constant y has no marginal likelihood
-        values = {name: criterion(lams)[:, 0] for name, criterion in criteria.items()}
+        values = {each.name: each.of_spectrum(S, lams)[:, 0] for each in CRITERIA.values()}
     return {**values, "dof": S.degrees_of_freedom(lams)}
 
 

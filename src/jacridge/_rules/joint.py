@@ -17,8 +17,8 @@ import numpy as np
 from .._compute.arrays import TINY, Array
 from .._compute.threads import in_threads, one_blas_thread
 from .._solvers.cholesky import ROUGH_PENALTY
-from .criteria import LEFT_OUT, criterion_at
-from .searches import Surface, best_lambdas, check_solved, downhill, in_units_of, surface, vertex
+from .criteria import GCV, LEFT_OUT, Criterion
+from .searches import Surface, best_lambdas, check_solved, downhill, vertex
 
 if TYPE_CHECKING:
     from .._geometry.space import Pairs
@@ -42,7 +42,7 @@ SINGLE_MOST = 1e15
 LANDMARK_STEP = np.log(2.5)
 
 
-def auto(data: TrainingData, criterion: str) -> tuple[float, float | Array]:
+def auto(data: TrainingData, criterion: Criterion) -> tuple[float, float | Array]:
     """Bandwidth and penalty (one for each target) at the minimum of a criterion."""
     order = data.rng.permutation(len(data.w))
     several = len(data.scale) > 1
@@ -64,13 +64,13 @@ def auto(data: TrainingData, criterion: str) -> tuple[float, float | Array]:
     if not data.penalty.criterion:
         return sigma, data.lam
     if data.solver is not None:
-        values = getattr(data.spectrum(sigma), criterion)(data.penalty.lams)
-        lams = best_lambdas(data.penalty.lams, in_units_of(data.scale, values, criterion))
+        values = criterion.of_spectrum(data.spectrum(sigma), data.penalty.lams)
+        lams = best_lambdas(data.penalty.lams, criterion.in_units_of(data.scale, values))
     return sigma, lams
 
 
 def _for_landmarks(
-    data: TrainingData, trials: Callable[[float], Spectral], sigma: float, criterion: str
+    data: TrainingData, trials: Callable[[float], Spectral], sigma: float, criterion: Criterion
 ) -> float:
     """The bandwidth for a solver with landmarks, from that for all rows.
 
@@ -80,16 +80,16 @@ def _for_landmarks(
     small penalty, the leave-one-out errors of a few rows hide those of all others.
     """
     if not data.penalty.criterion:
-        criterion = "gcv"
+        criterion = GCV
 
     def objective(sigma: float) -> float:
-        found = surface(trials, data.scale, np.array([sigma]), data.penalty.tried(), criterion)
+        found = criterion.surface(trials, data.scale, np.array([sigma]), data.penalty.tried())
         return float(found.curve()[0])
 
     return downhill(objective, sigma, LANDMARK_STEP, objective(sigma), moves=5)
 
 
-def _on_a_grid(part: TrainingData, criterion: str) -> Surface:
+def _on_a_grid(part: TrainingData, criterion: Criterion) -> Surface:
     """All penalties at bandwidths around a start, or from half the neighbour distance to l_max."""
     sigma = part.started_at
     if sigma is not None:
@@ -98,10 +98,10 @@ def _on_a_grid(part: TrainingData, criterion: str) -> Surface:
         high = max(part.even_spacing, part.l_max)
         sigmas = np.geomspace(part.search_spacing / 2, high, FIRST_SIGMAS)
     lams = part.penalty.tried()
-    return surface(part.spectrum, part.scale, sigmas, lams, criterion, each=part.each)
+    return criterion.surface(part.spectrum, part.scale, sigmas, lams, each=part.each)
 
 
-def _starts(found: Surface, criterion: str, n: float) -> list[tuple[float, float]]:
+def _starts(found: Surface, criterion: Criterion, n: float) -> list[tuple[float, float]]:
     """Grid points that more rows may prefer, each with the best penalty of its bandwidth."""
     curve = found.curve()
     check_solved(found.sigmas, curve)
@@ -112,14 +112,14 @@ def _starts(found: Surface, criterion: str, n: float) -> list[tuple[float, float
     ]
 
 
-def _not_clearly_worse(curve: Array, criterion: str, n: float) -> Array:
+def _not_clearly_worse(curve: Array, criterion: Criterion, n: float) -> Array:
     """Which bandwidths more rows may prefer: the best one, its neighbours, others near to it.
 
     A mean square over n rows is known to about sqrt(2 / n) of itself; the difference of two of
     them, to twice the variance.
     """
     best = int(np.argmin(curve))
-    if criterion == "mml":  # n times the logarithm of a mean square
+    if not criterion.has_unit:  # n times the logarithm of a mean square
         above = (curve - curve[best]) / n
     else:
         above = np.log(np.maximum(curve, TINY) / max(curve[best], TINY))
@@ -127,7 +127,11 @@ def _not_clearly_worse(curve: Array, criterion: str, n: float) -> Array:
 
 
 def _walk(
-    part: TrainingData, criterion: str, starts: list[tuple[float, float]], most: int, step: float
+    part: TrainingData,
+    criterion: Criterion,
+    starts: list[tuple[float, float]],
+    most: int,
+    step: float,
 ) -> tuple[float, float]:
     """Bandwidth and penalty downhill from the best start, by at most `most` more points.
 
@@ -191,7 +195,7 @@ class _Lane:
     """
 
     part: TrainingData
-    criterion: str
+    criterion: Criterion
     is_rough: bool = True
 
     @cached_property
@@ -217,11 +221,11 @@ class _Lane:
         options: Any = {"centred": part.has_intercept, "counts": part.counts, "scale": part.scale}
         options |= {"last": LEFT_OUT, "replicates": part.compared}
         place: Any = (sigma, lam, part.targets, part.w)
-        found = criterion_at(self.criterion, pairs, *place, **options)
+        found = self.criterion.at(pairs, *place, **options)
         if np.isfinite(found) or pairs.M.dtype == np.float64:
             return found
         self.is_rough = False
-        return criterion_at(self.criterion, self._pairs, *place, **options)
+        return self.criterion.at(self._pairs, *place, **options)
 
 
 def _vertex(

@@ -22,15 +22,13 @@ from .._checks import (
 from .._compute.arrays import Array
 from .._compute.warnings import warn
 from . import closed_forms
-from .criteria import CRITERIA, criterion_at
+from .criteria import CRITERIA, GCV, LOO, MML, Criterion
 from .joint import auto
 from .searches import (
     Surface,
     best_of,
-    in_units_of,
     minimise,
     minimise_near,
-    surface,
     surface_around,
 )
 from .training import Penalty, TrainingData
@@ -101,10 +99,7 @@ def _closed_form(name: str, bandwidth: Callable[[TrainingData], float], **facts:
             return Found(sigma, data.lam)
         criterion = _criterion_of(data)
         for _ in range(5):  # sigma depends on lambda weakly, if at all: two rounds are usual
-            line = surface(
-                data.spectrum, data.scale, np.array([sigma]), data.penalty.lams, criterion
-            )
-            lams = line.best()[1]
+            lams = _surface(data, criterion, np.array([sigma])).best()[1]
             data = data.with_lam(float(np.exp(np.log(lams).mean())))
             last, sigma = sigma, bandwidth(data)
             if abs(sigma / last - 1) < 1e-3:
@@ -124,13 +119,12 @@ def _of_distinct_rows(sigma: float, data: TrainingData) -> float:
     return sigma
 
 
-def _criterion_of(data: TrainingData, default: str = "loo") -> str:
+def _criterion_of(data: TrainingData, default: Criterion = LOO) -> Criterion:
     """The criterion that chooses lambda; "auto" leaves it to the rule."""
-    criterion = data.penalty.criterion
-    return default if criterion in (None, "auto") else criterion
+    return CRITERIA.get(data.penalty.criterion or "auto", default)
 
 
-def _search(name: str, criterion: str, ends: SearchRange, points: int, **facts: Any) -> Rule:
+def _search(name: str, criterion: Criterion, ends: SearchRange, points: int, **facts: Any) -> Rule:
     """Rule that minimises a criterion over log sigma, and over lambda if that is not given."""
 
     def choose(data: TrainingData) -> Found:
@@ -148,18 +142,18 @@ def _search(name: str, criterion: str, ends: SearchRange, points: int, **facts: 
     return Rule(name, choose, looks_at_y=True, ends=ends, **facts)
 
 
-def _objective(data: TrainingData, criterion: str) -> Callable[[float], float]:
+def _objective(data: TrainingData, criterion: Criterion) -> Callable[[float], float]:
     y, w, lam, scale = data.targets, data.w, data.lam, data.scale
     if data.solver is not None:
         lams = np.array([lam])
         return lambda sigma: float(
-            surface(data.spectrum, scale, np.array([sigma]), lams, criterion).values.mean()
+            criterion.surface(data.spectrum, scale, np.array([sigma]), lams).values.mean()
         )
     options: dict[str, Any] = {"centred": data.has_intercept, "scale": scale}
-    return lambda sigma: criterion_at(criterion, data.pairs, sigma, lam, y, w, **options)
+    return lambda sigma: criterion.at(data.pairs, sigma, lam, y, w, **options)
 
 
-def _joint(data: TrainingData, criterion: str, ends: SearchRange, points: int) -> Found:
+def _joint(data: TrainingData, criterion: Criterion, ends: SearchRange, points: int) -> Found:
     """Sigma and lambda together on a grid, one eigendecomposition for each sigma.
 
     Many rows are looked at around the best point of some of them only.
@@ -175,10 +169,10 @@ def _joint(data: TrainingData, criterion: str, ends: SearchRange, points: int) -
     return Found(*found.best())
 
 
-def _surface(data: TrainingData, criterion: str, sigmas: Array) -> Surface:
+def _surface(data: TrainingData, criterion: Criterion, sigmas: Array) -> Surface:
     """A criterion for all penalties at some bandwidths."""
     lams = data.penalty.lams
-    return surface(data.spectrum, data.scale, sigmas, lams, criterion, each=data.each)
+    return criterion.surface(data.spectrum, data.scale, sigmas, lams, each=data.each)
 
 
 def _all_scales(data: TrainingData) -> tuple[float, float]:
@@ -221,11 +215,11 @@ SELECTORS: dict[str, Rule] = {
         _closed_form("maxvar", closed_forms.maxvar),
         _without_y("ssmm", ssmm_line),
         _without_y("loo_without_y", loo_without_y_line),
-        _search("loo", "loo", _all_scales, points=15),
-        _search("gcv", "gcv", _all_scales, points=15),
-        _search("mml", "mml", _all_scales, points=15),
-        _search("jacobian_loo", "loo", _around_jacobian, points=7, needs_minimum=True),
-        _search("jacobian_mml", "mml", _around_jacobian, points=7, needs_minimum=True),
+        _search("loo", LOO, _all_scales, points=15),
+        _search("gcv", GCV, _all_scales, points=15),
+        _search("mml", MML, _all_scales, points=15),
+        _search("jacobian_loo", LOO, _around_jacobian, points=7, needs_minimum=True),
+        _search("jacobian_mml", MML, _around_jacobian, points=7, needs_minimum=True),
         Rule(
             "auto",
             lambda data: Found(*auto(data, _criterion_of(data))),
@@ -284,9 +278,9 @@ def loo_error(data: TrainingData, found: Found) -> float:
     """Leave-one-out error at what was found, in units of each target's mean square."""
     lams = np.atleast_1d(found.lam)
     if data.solver is None and len(lams) == 1:
-        return float(_objective(data.with_lam(float(lams[0])), "loo")(found.sigma))
+        return float(_objective(data.with_lam(float(lams[0])), LOO)(found.sigma))
     with np.errstate(all="ignore"):  # a penalty of zero may divide by zero
-        values = in_units_of(data.scale, data.spectrum(found.sigma).loo(lams), "loo")
+        values = LOO.in_units_of(data.scale, data.spectrum(found.sigma).loo(lams))
     mean = float(np.diagonal(values).mean() if len(lams) > 1 else values.mean())
     return mean if np.isfinite(mean) else np.inf
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from scipy.linalg import LinAlgError
 from .._compute.arrays import Array
 
 if TYPE_CHECKING:
-    from .._solvers.spectrum import Spectral
+    pass
 
 # How often the steps of a search are halved before its last parabola.
 HALVINGS = 3
@@ -149,29 +149,6 @@ def vertex(grid: Array, values: Array, i: int) -> float:
     return float(np.exp(here + offset))
 
 
-def surface(
-    spectra: Callable[[float], Spectral],
-    scale: Array,
-    sigmas: Array,
-    lams: Array,
-    name: str,
-    *,
-    each: Callable[..., Iterable[Array]] = map,
-) -> Surface:
-    """A criterion on a grid, from one eigendecomposition for each sigma.
-
-    Targets of different scale count alike: `loo` and `gcv` are divided by the mean square of
-    each target. `each` is the `map` that goes over the bandwidths.
-    """
-
-    def line(sigma: float) -> Array:
-        with np.errstate(divide="ignore", invalid="ignore"):  # a penalty of zero may divide by zero
-            return in_units_of(scale, getattr(spectra(sigma), name)(lams), name)
-
-    values = np.array(list(each(line, sigmas.tolist())))
-    return Surface(sigmas, lams, np.where(np.isfinite(values), values, np.inf))
-
-
 def surface_around(
     sigma: float,
     step: float,
@@ -189,15 +166,3 @@ def surface_around(
         sigmas = np.concatenate([part.sigmas for part in both])
         found = Surface(sigmas, found.lams, np.concatenate([part.values for part in both]))
     return found
-
-
-def in_units_of(scale: Array, values: Array, name: str) -> Array:
-    """Criteria in units of each target's mean square; zero for a target of zeros.
-
-    Targets of different scale then count alike. A likelihood has no unit. With a scale of one
-    entry all targets are added up: values (..., targets) become (..., 1).
-    """
-    if len(scale) == 1:
-        values = values.sum(axis=-1, keepdims=True)
-    some = scale > 0
-    return np.where(some, values / np.where(some, scale, 1.0) if name != "mml" else values, 0.0)

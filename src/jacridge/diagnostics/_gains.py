@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._compute.arrays import TINY, Array, Indices
-from .._rules.criteria import LEFT_OUT, criterion_at
+from .._rules.criteria import LEFT_OUT, LOO
 from .._rules.training import TrainingData
 
 # Gains are measured on at most this many rows.
@@ -168,6 +168,6 @@ def _gain_on_more(data: TrainingData, other: Fit, fit: Fit) -> float:
 
     def error(at: Fit, t: int) -> float:
         y, place = part.targets[:, [t]], (at.sigma / carried, at.lam[t])
-        return criterion_at("loo", part.pairs, *place, y, part.w, **options) / float(units[t])
+        return LOO.at(part.pairs, *place, y, part.w, **options) / float(units[t])
 
     return max(sum(error(fit, t) - error(other, t) for t in range(len(units))), 0.0)
