@@ -42,9 +42,9 @@ def check_number(
 ) -> float:
     """Return `value` as a float, or say what it must be."""
     value = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
-    is_real = _is_real(value)
+    real = is_real(value)
     if (
-        is_real
+        real
         and math.isfinite(value)
         and (at_least is None or value >= at_least)
         and (above is None or value > above)
@@ -56,12 +56,13 @@ def check_number(
     given = [f"{sign} {limit:g}" for sign, limit in limits.items() if limit is not None]
     wanted = " and ".join(given)
     message = f"`{name}` must be a finite number {wanted}".rstrip() + f", got {value!r}."
-    raise ValueError(message) if is_real else TypeError(message)
+    raise ValueError(message) if real else TypeError(message)
 
 
-def _is_real(value: Any) -> bool:
-    # Most are plain floats, for which an abstract class takes long to ask.
-    plain = type(value) is float
+def is_real(value: Any) -> bool:
+    """Whether `value` is a real number, and no truth value."""
+    # Most are plain numbers, for which an abstract class takes long to ask.
+    plain = type(value) in (float, int)
     return plain or (isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_))
 
 

@@ -224,12 +224,12 @@ def select_bandwidth(
     )
     found = find(rule, data, "rule")
     seconds = perf_counter() - start  # the numbers below are no part of the rule
-    known = as_rule(rule)
+    known, lam = as_rule(rule), found.lam
     return Choice(
         sigma=found.sigma,
         rule=known.name,
         kernel=kernel,
-        alpha=found.lam if np.size(found.lam) > 1 else float(np.ravel(found.lam)[0]),
+        alpha=lam if isinstance(lam, float) or lam.size > 1 else lam.item(),
         n=int(data.n) if data.n == int(data.n) else data.n,
         p=data.p,
         l_max=data.l_max,

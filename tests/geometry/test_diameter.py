@@ -78,12 +78,30 @@ def test_the_diameter_scales_with_the_rows_and_ignores_their_order(name, scale, 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("name", DIAMETERS)
-def test_single_rows_as_blocks_and_no_first_guess_find_the_same_diameter(monkeypatch, name, seed):
+def test_single_rows_as_blocks_find_the_same_diameter(monkeypatch, name, seed):
     """All rows of a sphere are outermost: the search has to look at each."""
     X = sphere(np.random.default_rng(seed), 200, 3)
-    monkeypatch.setattr(diameter_module, "_sweep", lambda *_: 0.0)
     monkeypatch.setattr(diameter_module, "rows_per_block", lambda width: 1)
     assert DIAMETERS[name](X) == pytest.approx(pdist(X, name).max(), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", DIAMETERS)
+@pytest.mark.parametrize("blocks", [0, 100_000])
+def test_blocks_of_few_products_and_of_many_find_the_same_diameter(rng, monkeypatch, name, blocks):
+    X = rng.standard_normal((2000, 12))
+    monkeypatch.setattr(diameter_module, "FEW_BLOCKS", blocks)
+    assert DIAMETERS[name](X) == pytest.approx(pdist(X, name).max(), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", DIAMETERS)
+@pytest.mark.parametrize("shift", [0, 5])
+def test_the_longest_distance_may_leave_the_outermost_row_out(name, shift):
+    """Two rows at 9 on one side, and two at 8, opposite to each other."""
+    X = np.zeros((1000, 3))
+    X[[100, 200]] = [[0, 9, 0], [0, 9, 0.1]]
+    X[[300, 400]] = [[8, 0, 0], [-8, 0, 0]]
+    expected = pdist(X[[0, 100, 200, 300, 400]], name).max()
+    assert DIAMETERS[name](X + shift) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 5])
@@ -116,7 +134,7 @@ def test_equal_rows_are_compared_once(rng, monkeypatch):
     monkeypatch.setattr(diameter_module, "cdist", counted)
     distinct = np.unique(X, axis=0)
     assert cityblock_diameter(X) == pytest.approx(pdist(distinct, "cityblock").max(), rel=1e-12)
-    assert sum(seen) <= 4 * 20_000 + 2**10  # sweeps through all rows, then the distinct ones
+    assert sum(seen) <= 20_000 + 2**10  # the outermost row with all, then the distinct ones
     assert euclidean_diameter(X) == pytest.approx(pdist(distinct).max(), rel=1e-12)
 
 

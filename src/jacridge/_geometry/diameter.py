@@ -5,26 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any
 
 import numpy as np
 from scipy.linalg import eigvalsh
 from scipy.spatial.distance import cdist
 
-from .._compute.arrays import Array, Indices, fixed_sample, rows_per_block
+from .._compute.arrays import Array, fixed_sample, rows_per_block
 from .._compute.threads import one_blas_thread
 
-# The largest distance between some rows and others, or all, and which of the others has it.
-Pair = tuple[float, int]
-Farthest = Callable[[Indices, Indices | slice], Pair]
+# The largest distance between rows A and rows B, given those of each to the centre.
+Longest = Callable[[Array, Array, Array, Array], float]
 
 # Rows whose mean is a centre, and how far it may be from the origin to do without another one, as
 # a share of the distance of the farthest row.
 CENTRE_ROWS = 256
 NEAR_ORIGIN = 0.1
 
+# Share of a lower bound that other distances must reach: the margin covers rounding in radii.
+MARGIN = 1 - 1e-9
+
 # Pairs that are compared as they are: to look for equal rows first would take longer.
 FEW_PAIRS = 1 << 18
+
+# Outermost rows that are compared with others at a time: at first, and at most.
+SMALLEST_BLOCK, LARGEST_BLOCK = 8, 256
+# Blocks that may as well be small.
+FEW_BLOCKS = 32
 
 # Multiplications up to which BLAS takes one thread without being told, which takes a while.
 ONE_THREAD = 1 << 18
@@ -40,86 +46,69 @@ def euclidean_diameter(X: Array) -> float:
     if centre @ centre > NEAR_ORIGIN**2 * r2.max():
         X = X - centre
         r2 = np.einsum("ij,ij->i", X, X)
+    return _pruned_diameter(X, np.sqrt(r2), _longest_euclidean)
 
-    def farthest(some: Indices, others: Indices | slice) -> Pair:
-        D2 = (-2.0 * X[some]) @ X[others].T  # |x - z|^2 expanded: at the far end nothing cancels
-        D2 += r2[others]
-        D2 += r2[some][:, None]
-        a, b = divmod(int(D2.argmax()), D2.shape[1])
-        b = b if isinstance(others, slice) else int(others[b])
-        step = X[some[a]] - X[b]
-        return math.sqrt(step @ step), b
 
-    return _pruned_diameter(X, np.sqrt(r2), farthest)
+def _longest_euclidean(A: Array, r: Array, B: Array, s: Array) -> float:
+    D2 = (-2.0 * A) @ B.T  # |x - z|^2 expanded: at the far end nothing cancels
+    D2 += s * s
+    D2 += (r * r)[:, None]
+    i, j = divmod(int(D2.argmax()), len(B))
+    step = A[i] - B[j]
+    return math.sqrt(step @ step)
 
 
 def cityblock_diameter(X: Array) -> float:
     """Largest city-block distance between two rows, with memory O(n p)."""
     if X.shape[1] == 1:
         return float(X.max() - X.min())
-
-    def farthest(some: Indices, others: Indices | slice) -> Pair:
-        D = cdist(X[some], X[others], "cityblock")
-        b = int(D.argmax()) % D.shape[1]
-        return float(D.max()), b if isinstance(others, slice) else int(others[b])
-
-    return _pruned_diameter(X, np.abs(X - np.median(X, axis=0)).sum(axis=1), farthest)
+    return _pruned_diameter(X, np.abs(X - np.median(X, axis=0)).sum(axis=1), _longest_cityblock)
 
 
-def _pruned_diameter(X: Array, r: Array, farthest: Farthest) -> float:
-    """Diameter from the outside in.
+def _longest_cityblock(A: Array, r: Array, B: Array, s: Array) -> float:
+    return float(cdist(A, B, "cityblock").max())
 
-    With r the distance to a centre, rows i and j are at most r_i + r_j apart. A few sweeps to
-    the farthest row give a lower bound. Rows that cannot beat it together with the outermost row
-    are dropped; of the rest, those that are the outer ones of a pair that could are compared with
-    all others.
+
+def _pruned_diameter(X: Array, r: Array, longest: Longest) -> float:
+    """Diameter from the outside in; r, the distances of the rows to a centre, is overwritten.
+
+    Rows i and j are at most r_i + r_j apart. The outermost row, compared with all, gives a lower
+    bound. Rows that cannot beat it together with the next one are dropped.
     """
-    with _one_thread_for(X.size):
-        best = _sweep(int(r.argmax()), farthest)
-    # The margin covers rounding in r; a row kept for nothing costs little.
-    least = best * (1 - 1e-9)
-    (kept,) = (r >= least - r.max()).nonzero()
-    outer = kept[2 * r[kept] >= least]
-    if len(outer) == 1:  # the sweep has compared it with all rows
+    a = int(r.argmax())
+    # For small products BLAS threads would only wait for each other.
+    with nullcontext() if X.size <= ONE_THREAD else one_blas_thread():
+        best = longest(X[a : a + 1], r[a : a + 1], X, r)
+    r[a] = 0.0
+    least, most = best * MARGIN, float(r.max())
+    if 2 * most < least:
         return best
-    pairs = len(outer) * len(kept)
-    if pairs > FEW_PAIRS and 2 * len(np.unique(r[outer])) < len(outer):  # many rows are equal
-        kept = kept[np.unique(X[kept], axis=0, return_index=True)[1]]
-    with _one_thread_for(pairs * X.shape[1]):
-        return _outside_in(r, kept, best, farthest)
+    (kept,) = (r >= least - most).nonzero()
+    kept = kept[(-r[kept]).argsort()]
+    r = r[kept]
+    outer = np.count_nonzero(2 * r >= least)
+    if outer * len(r) > FEW_PAIRS and 2 * len(np.unique(r[:outer])) < outer:  # many are equal
+        distinct = np.sort(np.unique(X[kept], axis=0, return_index=True)[1])
+        kept, r = kept[distinct], r[distinct]
+    most = max(SMALLEST_BLOCK, ONE_THREAD // (X.shape[1] * len(r)))
+    # Few products are small enough each for BLAS to take one thread; to tell it takes as long.
+    if outer <= FEW_BLOCKS * most:
+        return _outside_in(X.take(kept, axis=0), r, best, longest, most)
+    with one_blas_thread():
+        return _outside_in(X.take(kept, axis=0), r, best, longest, LARGEST_BLOCK)
 
 
-def _one_thread_for(multiplications: int) -> Any:
-    """Context for small products, in which BLAS threads would only wait for each other."""
-    return nullcontext() if multiplications <= ONE_THREAD else one_blas_thread()
-
-
-def _sweep(a: int, farthest: Farthest) -> float:
-    """Lower bound on the diameter: walk from farthest row to farthest row."""
-    best = 0.0
-    for _ in range(3):
-        distance, a = farthest(np.array([a]), slice(None))
-        if distance <= best:
-            break
-        best = distance
-    return best
-
-
-def _outside_in(r: Array, kept: Indices, best: float, farthest: Farthest) -> float:
-    """Largest distance between rows that are kept, if it beats `best`."""
-    margin = 1 + 1e-12
-    is_outer = 2 * r[kept] * margin >= best
-    outer = kept[is_outer]
-    outer, start, size = outer[np.argsort(-r[outer])], 0, 32
-    order = np.concatenate([outer, kept[~is_outer]])
-    while start < len(outer) and 2 * r[outer[start]] * margin > best:
-        others = order[start:]
+def _outside_in(X: Array, r: Array, best: float, longest: Longest, most: int) -> float:
+    """Largest distance between rows of falling r, if it beats `best`; `most` rows are a block."""
+    start, size = 0, SMALLEST_BLOCK
+    while start < len(r) and 2 * r[start] >= best * MARGIN:
         # Others cannot beat `best` even with the outermost row of the block.
-        others = others[(r[others] + r[outer[start]]) * margin >= best]
-        stop = min(start + min(size, rows_per_block(len(others))), len(outer))
-        best = max(best, farthest(outer[start:stop], others)[0])
+        reach = int((-r).searchsorted(r[start] - best * MARGIN, side="right"))
+        stop = start + min(size, rows_per_block(reach - start))
+        some, others = slice(start, stop), slice(start, reach)
+        best = max(best, longest(X[some], r[some], X[others], r[others]))
         # Any block may end the search, so that the first ones are small.
-        start, size = stop, min(2 * size, 256)
+        start, size = stop, min(2 * size, most)
     return best
 
 

@@ -14,7 +14,7 @@ from .._checks import check_choice
 from .._compute.arrays import Array, Indices, row_blocks, rows_per_block
 from .._compute.memory import check_memory
 from .._compute.threads import for_blocks
-from .distances import CityBlock, Distance, Euclidean, Geodesic, Precomputed
+from .distances import EUCLIDEAN, CityBlock, Distance, Geodesic, Precomputed
 from .kernels import KERNELS, Kernel
 
 # Metrics that are learned, and the kinds of linear map that they choose among.
@@ -81,7 +81,7 @@ def space_of(kernel: str, metric: str) -> Space:
     if metric == "precomputed":
         return Space(found, Precomputed(found.power))
     if metric in LINEAR:
-        return Space(found, Euclidean() if found.power == 2 else CityBlock())
+        return Space(found, EUCLIDEAN if found.power == 2 else CityBlock())
     if found.power != 2:
         raise ValueError(
             f'`kernel` must be a function of the distance for metric="geodesic", got "{kernel}", '

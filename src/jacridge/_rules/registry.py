@@ -18,6 +18,7 @@ from .._checks import (
     check_choice,
     check_number,
     check_positive,
+    is_real,
 )
 from .._compute.arrays import Array
 from .._compute.warnings import warn
@@ -289,7 +290,7 @@ def check_alpha(alpha: Any) -> Penalty:
     """The penalty: a number, the word that says how to choose it, or those to choose from."""
     if isinstance(alpha, str):
         return Penalty(criterion=check_choice("alpha", alpha, ALPHAS))
-    if isinstance(alpha, Real) or np.ndim(alpha) == 0:
+    if is_real(alpha) or np.ndim(alpha) == 0:
         lam = check_number("alpha", alpha, at_least=0, at_most=LARGEST)
         if 0 < lam < SMALLEST_PENALTY:
             raise ValueError(f"`alpha` must be 0 or at least {SMALLEST_PENALTY:g}, got {lam:g}.")
