@@ -271,6 +271,8 @@ def test_an_interval_does_not_depend_on_the_other_new_rows(rng):
     together = np.array(est.predict_interval(X_new))
     parts = [est.predict_interval(part) for part in np.split(X_new, 10)]
     np.testing.assert_allclose(np.concatenate(parts, axis=1), together, rtol=1e-7)
+    levels = [est._function().scale.of(rows, 0.9).levels for rows in (X_new[:30], X_new)]
+    np.testing.assert_allclose(levels[0], levels[1][:30])
 
 
 def test_single_precision_does_not_move_the_ends(rng, monkeypatch):
