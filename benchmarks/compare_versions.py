@@ -38,9 +38,9 @@ def asked_of(n, method, **options):
     return lambda: getattr(model, method)(X_new, **options)
 
 
-def first_interval():
+def first_interval(n_new=3000):
     """The first intervals after a fit: models are fitted before, one for each time."""
-    (X_new, _), fit = made(3000, seed=1), fit_of(3000, 1.5, 0.1)
+    (X_new, _), fit = made(n_new, seed=1), fit_of(3000, 1.5, 0.1)
     models = iter([fit() for _ in range(ROUNDS + 1)])
     return lambda: next(models).predict_interval(X_new)
 
@@ -99,6 +99,8 @@ JOBS = {
     "predict with deviations 3000": lambda: asked_of(3000, "predict", return_std=True),
     "jacobian 3000": lambda: asked_of(3000, "jacobian"),
     "predict_interval 3000, first": first_interval,
+    "predict_interval 3000, first, 100 new rows": lambda: first_interval(100),
+    "predict_interval 3000, again": lambda: asked_of(3000, "predict_interval"),
     "loo_residuals_ 3000": loo_residuals,
     "AutoKernelRidge 2000": everything_chosen,
 }

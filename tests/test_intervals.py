@@ -195,11 +195,92 @@ def test_rows_in_a_periodic_order_are_covered_as_others_are(rng, solver, n, peri
     assert covered(est, x, y) == pytest.approx(0.9, abs=0.04)
 
 
+def test_models_that_no_usual_move_takes_past_an_end_are_not_followed(rng):
+    """Whatever moves the others make within their limits, the quantile is among the followed."""
+    for _ in range(50):
+        n, k = int(rng.integers(20, 200)), int(rng.integers(1, 3))
+        sizes, reach = rng.exponential(size=(n, k)), 0.03 * rng.exponential(size=(n, k))
+        apart = rng.exponential(size=(4, k))
+        scaled = intervals.Scaled(sizes, np.ones((4, k)), np.zeros((4, k)), apart, 0.9, reach)
+        for row, level in enumerate(scaled.levels):
+            moved = sizes + rng.choice([-1, 1], (n, k)) * 4.0 * reach * apart[row]
+            near, ranks = scaled.followed(level)
+            known = np.sort(moved, axis=0)[int(np.ceil(0.9 * (n + 1))) - 1]
+            found = np.sort(moved[near], axis=0)[ranks - 1, range(k)]
+            np.testing.assert_array_equal(found, known)
+
+
+def test_models_move_no_more_than_their_reach_in_the_root_mean_square(rng):
+    """Over all rows, by an explicit inverse; the reach is for all of the variance."""
+    X, x = rng.uniform(size=(1100, 2)), rng.uniform(-0.5, 1.5, size=(40, 2))
+    y, w = np.sin(4 * X[:, 0]) + 0.3 * rng.standard_normal(1100), rng.uniform(0.5, 2, 1100)
+    est = JacobianKernelRidge(0.3, 0.5).fit(X, y, w)
+    K, K_new = (np.exp(-np.sum((Z[:, None] - X) ** 2, axis=2) / 0.18) for Z in (X, x))
+    inverse = np.linalg.inv(K + np.diag(0.5 / w))
+    influence, left = K_new @ inverse, 1 - np.sum(K_new @ inverse * K_new, axis=1)
+    jackknife = est._function().model.jackknife
+    some = jackknife.places
+    residuals = (est.dual_coef_ / np.diagonal(inverse))[some]
+    residuals += (w * (y - est.intercept_) / (w.sum() - w) * inverse.sum(axis=0))[
+        some
+    ] / np.diagonal(inverse)[some]
+    ratio = residuals / jackknife.reach[:, 0]  # root (lam n / w)
+    np.testing.assert_allclose(np.abs(ratio), np.sqrt(0.5 * 1100 / w[some]), rtol=1e-7)
+    assert (np.mean(influence**2 * 0.5 * 1100 / w, axis=1) <= left).all()
+
+
+MANY = [
+    {},
+    {"fit_intercept": "free"},
+    {"alpha": "loo"},
+    {"kernel": "matern52"},
+    {"kernel": "matern32"},
+    {"kernel": "exponential"},
+    {"kernel": "laplacian"},
+]
+
+
+@pytest.mark.parametrize("options", MANY, ids=str)
+@pytest.mark.parametrize("adaptive", [True, False])
+def test_many_rows_have_the_ends_of_all_leave_one_out_models(rng, monkeypatch, options, adaptive):
+    """With weights, equal rows and two targets; few models are predicted."""
+    X, X_new = rng.uniform(size=(1300, 2)), rng.uniform(-0.2, 1.2, size=(400, 2))
+    X[:50] = X[50:100]
+    y = np.sin(4 * X[:, :1]) * [1, 100] + 0.3 * rng.standard_normal((1300, 2)) * [1, 100]
+    est = JacobianKernelRidge(0.5, **{"alpha": 1.0, **options})
+    est.fit(X, y, rng.uniform(0.5, 2, size=1300))
+    found = np.array(est.predict_interval(X_new, adaptive=adaptive))
+    scale = est._function().scale
+    scaled = scale.of(X_new, 0.9) if adaptive else scale.even(X_new, 0.9)
+    followed = [
+        len(rows) * len(scaled.followed(scaled.levels[rows[0]])[0]) for rows in scaled.blocks(400)
+    ]
+    assert sum(followed) < 400 * len(X_new)
+    monkeypatch.setattr(intervals, "FOLLOWED", np.inf)
+    known = np.array(est.predict_interval(X_new, adaptive=adaptive))
+    # At most one in 16 models moves by more than it is followed for; few of these past an end.
+    width = np.mean(known[1] - known[0], axis=0)
+    assert np.mean(np.abs(found - known) > 1e-9 * width) < 0.02
+    np.testing.assert_allclose(found / width, known / width, atol=0.02)
+
+
+def test_an_interval_does_not_depend_on_the_other_new_rows(rng):
+    X, X_new = rng.uniform(size=(1300, 2)), rng.uniform(-0.2, 1.2, size=(300, 2))
+    y = np.sin(4 * X[:, 0]) + 0.3 * rng.standard_normal(1300)
+    est = JacobianKernelRidge(0.3, 0.001).fit(X, y)
+    together = np.array(est.predict_interval(X_new))
+    parts = [est.predict_interval(part) for part in np.split(X_new, 10)]
+    np.testing.assert_allclose(np.concatenate(parts, axis=1), together, rtol=1e-7)
+    levels = [est._function().scale.of(rows, 0.9).levels for rows in (X_new[:30], X_new)]
+    np.testing.assert_allclose(levels[0], levels[1][:30])
+
+
 def test_single_precision_does_not_move_the_ends(rng, monkeypatch):
     """Many rows take it; a few do here."""
     X, y = rng.uniform(size=(300, 3)), rng.standard_normal(300)
     known = np.array(JacobianKernelRidge(1.0, 0.01).fit(X, y).predict_interval(X[:50]))
     monkeypatch.setattr(exact, "ROUGH_ROWS", 100)
+    monkeypatch.setattr(intervals, "ROUGH_SAMPLE", 100)
     found = np.array(JacobianKernelRidge(1.0, 0.01).fit(X, y).predict_interval(X[:50]))
     assert (found != known).any()
     # Entries of A^-1 are at most 100, and seven digits of them are kept.

@@ -156,6 +156,27 @@ class TestFactor:
         found = factor(garbage_above(K), 0.1 / w).inverse_columns(np.array(places))
         np.testing.assert_allclose(found, inverse[:, places], rtol=1e-9, atol=1e-12)
 
+    @pytest.mark.parametrize("places", [[0], [3, 4, 29], [29], range(30)])
+    def test_places_have_the_diagonal_of_the_inverse(self, system, places, monkeypatch):
+        monkeypatch.setattr(cholesky, "TRIANGLE", 4)
+        monkeypatch.setattr(cholesky, "ROWS", 3)
+        K, _, w, inverse = system
+        places = np.array(places)
+        A = factor(garbage_above(K), 0.1 / w)
+        known = np.diagonal(inverse)[places]
+        np.testing.assert_allclose(A.inverse_diagonal_at(places), known, rtol=1e-10)
+        # Single precision keeps seven digits, and the condition number is about 100.
+        np.testing.assert_allclose(A.inverse_diagonal_at(places, rough=True), known, rtol=1e-5)
+
+    def test_columns_in_single_precision_are_those_of_the_inverse(self, system, monkeypatch):
+        monkeypatch.setattr(cholesky, "TRIANGLE", 4)
+        monkeypatch.setattr(cholesky, "ROWS", 3)
+        K, _, w, inverse = system
+        found = factor(garbage_above(K), 0.1 / w).inverse_columns(np.arange(30), rough=True)
+        assert found.dtype == np.float32
+        # As above; entries of the inverse are at most ten times its weights.
+        np.testing.assert_allclose(found, inverse, atol=1e-5 * np.abs(inverse).max())
+
     def test_many_columns_are_solved_as_one_is(self, system, rng):
         K, _, w, inverse = system
         B = rng.standard_normal((30, 75))

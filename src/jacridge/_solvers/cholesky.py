@@ -10,10 +10,11 @@ Factors are in the precision of their matrix: searches that only rank candidates
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, lapack
@@ -32,6 +33,10 @@ from .._compute.threads import (
 # Columns of a panel, and the most rows of it that one thread takes at a time.
 PANEL = 384
 ROWS = 512
+
+# Columns that one thread solves for at a time: an eighth of them, but a product of fewer than the
+# least takes nearly as long, and one of more than a panel is no faster.
+FEWEST_COLUMNS = 32
 
 # Penalty of a row from which single precision will do, as no pivot of the factor is much smaller.
 # With 3000 rows and a wide kernel, rounding then changes a leave-one-out error by 0.04 %; with a
@@ -74,7 +79,7 @@ class Factor:
 
     def half_solve(self, B: Array) -> Array:
         """L^-1 B, whose columns have the squared norms b' A^-1 b."""
-        if len(self.L) > SMALL_ORDER:
+        if len(self.L) > SMALL_ORDER or B.size > SMALL_ORDER * FEWEST_COLUMNS:
             return self._solved(B, _solve_lower)
         with one_blas_thread():
             trtrs = lapack.dtrtrs if self.L.dtype == np.float64 else lapack.strtrs
@@ -98,25 +103,29 @@ class Factor:
 
     def inverse_diagonal(self) -> Array:
         """Diagonal of A^-1: column sums of squares of L^-1."""
-        diagonal = np.empty(len(self.L))
+        return self.inverse_diagonal_at(np.arange(len(self.L)))
+
+    def inverse_diagonal_at(self, places: Indices, *, rough: bool = False) -> Array:
+        """Diagonal of A^-1 at these places, which rise; `rough` is in single precision."""
+        diagonal = np.empty(len(places))
 
         def work(columns: slice) -> None:
-            T = self._half_inverse(np.arange(columns.start, columns.stop))
+            T = self._half_inverse(places[columns], self._precision(rough))
             np.einsum("ij,ij->j", T, T, out=diagonal[columns])
 
-        self._by_columns(work, len(diagonal))
+        self._by_columns(work, len(places))
         return diagonal
 
     def last_inverse_diagonal(self, m: int) -> Array:
         """Last m entries of the diagonal of A^-1, from the last m x m block of L alone."""
         return Factor(self.L[-m:, -m:]).inverse_diagonal()
 
-    def inverse_columns(self, places: Indices) -> Array:
+    def inverse_columns(self, places: Indices, *, rough: bool = False) -> Array:
         """Columns of A^-1 at these places, which rise, of shape (n, d)."""
-        found = np.zeros((len(self.L), len(places)))
+        found = np.zeros((len(self.L), len(places)), dtype=self._precision(rough))
 
         def work(columns: slice) -> None:
-            T = self._half_inverse(places[columns])
+            T = self._half_inverse(places[columns], found.dtype)
             found[-len(T) :, columns] = T
             _solve_transposed(self.L, found[:, columns])
 
@@ -125,18 +134,24 @@ class Factor:
 
     def _by_columns(self, work: Callable[[slice], None], n_columns: int) -> None:
         """Call `work` on some columns at a time, in our threads if L is large."""
-        parts = row_blocks(n_columns, PANEL)
-        with our_threads(len(parts) if len(self.L) > SMALL_ORDER else 1) as each:
+        is_large = len(self.L) > SMALL_ORDER
+        width = min(PANEL, max(FEWEST_COLUMNS, -(-n_columns // 8))) if is_large else PANEL
+        parts = row_blocks(n_columns, width)
+        with our_threads(len(parts) if is_large else 1) as each:
             for _ in each(work, parts):
                 pass
 
-    def _half_inverse(self, places: Indices) -> Array:
+    def _precision(self, rough: bool) -> np.dtype[Any]:
+        """Single precision if it will do, else that of L."""
+        return np.dtype(np.float32) if rough else self.L.dtype
+
+    def _half_inverse(self, places: Indices, dtype: np.dtype[Any]) -> Array:
         """Columns of L^-1 at these places, which rise; rows above the first place are left out.
 
         They are zero.
         """
         first = int(places[0])
-        T = np.zeros((len(self.L) - first, len(places)), dtype=self.L.dtype)
+        T = np.zeros((len(self.L) - first, len(places)), dtype=dtype)
         T[places - first, np.arange(len(places))] = 1.0
         _solve_lower(self.L[first:, first:], T)
         return T
@@ -180,14 +195,18 @@ class BlockFactor:
 
 
 def _solve_lower(L: Array, B: Array) -> None:
-    """B becomes L^-1 B, by halves of L: nearly all of the work is in products."""
+    """B becomes L^-1 B, by halves of L: nearly all of the work is in products.
+
+    It is done in the precision of B.
+    """
     half = _half(len(L))
     if not half:
         # B' L^-T in Fortran's order is L^-1 B in C order: of full rows no copy is made.
-        B[:] = _trsm(L)(1.0, L.T, B.T, side=1, lower=0).T
+        B[:] = _trsm(B)(1.0, L.T, B.T, side=1, lower=0).T
         return
     _solve_lower(L[:half, :half], B[:half])
-    B[half:] -= L[half:, :half] @ B[:half]
+    for rows, part in _in_precision_of(B, L[half:, :half]):
+        B[half:][rows] -= part @ B[:half]
     _solve_lower(L[half:, half:], B[half:])
 
 
@@ -195,16 +214,23 @@ def _solve_transposed(L: Array, B: Array) -> None:
     """B becomes L^-T B, from its last rows on."""
     half = _half(len(L))
     if not half:
-        B[:] = _trsm(L)(1.0, L.T, B.T, side=1, lower=0, trans_a=1).T
+        B[:] = _trsm(B)(1.0, L.T, B.T, side=1, lower=0, trans_a=1).T
         return
     _solve_transposed(L[half:, half:], B[half:])
-    B[:half] -= L[half:, :half].T @ B[half:]
+    for rows, part in _in_precision_of(B, L[half:, :half]):
+        B[:half] -= part.T @ B[half:][rows]
     _solve_transposed(L[:half, :half], B[:half])
 
 
-def _trsm(L: Array) -> Callable[..., Array]:
-    """BLAS's triangular solve in the precision of L."""
-    return dtrsm if L.dtype == np.float64 else strsm
+def _in_precision_of(B: Array, L: Array) -> Iterator[tuple[slice, Array]]:
+    """L, or some rows of it after the others if each must be copied for the precision of B."""
+    for rows in row_blocks(len(L), len(L) if L.dtype == B.dtype else ROWS):
+        yield rows, L[rows].astype(B.dtype, copy=False)
+
+
+def _trsm(B: Array) -> Callable[..., Array]:
+    """BLAS's triangular solve in the precision of B."""
+    return dtrsm if B.dtype == np.float64 else strsm
 
 
 def _half(n: int) -> int:

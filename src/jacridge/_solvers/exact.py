@@ -78,6 +78,58 @@ def centred_rows(source: Source, kind: str) -> tuple[Array, Centred]:
     return rows.X, Centred(rows.y - mean, w, mean, source.given)
 
 
+class InverseColumns:
+    """Columns of A^-1 at some places, each solved for when it is first asked for."""
+
+    def __init__(self, A: System, places: Indices, *, rough: bool) -> None:
+        """`rough` columns are in single precision."""
+        self._A, self._places, self._rough = A, places, rough
+        self._known: tuple[Indices, Array | None] = np.empty(0, dtype=np.intp), None
+
+    def at(self, which: Indices) -> Array:
+        """The columns at some of the places, of shape (n, len(which))."""
+        known, columns = self._known
+        missing = np.setdiff1d(which, known)
+        if columns is None or len(missing):
+            found = self._A.inverse_columns(self._places[missing], rough=self._rough).T
+            columns = found if columns is None else np.concatenate([columns, found])
+            known = np.concatenate([known, missing])
+            order = np.argsort(known)
+            known, columns = known[order], columns[order]
+            self._known = known, columns  # both at once, for other threads
+        return np.asarray(columns[np.searchsorted(known, which)].T)
+
+
+@dataclass(frozen=True)
+class ExactShifts:
+    """Changes of the predictions when each of s rows is left out, from columns of A^-1.
+
+    Attributes
+    ----------
+    columns : columns of A^-1 at the d distinct ones of the rows
+    group : which of these each row is, of shape (s,)
+    ones : coefficients for a target of ones, of shape (n,)
+    moved : residuals of the distinct rows for the models without them, of shape (d, k)
+    intercept : how much the intercept falls without each distinct row, of shape (d, k)
+    """
+
+    columns: InverseColumns
+    group: Indices
+    ones: Array
+    moved: Array
+    intercept: Array
+
+    def __call__(self, K_new: Array) -> Array:
+        """Changes at rows k(x, Z) of K_new, of shape (n_new, s, k)."""
+        return self.some(np.arange(len(self.group)))(K_new)
+
+    def some(self, rows: Indices) -> Shifts:
+        """The changes without some of the rows."""
+        which = self.group[rows]
+        moved, intercept = self.moved[which], self.intercept[which]
+        return Shifts(self.columns.at(which), self.ones, moved, intercept)
+
+
 @dataclass(frozen=True)
 class ExactModel:
     """A solved exact system.
@@ -231,22 +283,24 @@ class ExactModel:
         given = as_given(self.rows.given, self.w, self.y.shape[1]).weighed()
         some = fixed_sample(len(given.group), JACKKNIFE_ROWS)
         places, group = np.unique(given.group[some], return_inverse=True)
-        columns = self.A.inverse_columns(places)
-        moved = self.residuals_at(places, columns[places, np.arange(len(places))])
-        if len(self.y) > ROUGH_ROWS and (self.lam / self.w).min() >= ROUGH_PENALTY:
-            columns = columns.astype(np.float32)
+        rough = len(self.y) > ROUGH_ROWS and (self.lam / self.w).min() >= ROUGH_PENALTY
+        moved = self.residuals_at(places, self.A.inverse_diagonal_at(places, rough=rough))
         intercept = self._pull[places, None] * moved
         if self.kind == "mean":
             intercept = mean_shift(self.y, self.w)[places]
-        copies = None if np.array_equal(group, np.arange(len(places))) else group
+        columns, reach = InverseColumns(self.A, places, rough=rough), None
+        if len(some) < len(given.group) and self.lam > 0 and not self.lost.size:
+            # For a = A^-1 k(x), the variance that is left open is at least lam a'W^-1 a.
+            reach = (np.abs(moved).T * np.sqrt(self.w[places] / (self.lam * len(self.y)))).T[group]
         return Jackknife(
             group=group,
             weights=self.w[places],
             lams=np.array([self.lam]),
             spread=np.ptp(given.residuals(self.y), axis=0),
             residuals=moved[group] + given.within[some],
-            shifts=Shifts(columns, self._u, moved, intercept, copies),
+            shifts=ExactShifts(columns, group, self._u, moved, intercept),
             places=places,
+            reach=reach,
         )
 
     @cached_property

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._compute.arrays import Array, Indices, fixed_sample, row_blocks, rows_per_block
-from .._compute.threads import blas_for, for_blocks, one_blas_thread, processors
+from .._compute.threads import SMALL_ORDER, blas_for, for_blocks, our_threads, processors
 from .exact import ExactModel
 from .influence import DegreesOf, Influence, Noise, NoiseOf, even_noise
-from .intervals import Scale, upper_quantile, widened
+from .intervals import Scale, smallest, widened
 from .nystrom_model import NystromModel
 from .pcg import PcgModel
 
@@ -180,31 +180,26 @@ class FittedFunction:
 
     def interval(self, X: Array, coverage: float, *, adaptive: bool) -> tuple[Array, Array]:
         """Lower and upper ends of the jackknife+ interval, of shape (n, k) each."""
-        jackknife, space, X = self.model.jackknife, self.space, self.seen(X)
+        X, size = self.seen(X), max(4 * self.model.jackknife.residuals.size, len(self.Z))
         lower, upper = np.empty((2, len(X), len(self.intercept)))
-        sizes, scale = np.abs(jackknife.residuals), None
-        if adaptive:
-            scale = self.scale
-            V = scale.spread(coverage)
-            sizes = scale.scores(V)
-            usual = upper_quantile(sizes[None], coverage)[0]
-            usual = np.where(np.isfinite(usual), usual, 0.0)
+        scaled = self.scale.of(X, coverage) if adaptive else self.scale.even(X, coverage)
+        most, _ = scaled.followed(scaled.levels.max(initial=0.0))
+        shifts = self.model.jackknife.shifts.some(most)
 
-        def work(rows: slice) -> None:
-            K = space.block(X[rows], self.Z, self.sigma)
-            left_out = (self.intercept + K @ self.dual_coef)[:, None, :] + jackknife.shifts(K)
-            wide = np.broadcast_to(sizes, left_out.shape)
-            if scale is not None:
-                s, outside = scale.at(jackknife.columns(X[rows], space.distance), V)
-                wide = s[:, None, :] * sizes
-            low = -upper_quantile(wide - left_out, coverage)
-            high = upper_quantile(left_out + wide, coverage)
-            if scale is not None:  # models that differ must not narrow it outside of the data
-                low, high = widened(low, high, outside * usual)
-            lower[rows], upper[rows] = low, high
+        def work(rows: Indices) -> None:
+            near, ranks = scaled.followed(scaled.levels[rows[0]])
+            K = self.space.block(X[rows], self.Z, self.sigma)
+            changes = shifts.some(np.searchsorted(most, near))(K)
+            left_out = (self.intercept + K @ self.dual_coef)[:, None, :] + changes
+            wide = scaled.s[rows][:, None, :] * scaled.sizes[near]
+            ends = -smallest(wide - left_out, ranks), smallest(wide + left_out, ranks)
+            # Models that differ must not narrow an interval outside of the data.
+            lower[rows], upper[rows] = widened(*ends, scaled.least[rows]) if adaptive else ends
 
-        with one_blas_thread():
-            for_blocks(work, len(X), rows_per_block(max(4 * sizes.size, len(self.Z))))
+        blocks = scaled.blocks(rows_per_block(size))
+        with our_threads(len(blocks) if len(X) > SMALL_ORDER else 1) as each:
+            for _ in each(work, blocks):
+                pass
         return lower, upper
 
     def kernel(self, X: Array) -> Array:

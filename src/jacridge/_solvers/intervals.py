@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import LinAlgError
 
-from .._compute.arrays import EPS, Array, Indices
-from .._compute.threads import blas_for
-from .cholesky import factor
-from .spectrum import eigh, spectrum
+from .._compute.arrays import EPS, Array, Indices, row_blocks, rows_per_block
+from .._compute.threads import blas_for, for_blocks, in_threads, one_blas_thread
+from .cholesky import ROUGH_PENALTY, Factor, factor
+from .spectrum import eigh, mean_shift, spectrum
 from .systems import Eigen, System
 
 if TYPE_CHECKING:
@@ -48,6 +48,20 @@ INSIDE = 0.99
 
 # Least penalty of the system that says how much of the variance is left open.
 LEAST_PENALTY = 1e-10
+
+# Rows from which this system, and those of the noise, are in single precision.
+ROUGH_SAMPLE = 500
+
+# Largest penalty of that system in single precision: the share at a row of the sample is the
+# difference of two numbers of this size.
+MOST_PENALTY = 10.0
+
+# A model without a row is predicted if the row's end would be a quantile after a move by this
+# many root mean squares. At most a sixteenth of the moves are larger, by Chebyshev's inequality.
+FOLLOWED = 4.0
+
+# Values in each octave to which the size of the moves at a new row is rounded up.
+LEVELS = 4
 
 
 @dataclass(frozen=True)
@@ -86,19 +100,46 @@ def noise_level(K: Array, residuals: Array, group: Indices) -> NoiseLevel:
     mean, k = logs.mean(axis=0), logs.shape[1]
     # Relative counts: repeating all rows says nothing new about the noise.
     w = counts / counts.mean()
-    found = spectrum(K, np.column_stack([means - mean, np.ones(len(K))]), w)
-    lams = NOISE_PENALTIES[found.loo(NOISE_PENALTIES)[:, :k].argmin(axis=0)]
-    solved = found.dual_coef(lams)
-    coef, of_ones = solved[:, range(k), range(k)], solved[:, :, k]
+    diagonals, solved = _solved(K, np.column_stack([means - mean, np.ones(len(K))]), w)
+    grown = solved[:, :, :k] + solved[:, :, k:] * mean_shift(means - mean, w)
+    errors = np.einsum("i,lit->lt", w, np.square(grown / diagonals[:, :, None]))
+    best = errors.argmin(axis=0)
+    lams = NOISE_PENALTIES[best]
+    coef, of_ones = solved[best, :, range(k)].T, solved[best, :, k].T
     # Copies of a row are left out with it, each with its share of the leverage. The mean of all
     # rows changes as well.
     copies = np.column_stack([_copies(group, column) for column in logs.T])
     unfitted = lams / w[:, None]
     residuals = logs - (means - unfitted * coef)[group]
     fall = copies * (logs - mean) / np.maximum(len(logs) - copies, 1)
-    left = 1.0 - copies * (found.leverages(lams) / counts[:, None])[group]
+    leverages = 1.0 - unfitted * diagonals[best].T
+    left = 1.0 - copies * (leverages / counts[:, None])[group]
     rows = logs - (residuals + fall * (unfitted * of_ones)[group]) / left
     return NoiseLevel(mean, coef, np.exp(np.clip(rows, -700, 700)))
+
+
+def _solved(K: Array, Y: Array, w: Array) -> tuple[Array, Array]:
+    """Diagonal of A^-1, of shape (l, d), and A^-1 Y, of shape (l, d, r), for l penalties."""
+
+    def work(lam: float) -> tuple[Array, Array]:
+        A = factor(*rough(K, lam / w))
+        return A.inverse_diagonal(), A.solve(Y)
+
+    try:
+        pairs = in_threads(work, NOISE_PENALTIES)
+        return np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
+    except LinAlgError:  # the kernel of a geodesic distance may have negative eigenvalues
+        found = spectrum(K, Y, w)
+        held = 1.0 - found.leverages(NOISE_PENALTIES)
+        of_lams = found.dual_coef(NOISE_PENALTIES)
+        return (held * w[:, None] / NOISE_PENALTIES).T, of_lams.transpose(1, 0, 2)
+
+
+def rough(K: Array, penalty: Array, most: float = np.inf) -> tuple[Array, Array]:
+    """Copies of K and its penalty: of many rows in single precision, if the penalty allows it."""
+    is_rough = len(K) > ROUGH_SAMPLE and penalty.min() >= ROUGH_PENALTY and penalty.max() <= most
+    dtype = np.float32 if is_rough else np.float64
+    return K.astype(dtype), penalty.astype(dtype)
 
 
 def _copies(group: Indices, values: Array) -> Array:
@@ -114,7 +155,7 @@ class Outside:
 
     Attributes
     ----------
-    A : K + lambda W^-1 of the distinct rows
+    A : K + lambda W^-1 of the distinct rows, in single precision if lambda allows it
     inside : share of the variance that is left open at 99 % of the rows by the others
     rows : how far each row is outside of the others
     """
@@ -123,17 +164,21 @@ class Outside:
     inside: float
     rows: Array
 
-    def at(self, K: Array) -> Array:
-        """How far new rows with the kernels K are outside, of shape (n_new,)."""
+    def left(self, K: Array) -> Array:
+        """Share of the variance that is left open at new rows with the kernels K, (n_new,)."""
         half = self.A.half_solve(K.T)
-        return _beyond(1.0 - np.einsum("ij,ij->j", half, half), self.inside)
+        return np.asarray(1.0 - np.einsum("ij,ij->j", half, half), dtype=np.float64)
+
+    def beyond(self, left: Array) -> Array:
+        """How far rows are outside where these shares are left open."""
+        return _beyond(left, self.inside)
 
 
 def outside_of(K: Array, w: Array, lam: float) -> Outside:
     """Share of the variance that distinct rows with kernel K (d, d) and weights w leave open."""
     penalty = np.maximum(lam / w, LEAST_PENALTY)
     try:
-        A: System = factor(K.copy(), penalty)
+        A: System = factor(*rough(K, penalty, MOST_PENALTY))
     except LinAlgError:  # the kernel of a geodesic distance may have negative eigenvalues
         s, V = eigh(K / np.sqrt(penalty * penalty[:, None]))
         A = Eigen(V / np.sqrt(penalty)[:, None], np.maximum(s, 0.0) + 1.0)
@@ -192,7 +237,7 @@ class Scale:
 
     @property
     def _lams(self) -> Array:
-        return np.broadcast_to(self.jackknife.lams, self.noise.mean.shape)
+        return np.broadcast_to(self.jackknife.lams, self.jackknife.spread.shape)
 
     @cached_property
     def _straight_X(self) -> Array:
@@ -224,8 +269,58 @@ class Scale:
         e = np.column_stack([np.maximum(outside.rows, away) for outside in self._outsides])
         return self.noise.rows, self._of_targets(e)[self.jackknife.group]
 
-    def at(self, X_new: Array, V: Array) -> tuple[Array, Array]:
-        """The scale s at new rows, and its part (V e)^(1/2) outside; of shape (n_new, k)."""
+    @property
+    def reach(self) -> Array | None:
+        """How far the models without a row move, as in `Jackknife`; None if K is not positive."""
+        if self.jackknife.reach is None:
+            return None
+        is_positive = all(isinstance(outside.A, Factor) for outside in self._outsides)
+        return self.jackknife.reach if is_positive else None
+
+    def even(self, X_new: Array, coverage: float) -> Scaled:
+        """New rows on a scale of one everywhere."""
+        sizes = np.abs(self.jackknife.residuals)
+        s, left = np.ones((2, len(X_new), sizes.shape[1]))
+
+        def work(rows: slice) -> None:
+            K = self.space.block(self._columns(X_new[rows]), self.X, self.sigma)
+            left[rows] = self._of_targets(self._left(K))
+
+        if self.reach is not None:
+            with one_blas_thread():
+                for_blocks(work, len(X_new), rows_per_block(4 * len(self.X)))
+        return Scaled(sizes, s, np.zeros_like(s), self._apart(left), coverage, self.reach)
+
+    def of(self, X_new: Array, coverage: float) -> Scaled:
+        """New rows on the scale."""
+        V = self.spread(coverage)
+        sizes = self.scores(V)
+        usual = upper_quantile(sizes[None], coverage)[0]
+        s, outside, left = np.empty((3, len(X_new), sizes.shape[1]))
+
+        def work(rows: slice) -> None:
+            s[rows], outside[rows], left[rows] = self.at(self._columns(X_new[rows]), V)
+
+        with one_blas_thread():
+            for_blocks(work, len(X_new), rows_per_block(4 * len(self.X)))
+        least = outside * np.where(np.isfinite(usual), usual, 0.0)
+        return Scaled(sizes, s, least, self._apart(left) / s, coverage, self.reach)
+
+    def _columns(self, X_new: Array) -> Array:
+        return self.jackknife.columns(X_new, self.space.distance)
+
+    def _left(self, K: Array) -> Array:
+        return np.column_stack([outside.left(K) for outside in self._outsides])
+
+    def _apart(self, left: Array) -> Array:
+        """Deviations where these shares of the variance are left open; rounding adds to them."""
+        return np.sqrt(np.maximum(left, 0.0) + len(self.X) * EPS)
+
+    def at(self, X_new: Array, V: Array) -> tuple[Array, Array, Array]:
+        """The scale s at new rows, its part (V e)^(1/2) outside, the shares that are left open.
+
+        All of them of shape (n_new, k).
+        """
         gaps = self.space.distance.gaps(X_new, self.X)
         nearest = gaps.min(axis=1)
         if self.straight is not None:
@@ -233,10 +328,12 @@ class Scale:
             nearest = far.min(axis=1)
         away = self._away(self.space.distance.lengths(nearest))
         K = self.space.kernel.of(gaps.copy(), self.sigma)
-        e = np.column_stack([np.maximum(outside.at(K), away) for outside in self._outsides])
+        left = self._left(K)
+        beyond = [each.beyond(part) for each, part in zip(self._outsides, left.T, strict=True)]
+        e = np.maximum(np.column_stack(beyond), away[:, None])
         g = self.noise.at(self.space.kernel.of(gaps, NOISE_WIDTH * self.sigma))
         outside = V * self._of_targets(e)
-        return np.sqrt(np.square(g) + outside), np.sqrt(outside)
+        return np.sqrt(np.square(g) + outside), np.sqrt(outside), self._of_targets(left)
 
     def _of_targets(self, e: Array) -> Array:
         """Columns for the targets from those for the distinct penalties."""
@@ -247,7 +344,7 @@ class Scale:
         # The quantile of the scores is at least that with zeros for the rows that V changes.
         _, e = self.rows
         scores = np.where(e > 0, 0.0, self.scores(np.zeros(e.shape[1])))
-        lowest = upper_quantile(scores.T[..., None], coverage)[:, 0]
+        lowest = upper_quantile(scores[None], coverage)[0]
         known = np.isfinite(lowest) & (lowest > 0)
         half = self.jackknife.spread / 2
         return np.square(np.where(known, half / np.where(known, lowest, 1.0), 0.0))
@@ -265,9 +362,87 @@ def widened(lower: Array, upper: Array, least: Array) -> tuple[Array, Array]:
 
 
 def upper_quantile(values: Array, coverage: float) -> Array:
-    """The ceil(coverage (n + 1))-th smallest of n values along axis 1; infinite if n is too few."""
-    n = values.shape[1]
-    rank = int(np.ceil(coverage * (n + 1) * (1 - 4 * EPS)))
-    if rank > n:
-        return np.full(values[:, 0].shape, np.inf)
-    return np.asarray(np.partition(values, rank - 1, axis=1)[:, rank - 1])
+    """The ceil(coverage (n + 1))-th smallest of n values along axis 1, of shape (m, n, k)."""
+    s, k = values.shape[1:]
+    return smallest(values, np.full(k, upper_rank(s, coverage)))
+
+
+def upper_rank(n: int, coverage: float) -> int:
+    """Rank of the upper quantile of n values; more than n if they are too few."""
+    return int(np.ceil(coverage * (n + 1) * (1 - 4 * EPS)))
+
+
+def smallest(values: Array, ranks: Indices) -> Array:
+    """The smallest values of these ranks along axis 1, one for each column of the last axis.
+
+    Infinite where there are fewer values.
+    """
+    found = np.full((len(values), values.shape[2]), np.inf)
+    for t, rank in enumerate(ranks):
+        if rank <= values.shape[1]:
+            found[:, t] = np.partition(values[:, :, t], rank - 1, axis=1)[:, rank - 1]
+    return found
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """New rows and their scale.
+
+    Attributes
+    ----------
+    sizes : sizes of the residuals in units of the scale, of shape (s, k)
+    s : the scale at the new rows, of shape (n_new, k)
+    least : least half width of their intervals, of shape (n_new, k)
+    apart : how much the models without a row differ there for a `reach` of one, (n_new, k)
+    coverage : of the intervals
+    reach : how far the models without a row move, as in `Jackknife`
+    """
+
+    sizes: Array
+    s: Array
+    least: Array
+    apart: Array
+    coverage: float
+    reach: Array | None
+
+    @cached_property
+    def levels(self) -> Array:
+        """How much the models without a row differ at each new row, in units of `_unit`.
+
+        Rounded up to one of few values, so that an interval does not depend on the other new rows.
+        """
+        far = (self.apart / self._unit).max(axis=1)
+        return np.asarray(2.0 ** (np.ceil(LEVELS * np.log2(far)) / LEVELS))
+
+    @cached_property
+    def _unit(self) -> Array:
+        """The value of `apart` at which models move by as much as residuals are large, (k,)."""
+        sizes = self.sizes.mean(axis=0)
+        reach = np.zeros_like(sizes) if self.reach is None else self.reach.mean(axis=0)
+        known = (sizes > 0) & (reach > 0)
+        return np.divide(sizes, reach, out=np.ones_like(sizes), where=known)
+
+    def blocks(self, size: int) -> list[Indices]:
+        """New rows of one level, at most so many at a time."""
+        if self.reach is None:
+            groups = [np.arange(len(self.s))]
+        else:
+            groups = [np.flatnonzero(self.levels == level) for level in np.unique(self.levels)]
+        return [rows[some] for rows in groups for some in row_blocks(len(rows), size)]
+
+    def followed(self, level: float) -> tuple[Indices, Indices]:
+        """The models whose predictions must be known at new rows of a level, and ranks among them.
+
+        The rank is that of the end of an interval, for each target. All other residuals are so
+        much smaller or larger that no usual move of a model takes them past that end.
+        """
+        s, k = self.sizes.shape
+        rank = upper_rank(s, self.coverage)
+        if self.reach is None:
+            return np.arange(s), np.full(k, rank)
+        moves = FOLLOWED * self.reach * self._unit * level
+        ends = np.stack([self.sizes - moves, self.sizes + moves])
+        low, high = smallest(ends, np.full(k, rank))
+        is_below = ends[1] < low
+        near = (~is_below & (ends[0] <= high)).any(axis=1)
+        return np.flatnonzero(near), rank - np.count_nonzero(is_below & ~near[:, None], axis=0)

@@ -30,6 +30,8 @@ class Jackknife:
     They are those of all rows as given, or of a sample of JACKKNIFE_ROWS of them; of these s rows
     d are distinct.
 
+    Where single models can be left out of the count, `reach` says how far one of them moves.
+
     Attributes
     ----------
     group : which of the distinct rows each row is, of shape (s,)
@@ -40,6 +42,8 @@ class Jackknife:
     shifts : from rows k(x, Z) to the changes of the predictions there, of shape (n_new, s, k)
     places : places of the distinct rows among those of the model; None if they are in X
     X : the distinct rows
+    reach : root mean square of the changes at an x where the rows leave all variance open, if each
+        row is as likely as any other to be near x, of shape (s, k); None if that is not known
     """
 
     group: Indices
@@ -47,9 +51,10 @@ class Jackknife:
     lams: Array
     spread: Array
     residuals: Array
-    shifts: Callable[[Array], Array]
+    shifts: AnyShifts
     places: Indices | None = None
     X: Array | None = None
+    reach: Array | None = None
 
     def distinct(self, Z: Array, distance: Distance) -> Array:
         """The distinct rows; Z are the rows of the model."""
@@ -62,17 +67,26 @@ class Jackknife:
         return X_new[:, self.places] if distance.is_given else X_new
 
 
+class AnyShifts(Protocol):
+    """Changes of the predictions when each of s rows is left out."""
+
+    def __call__(self, K_new: Array) -> Array:
+        """Changes at rows k(x, Z) of K_new, of shape (n_new, s, k)."""
+
+    def some(self, rows: Indices) -> AnyShifts:
+        """The changes without some of the rows."""
+
+
 @dataclass(frozen=True)
 class Shifts:
-    """Changes of the predictions when each of d rows is left out.
+    """Changes of the predictions when each of s rows is left out.
 
     Attributes
     ----------
-    influence : how the coefficients follow y of each row, (q, d), in double or single precision
+    influence : how the coefficients follow y of each row, (q, s), in double or single precision
     ones : coefficients for a target of ones, of shape (q,)
-    moved : residuals of the rows for the models without them, of shape (d, k)
-    intercept : how much the intercept falls without each row, of shape (d, k)
-    copies : which of the d rows is meant by each of s rows; None for all in order
+    moved : residuals of the rows for the models without them, of shape (s, k)
+    intercept : how much the intercept falls without each row, of shape (s, k)
     L : factor of the kernel of the landmarks, if coefficients are those of features
     """
 
@@ -80,7 +94,6 @@ class Shifts:
     ones: Array
     moved: Array
     intercept: Array
-    copies: Indices | None = None
     L: Array | None = None
 
     def __call__(self, K_new: Array) -> Array:
@@ -91,7 +104,28 @@ class Shifts:
         rest = 1.0 - phi @ self.ones
         change = P[:, :, None] * -self.moved
         change -= rest[:, None, None] * self.intercept
-        return np.asarray(change if self.copies is None else change[:, self.copies])
+        return np.asarray(change)
+
+    def some(self, rows: Indices) -> Shifts:
+        """The changes without some of the rows."""
+        influence = self.influence.T[rows].T
+        moved, intercept = self.moved[rows], self.intercept[rows]
+        return replace(self, influence=influence, moved=moved, intercept=intercept)
+
+
+@dataclass(frozen=True)
+class StackedShifts:
+    """Changes of several models of one target each, side by side."""
+
+    parts: Sequence[AnyShifts]
+
+    def __call__(self, K_new: Array) -> Array:
+        """Changes at rows k(x, Z) of K_new, of shape (n_new, s, k)."""
+        return np.concatenate([part(K_new) for part in self.parts], axis=2)
+
+    def some(self, rows: Indices) -> StackedShifts:
+        """The changes without some of the rows."""
+        return StackedShifts([part.some(rows) for part in self.parts])
 
 
 @dataclass(frozen=True)
@@ -195,11 +229,15 @@ class StackedModel:
             np.concatenate([getattr(part, name) for part in parts], axis=-1)
             for name in ("lams", "spread", "residuals")
         )
-
-        def shifts(K_new: Array) -> Array:
-            return np.concatenate([part.shifts(K_new) for part in parts], axis=2)
-
-        return replace(parts[0], lams=lams, spread=spread, residuals=residuals, shifts=shifts)
+        reaches = [part.reach for part in parts if part.reach is not None]
+        return replace(
+            parts[0],
+            lams=lams,
+            spread=spread,
+            residuals=residuals,
+            shifts=StackedShifts([part.shifts for part in parts]),
+            reach=np.hstack(reaches) if len(reaches) == len(parts) else None,
+        )
 
     @property
     def held_out(self) -> HeldOut:
