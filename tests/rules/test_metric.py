@@ -138,6 +138,16 @@ def test_noise_is_predicted_by_its_mean(p, rng):
     assert min(scores) > -0.1
 
 
+def test_a_signal_beside_outliers_is_followed(rng):
+    X = rng.standard_normal((600, 3))
+    f = X[:, 0] + X[:, 1]
+    y = f + 0.1 * rng.standard_normal(600)
+    y[:2] += [100.0, -100.0]
+    est = AutoKernelRidge(random_state=0).fit(X[:200], y[:200])
+    # Without a signal all predictions are the mean of y; least squares follow outliers, too.
+    assert est.predict(X[200:]).std() > 0.2 * f.std()
+
+
 @pytest.mark.slow
 def test_fits_with_the_same_seed_are_equal(rng):
     X, y = few_of_many(rng, 300, 5)

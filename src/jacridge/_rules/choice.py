@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from scipy.stats import rankdata
 
 from .._compute.arrays import Array
 from .._compute.threads import in_threads, one_blas_thread
@@ -35,8 +36,10 @@ TRIM = 0.02
 # A simpler candidate is taken if its error is within so many standard errors of the best one's.
 STANDARD_ERRORS = 0.5
 
-# Standard errors by which y must be predicted better than by its mean.
+# Standard errors by which y must be predicted better than by its mean, or by which predictions
+# must be in its order.
 CLEAR = 1.5
+CLEAR_ORDER = 2.5
 
 # Kernels that are tried, and how many of them, each with one map, go on after the first round.
 KERNELS_TRIED = ("gaussian", "matern32", "exponential", "laplacian")
@@ -62,6 +65,12 @@ def squared_errors(y: Array, predictions: Array, w: Array) -> Array:
     return np.asarray(np.square(y - predictions).sum(axis=1))
 
 
+def rank_products(y: Array, predictions: Array, w: Array) -> Array:
+    """Products of the ranks of targets and predictions, less their means, summed over targets."""
+    a, b = (rankdata(Z, axis=0) for Z in (y, predictions))
+    return np.asarray(((a - w @ a) * (b - w @ b)).sum(axis=1))
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A kernel, a kind of metric and a number of rounds, with its errors on held-out rows.
@@ -71,6 +80,7 @@ class Candidate:
     kernel, kind, rounds : what is tried; no rounds are the plain metric
     fits : the last fit of each fold
     tunings : bandwidth and penalty of each round, the plain metric first
+    predictions : of the held-out rows, (n, k)
     errors : losses of the held-out rows, such as squared errors summed over targets
     seconds : time of this candidate beyond those that it builds on
     error : mean of the errors, squared ones in units of the constant prediction's
@@ -83,6 +93,7 @@ class Candidate:
     rounds: int
     fits: Sequence[Round]
     tunings: tuple[Tuning, ...]
+    predictions: Array
     errors: Array
     seconds: float
     error: float = np.nan
@@ -172,8 +183,9 @@ class CrossFitting:
             return fit, rounds.predict(fit, fold[0], fold[1].X)
 
         fits, predictions = zip(*in_threads(judged, maps, self.folds), strict=True)
-        errors = self.loss(self.y, np.concatenate(predictions), self.counts)
-        return Candidate(kernel, kind, 0, fits, (tuning,), errors, perf_counter() - start)
+        found = np.concatenate(predictions)
+        errors, seconds = self.loss(self.y, found, self.counts), perf_counter() - start
+        return Candidate(kernel, kind, 0, fits, (tuning,), found, errors, seconds)
 
     def ranked(self, table: Sequence[Candidate]) -> list[Candidate]:
         """Candidates with their errors, best first; the ranking leaves out rows hard for all."""
@@ -215,6 +227,7 @@ class CrossFitting:
         both = [
             replace(
                 candidate,
+                predictions=np.concatenate([candidate.predictions, more.predictions]),
                 errors=np.concatenate([candidate.errors, more.errors]),
                 seconds=candidate.seconds + more.seconds,
             )
@@ -235,9 +248,14 @@ class CrossFitting:
         return replace(found, seconds=perf_counter() - start)
 
     def has_signal(self, best: Candidate) -> bool:
-        """Whether a candidate predicts held-out rows clearly better than the mean of y does."""
-        w, d = self._shares, self._constant_errors - best.errors
-        return bool(w @ d > CLEAR * self._standard_error(w, d))
+        """Whether a candidate predicts held-out rows clearly better than the mean of y does.
+
+        Ranks show signals that squared errors do not: those beside outliers, and weak ones.
+        """
+        w, gains = self._shares, self._constant_errors - best.errors
+        in_order = rank_products(self.y, best.predictions, w)
+        tests = (CLEAR, gains), (CLEAR_ORDER, in_order)
+        return any(bool(w @ d > clear * self._standard_error(w, d)) for clear, d in tests)
 
     def _standard_error(self, w: Array, d: Array) -> float:
         """Standard error of the mean w'd; rows that are predicted several times count once."""
