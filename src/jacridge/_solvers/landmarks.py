@@ -47,7 +47,7 @@ LATE = 1e-6
 # Shares of the features that may be whitened before the sum, for the rest to come after it, and
 # rows for each landmark from which on it pays to look for such a share. A bound that is at hand is
 # mostly 5 to 60 times too large: where it exceeds LATE by more than SLACK, no product is made.
-SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 2 / 5)
+SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 2 / 5)
 SHARE_ROWS = 32
 SLACK = 30
 
