@@ -66,6 +66,17 @@ def test_values_replace_the_gaps_whatever_the_order_in_memory(rng, name):
     assert not wide[1::2].any()
 
 
+@pytest.mark.parametrize("name", RADIAL)
+def test_expanded_squares_have_the_values_of_their_kernel_in_the_same_place(rng, name):
+    """Those that are below zero by rounding have the value at zero, but for the root of that."""
+    kernel, gaps = KERNELS[name], rng.uniform(0, 9, (7, 30))
+    place = kernel.unit * gaps
+    place[0, 0] = -1e-16 * kernel.unit
+    assert kernel.of_expanded(place) is place
+    gaps[0, 0] = 0
+    np.testing.assert_allclose(place, values(name, gaps, 1.0), rtol=1e-13, atol=2e-8)
+
+
 @every_kernel
 @pytest.mark.parametrize("shape", [(), (0,), (0, 4), (4, 0), (1, 1)])
 def test_arrays_of_any_shape_are_taken(name, shape):

@@ -212,6 +212,24 @@ def test_of_a_wide_kernel_some_features_are_whitened_early_where_rows_are_many(r
     assert 0 < many < 30
 
 
+def test_early_features_are_those_of_random_landmarks_of_which_few_do(rng):
+    """The first pivots lie far from most rows: as many of them leave much larger errors."""
+    X, Z = rng.standard_normal((1000, 9)), rng.standard_normal((400, 9))
+    phi = features(Z, 5.0, SPACE)
+    late = whitened_late(phi, X, 100_000)
+    assert 0 < late.early <= 25
+    assert not np.array_equal(late.Z, phi.Z)
+    np.testing.assert_array_equal(np.unique(late.Z, axis=0), np.unique(Z, axis=0))
+    np.testing.assert_allclose(late.L @ late.L.T, dense(late.Z, late.Z, 5.0), atol=1e-13)
+
+    def loss(phi, early):
+        P = phi.whiten(dense(np.vstack([X, phi.Z]), phi.Z, 5.0), early)
+        P /= np.linalg.norm(P, axis=0)
+        return np.finfo(float).eps * np.trace(np.linalg.inv(P.T @ P))
+
+    assert loss(late, late.early) < min(1e-6, loss(phi, late.early) / 2)
+
+
 @pytest.mark.parametrize("limit", [1.01, 0.99])
 @pytest.mark.parametrize("sigma", [0.3, 0.7])
 def test_how_safe_late_whitening_is_comes_from_rows_and_landmarks(rng, sigma, limit, monkeypatch):

@@ -11,15 +11,17 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.linalg.blas import dtrsm
 
-from .._compute.arrays import Array, row_blocks, rows_per_block
+from .._compute.arrays import Array, row_blocks
 from .._compute.threads import lapack_for
 
 if TYPE_CHECKING:
     from .._rows.rows import Rows
     from .landmarks import Features
 
-# Rows whose features are held at a time.
+# Rows whose features are held at a time, and those of them that are made at a time: a part that
+# stays in the cache from one step to the next.
 FEATURE_ROWS = 4096
+PART_ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -49,9 +51,8 @@ class Sums:
 def summed(rows: Rows, phi: Features, shift: Array, *, centred: bool) -> Sums:
     """Sums of one pass over the rows, with white features; y is shifted by about its mean."""
     M, numbers = rows.total(Summing(phi, shift)).parts
-    m = len(phi.Z)
-    yy, (n, log_weight) = numbers[:-2], numbers[-2:].tolist()
-    weight = float(M[m, m])
+    m, (n, log_weight) = len(phi.Z), numbers.tolist()
+    yy, weight = np.diagonal(M)[m + 1 :], float(M[m, m])
     rest = M[m, m + 1 :] / weight if centred else np.zeros(len(shift))
     # G is symmetric: as the transpose of a C array it is in Fortran's order without a copy.
     G, ones = M[:m, :m].copy().T, M[:m, m]
@@ -66,7 +67,7 @@ def summed(rows: Rows, phi: Features, shift: Array, *, centred: bool) -> Sums:
 
 @dataclass(frozen=True)
 class Moments:
-    """[Phi, 1]'W [Phi, 1, y] of some rows; and y'Wy, the number of rows, the sum of log weights."""
+    """P'W P of some rows, P = [Phi, 1, y]; the number of rows and the sum of log weights."""
 
     parts: tuple[Array, Array]
 
@@ -90,38 +91,37 @@ class Summing:
     shift: Array
 
     def __call__(self, X: Array, y: Array, w: Array | None) -> Moments:
-        m, k = len(self.phi.Z), y.shape[1]
-        empty = np.zeros((m + 1, m + 1 + k)), np.zeros(k + 2)
+        columns = len(self.phi.Z) + 1 + y.shape[1]
+        empty = np.zeros((columns, columns)), np.zeros(2)
         return self.add_to(Moments(empty), X, y, w)
 
     def add_to(self, sums: Moments, X: Array, y: Array, w: Array | None) -> Moments:
         """The sums plus those of one more block, in the same memory."""
         m, (total, numbers) = len(self.phi.Z), sums.parts
         for rows in row_blocks(len(X), FEATURE_ROWS):
-            P, M = self._scratch(rows.stop - rows.start, m, y.shape[1])
-            for part in row_blocks(len(P), rows_per_block(m)):
-                self.phi.kernel(X[rows][part], P[part, :-1])
-                self.phi.whiten(P[part, :-1], self.phi.early)
-            P[:, -1] = 1.0
-            T, v = np.subtract(y[rows], self.shift, order="C"), np.ones(len(P))
+            P, M = self._scratch(rows.stop - rows.start, m + 1 + y.shape[1])
+            for part in row_blocks(len(P), PART_ROWS):
+                self.phi.kernel(X[rows][part], P[part, :m])
+                self.phi.whiten(P[part, :m], self.phi.early)
+            P[:, m] = 1.0
+            np.subtract(y[rows], self.shift, out=P[:, m + 1 :])
+            v = np.ones(len(P))
             if w is not None:
-                v, root = w[rows][w[rows] > 0], np.sqrt(w[rows])[:, None]
-                P *= root
-                T *= root
+                v = w[rows][w[rows] > 0]
+                P *= np.sqrt(w[rows])[:, None]
             # NumPy computes half of it, and other threads go on; SciPy's dsyrk holds Python's lock.
-            np.matmul(P.T, P, out=M[:, : m + 1])
-            np.matmul(P.T, T, out=M[:, m + 1 :])
+            np.matmul(P.T, P, out=M)
             total += M
-            numbers += [*np.einsum("ij,ij->j", T, T), len(v), np.log(v).sum()]
+            numbers += len(v), np.log(v).sum()
         return sums
 
-    def _scratch(self, rows: int, m: int, k: int) -> tuple[Array, Array]:
+    def _scratch(self, rows: int, columns: int) -> tuple[Array, Array]:
         """Per-thread scratch arrays: memory of this size is slow to get from the system."""
         mine = self._of_threads.__dict__
         if len(mine.get("rows", ())) < rows:
-            mine["rows"] = np.empty((rows, m + 1))
+            mine["rows"] = np.empty((rows, columns))
         if "products" not in mine:
-            mine["products"] = np.empty((m + 1, m + 1 + k))
+            mine["products"] = np.empty((columns, columns))
         return mine["rows"][:rows], mine["products"]
 
     @cached_property
