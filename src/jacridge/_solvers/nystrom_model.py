@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg.blas import dtrsm
 
 from .._compute.arrays import EPS, Array, Indices, fixed_sample, row_blocks, rows_per_block
-from .._rows.merging import GivenRows, row_labels
+from .._rows.merging import GivenRows, are_replicates, leaving, row_labels
 from .._rows.rows import rows_of
 from .landmarks import Features
 from .model import JACKKNIFE_ROWS, HeldOut, Jackknife, Shifts, StackedModel
@@ -225,6 +225,23 @@ class NystromModel:
             counts = w / np.bincount(group)[group]
         within = self.sums.given_within / self.sums.weight
         return HeldOut(y, _LeavingOut([self])(X, y, w), counts, within)
+
+    @property
+    def held_out_singly(self) -> HeldOut:
+        """Leave-one-out residuals of the sample's observations where equal rows differ in y.
+
+        A restored model does not know the weights of the rows as given, but their mean.
+        """
+        X, y = self.sample.X, self.sample.y + self.sample.within
+        w = np.full(len(X), self.sums.weight / self.sums.given_n)
+        if self.given is not None and self.given.weights is not None:
+            weights: Any = self.given.weighed().weights
+            w = weights[fixed_sample(len(weights), SAMPLE_ROWS)]
+        leaves = leaving(w)
+        several = self.sample.within.any()
+        if not several or not are_replicates(self.sample.distinct()[1], y, w / leaves):
+            return self.held_out
+        return HeldOut(y, _LeavingOut([self])(X, y, leaves), w, np.zeros(y.shape[1]))
 
     def known_rows(self, Z: Array) -> tuple[Array, Array, Array]:
         """The distinct rows of the sample."""
