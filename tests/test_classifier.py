@@ -192,6 +192,7 @@ def test_equal_rows_of_different_classes_share_their_probability(rng):
     np.testing.assert_allclose(P[:, 1], 0.25, atol=0.015)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [AutoKernelClassifier, JacobianKernelClassifier])
 @pytest.mark.parametrize("solver", ["exact", "nystrom", "dask"])
 @pytest.mark.parametrize("k", [2, 3])
@@ -221,6 +222,7 @@ def test_labels_of_equal_rows_are_predicted_like_their_shares(k, solver, make, r
     assert accuracy(Q) > accuracy(shares) - 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [AutoKernelClassifier, JacobianKernelClassifier])
 def test_copies_of_rows_with_their_labels_say_nothing_new(make, rng):
     """Labels of pure noise: in a model that looks at the copies of a row there is a signal."""
