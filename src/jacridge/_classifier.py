@@ -446,7 +446,7 @@ verbose
         """
         check_is_fitted(self)
         findings = self.regressor_.diagnose().findings
-        held, prior = self.regressor_._function().model.held_out, self.class_prior_
+        held, prior = self.regressor_._function().model.held_out_singly, self.class_prior_
         odds, w = self._log_odds(held.y - held.residuals), held.w / held.w.sum()
         loss = float(w @ log_losses(held.y, odds, prior))
         best = most_likely(np.arange(len(prior)), odds)
@@ -502,7 +502,7 @@ def labels_beside(X: Any, y: Any, w: Any) -> ArrayLabels | DaskLabels | ParquetL
 
 def calibration(regressor: JacobianKernelRidge, prior: Array, n: float) -> LogOdds:
     """Log-odds from the scores of a regressor, by its leave-one-out scores; n rows were given."""
-    held = getattr(regressor._function().model, "held_out", None)
+    held = getattr(regressor._function().model, "held_out_singly", None)
     if held is None:
         return uncalibrated(prior)
     return calibrated(held.y, held.y - held.residuals, held.w, prior, n)

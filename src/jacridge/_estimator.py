@@ -526,7 +526,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
             "bandwidth": self.bandwidth_,
             "penalty": np.atleast_1d(self.alpha_).tolist(),
             "residual degrees of freedom": left,
-            "leave-one-out R2": loo_r2(function),
+            "leave-one-out R2": loo_r2(function.model.held_out_singly),
             "residual deviation": [float(s) for part in influences for s in np.sqrt(part.s2)],
         }
         return Summary(fit, effects)

@@ -12,9 +12,10 @@ from jacridge import JacobianKernelRidge
 from jacridge._geometry.distances import EUCLIDEAN
 from jacridge._geometry.kernels import KERNELS
 from jacridge._geometry.space import Pairs, space_of
-from jacridge._rows.source import array_source
+from jacridge._rows.rows import ArrayRows
+from jacridge._rows.source import Source, array_source
 from jacridge._rules.criteria import CRITERIA, LOO, MML
-from jacridge._rules.streams import training_data
+from jacridge._rules.streams import LandmarkChoice, data_of_stream, training_data
 from jacridge._solvers.cholesky import factor
 from jacridge._solvers.spectrum import spectrum
 
@@ -156,21 +157,34 @@ def test_the_errors_of_the_last_rows_are_those_of_all(rng):
     assert found == pytest.approx(expected, rel=1e-8)
 
 
-@pytest.mark.parametrize("weighted", ["no", "whole", "any"])
-@pytest.mark.parametrize("centred", [False, True])
-def test_replicates_are_left_out_one_by_one(rng, centred, weighted):
-    """Each observation against a fit without it; a row has one to five of them."""
-    X = np.repeat(rng.uniform(size=(12, 2)), rng.integers(1, 6, 12), axis=0)
+WEIGHTED = ["no", "whole", "any"]
+
+
+def replicated(rng, weighted, rows=12):
+    """Rows with one to five observations each, and their weights."""
+    X = np.repeat(rng.uniform(size=(rows, 2)), rng.integers(1, 6, rows), axis=0)
     X = X[rng.permutation(len(X))]
     y = np.sin(5 * X[:, 0]) + 0.3 * rng.standard_normal(len(X))
     weights = {"no": np.ones(len(X)), "whole": rng.integers(1, 4, len(X)).astype(float)}
-    w = weights.get(weighted, rng.choice([0.1, 1.3, 5.0], len(X)))
+    return X, y, weights.get(weighted, rng.choice([0.1, 1.3, 5.0], len(X)))
+
+
+def refit_errors(est, X, y, w, weighted):
+    """Error of each observation by a fit without it, or without one of its whole weight."""
     errors = np.empty(len(X))
     for i in range(len(X)):
         rest = w.copy()
         rest[i] -= 1 if weighted == "whole" else w[i]
-        est = JacobianKernelRidge(0.4, 0.2, fit_intercept=centred).fit(X, y, rest)
-        errors[i] = y[i] - est.predict(X[[i]])[0]
+        errors[i] = y[i] - est.fit(X, y, rest).predict(X[[i]])[0]
+    return errors
+
+
+@pytest.mark.parametrize("weighted", WEIGHTED)
+@pytest.mark.parametrize("centred", [False, True])
+def test_replicates_are_left_out_one_by_one(rng, centred, weighted):
+    """Each observation against a fit without it; a row has one to five of them."""
+    X, y, w = replicated(rng, weighted)
+    errors = refit_errors(JacobianKernelRidge(0.4, 0.2, fit_intercept=centred), X, y, w, weighted)
     source = array_source(X, y[:, None], w, EUCLIDEAN)
     data = training_data(source, SPACE, kind="mean" if centred else "none")
     data = data.part(np.arange(12), for_comparison=True)
@@ -181,6 +195,54 @@ def test_replicates_are_left_out_one_by_one(rng, centred, weighted):
     at_one = LOO.at(data.pairs, 0.4, 0.2, data.targets, v, **options)
     np.testing.assert_allclose(at_one, known, rtol=1e-10)
     np.testing.assert_allclose(at_one, np.average(errors**2, weights=w), rtol=1e-10)
+
+
+@pytest.mark.parametrize("weighted", WEIGHTED)
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("streams", [False, True])
+def test_landmarks_leave_out_replicates_one_by_one(rng, streams, centred, weighted, monkeypatch):
+    """Where the rows are merged, and where they come in blocks as they are."""
+    X, y, w = replicated(rng, weighted)
+    options = {"solver": "nystrom", "landmarks": np.unique(X, axis=0)[:7]}
+    est = JacobianKernelRidge(0.4, 0.2, fit_intercept=centred, **options)
+    errors = refit_errors(est, X, y, w, weighted)
+    source = array_source(X, y[:, None], w, EUCLIDEAN)
+    if streams:
+        monkeypatch.setattr("jacridge._rows.rows.TASK_ROWS", 10)
+        source = Source(ArrayRows(X, y[:, None], w), 2)
+    kind, choice = "mean" if centred else "none", LandmarkChoice(options["landmarks"])
+    data = data_of_stream(source, SPACE, kind=kind, choice=choice)
+    found = data.solver.comparing(0.4).loo(np.array([0.2, 0.3]))[0, 0]
+    np.testing.assert_allclose(found, np.average(errors**2, weights=w), rtol=1e-6)
+    assert data.trials(0.4).observed is not None
+
+
+@pytest.mark.parametrize("weighted", WEIGHTED)
+@pytest.mark.parametrize("intercept", [False, True, "free"])
+@pytest.mark.parametrize("solver", ["exact", "nystrom"])
+def test_models_know_the_errors_of_observations_left_out(rng, solver, intercept, weighted):
+    X, y, w = replicated(rng, weighted)
+    options = {"solver": solver, "landmarks": np.unique(X, axis=0)[:7]}
+    est = JacobianKernelRidge(0.4, 0.2, fit_intercept=intercept, **options)
+    errors = refit_errors(est, X, y, w, weighted)
+    held = est.fit(X, y, w)._function().model.held_out_singly
+    by_y = np.argsort(held.y[:, 0])
+    np.testing.assert_allclose(held.y[by_y, 0], np.sort(y), rtol=1e-12)
+    # Features of landmarks have fewer digits.
+    np.testing.assert_allclose(held.residuals[by_y, 0], errors[np.argsort(y)], rtol=1e-6)
+    np.testing.assert_allclose(held.w[by_y], w[np.argsort(y)])
+
+
+@pytest.mark.parametrize("several", [2, 5])
+def test_labels_of_equal_rows_are_replicates_unless_these_are_copies(rng, several):
+    """Of labels many are equal by chance; a label of nine in ten rows differs seldom."""
+    X = np.repeat(rng.standard_normal((200, 2)), several, axis=0)
+    rare = (rng.uniform(size=(200 * several, 1)) < 0.1).astype(float)
+    copies = np.repeat(rare[:200], several, axis=0)
+    few = copies.copy()
+    few[::20] = 1.0 - few[::20]
+    found = [array_source(X, y, None, EUCLIDEAN).replicates for y in (rare, copies, few)]
+    assert [each is not None for each in found] == [True, False, False]
 
 
 def test_a_row_with_one_observation_is_left_out_without_a_penalty_as_well(rng):

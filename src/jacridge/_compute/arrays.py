@@ -36,6 +36,11 @@ def fixed_sample(n: int, most: int) -> Indices:
     return np.sort(np.random.default_rng(FIXED_SEED).choice(n, most, replace=False))
 
 
+def are_whole(w: Array) -> bool:
+    """Whether all weights are whole numbers."""
+    return bool((w == np.rint(w)).all())
+
+
 def weighted_mean(y: Array, w: Array) -> Array:
     """Weighted mean of each column of y, exact for a constant column."""
     mean = w @ y / w.sum()

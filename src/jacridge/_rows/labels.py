@@ -13,9 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from .._checks import check_present, refuse_missing
-from .._compute.arrays import Array, Indices
+from .._compute.arrays import Array, Indices, are_whole
 from .dask import beside, computed, delayed, known
-from .survey import are_whole
 
 
 @dataclass(frozen=True)

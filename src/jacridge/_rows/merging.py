@@ -13,10 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import fdtrc
 
-from .._compute.arrays import TINY, Array, Indices
+from .._compute.arrays import TINY, Array, Indices, are_whole
 
 # Probability below which means of rows are said to differ.
 CHANCE = 1e-3
+
+# How often rows of several observations must differ in y, in units of what chance would do, if
+# these are replicates.
+MOST = 0.5
 
 
 @dataclass(frozen=True)
@@ -107,10 +111,10 @@ class Replicates:
         F = between / np.maximum(within, TINY * unit)
         return bool((fdtrc(g - 1, n - g, F) < CHANCE / len(F)).any())
 
-    def squared_errors(
+    def errors(
         self, E: Array, ones: Array, left: Array, y: Array, w: Array, *, total: float
     ) -> Array:
-        """Mean squared errors of the observations of each row, each predicted without itself.
+        """Residual of each observation for the model without it, of shape (observations, ..., k).
 
         E and `ones` are residuals of the targets y (g, k), and of a target of ones, for models
         without the whole row, of shapes (g, ..., k) and (g, ...); `left` (g, ...) is 1 - h, with h
@@ -130,9 +134,65 @@ class Replicates:
         scale = np.where(share.reshape(-1, *middle) == 1, 1.0, left[i] / np.maximum(kept, TINY))
         d = d / np.where(share.reshape(-1, *middle) == 1, 1.0, np.maximum(kept, TINY))[..., None]
         moved = ones[i][..., None] * falls.reshape(d.shape[0], *middle, -1)
-        errors = np.square(scale[..., None] * (E[i] + moved) + d)
-        errors *= (self.weight / w[i]).reshape(-1, *middle, 1)
-        return np.asarray(np.add.reduceat(errors, np.searchsorted(i, np.arange(len(w)))))
+        return np.asarray(scale[..., None] * (E[i] + moved) + d)
+
+    def squared_errors(
+        self, E: Array, ones: Array, left: Array, y: Array, w: Array, *, total: float
+    ) -> Array:
+        """Mean squared `errors` of the observations of each row, of shape (g, ..., k)."""
+        errors = np.square(self.errors(E, ones, left, y, w, total=total))
+        errors *= (self.weight / w[self.row]).reshape(-1, *[1] * left.ndim)
+        return np.asarray(np.add.reduceat(errors, np.searchsorted(self.row, np.arange(len(w)))))
+
+
+def replicates_of(given: GivenRows, means: Array) -> Replicates | None:
+    """Observations of the same row, if these differ in y; `means` (g, k) are those of the rows."""
+    given = given.weighed()
+    if given.weights is None:
+        return None
+    order = np.argsort(given.group, kind="stable")
+    row, d, weight = given.group[order], given.within[order], given.weights[order]
+    leaves = leaving(weight)
+    if not are_replicates(row, means[row] + d, weight / leaves):
+        return None
+    return Replicates(row, d, weight, leaves)
+
+
+def leaving(w: Array) -> Array:
+    """Weights that leave with observations: one of a whole number, else all of it."""
+    return np.ones(len(w)) if are_whole(w) else w
+
+
+def are_replicates(row: Indices, y: Array, times: Array) -> bool:
+    """Whether observations y (n, k) of the same row are replicates, each there so many `times`.
+
+    Rows of several must differ within themselves at least MOST as often as if y did not depend on
+    the row. Else these are copies, as in a bootstrap sample, or weights.
+    """
+    sizes: Array = np.bincount(row, times).astype(np.float64)
+    several = sizes > 1
+    if not several.any() or not y.size:
+        return False
+    first = np.zeros(len(sizes), dtype=np.intp)
+    first[row] = np.arange(len(row))
+    differ = np.bincount(row, (y != y[first[row]]).any(axis=1))[several]
+    count = int(np.count_nonzero(differ))
+    return count > 0 and count >= MOST * _differ_by_chance(y, times, sizes[several])
+
+
+def _differ_by_chance(y: Array, times: Array, sizes: Array) -> float:
+    """How many sets of these sizes differ within themselves if they are drawn from all y (n, k).
+
+    Those of continuous targets always do, those of labels often.
+    """
+    unit = np.abs(y).max(axis=0)
+    label = row_labels((y / np.where(unit > 0, unit, 1.0)).astype(np.float32))  # but for rounding
+    if label is None:
+        return float(len(sizes))
+    shares = np.bincount(np.unique(label, return_inverse=True)[1].ravel(), times) / times.sum()
+    shares, number = np.unique(shares, return_counts=True)
+    sizes, sets = np.unique(sizes, return_counts=True)
+    return float(sets @ (1.0 - (shares ** sizes[:, None]) @ number))
 
 
 def merged(X: Array, y: Array, w: Array | None) -> Merged:
@@ -198,3 +258,13 @@ def merged_block(X: Array, y: Array, w: Array | None) -> tuple[Array, Array, Arr
     if found is None:
         return X[:0], y[:0], np.empty(0)
     return X if found.is_all else X[found.first], found.y, found.w
+
+
+def observations(X: Array, y: Array, w: Array | None) -> tuple[Array, Indices, Array, Array]:
+    """Distinct rows of a block; and of its observations, in their order, the row, y and weight."""
+    w = np.ones(len(X)) if w is None else w
+    if not w.any():
+        return X[:0], np.empty(0, dtype=np.intp), y[:0], w[:0]
+    found = merged(X, y, w)
+    order = np.argsort(found.group, kind="stable")[np.count_nonzero(found.group < 0) :]
+    return X[found.first], found.group[order], y[order], w[order]

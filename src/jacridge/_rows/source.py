@@ -10,16 +10,13 @@ import numpy as np
 
 from .._checks import check_not_tiny
 from .._compute.arrays import Array, Indices
-from .merging import GivenRows, Merged, Replicates, merged
+from .merging import GivenRows, Merged, Replicates, merged, replicates_of
 from .rows import ArrayRows, MappedRows, Rows
-from .survey import are_whole, counted
+from .survey import counted
 
 if TYPE_CHECKING:
     from .._geometry.distances import Distance
     from .._geometry.maps import FeatureMap
-
-# Share of the rows of several observations whose targets must differ, if these are replicates.
-MOST = 0.5
 
 
 @dataclass(frozen=True)
@@ -62,21 +59,9 @@ class Source:
 
     @cached_property
     def replicates(self) -> Replicates | None:
-        """Observations of the same row, if most rows of several have targets that differ.
-
-        Else these are copies, as in a bootstrap sample, or weights. None for rows that stream.
-        """
-        given = self.given and self.given.weighed()
-        if not given or given.weights is None or not given.within.size:
-            return None
-        order, w = np.argsort(given.group, kind="stable"), given.weights
-        row, d, weight = given.group[order], given.within[order], w[order]
-        leaves = np.ones(len(w)) if are_whole(w) else weight
-        several = np.bincount(row, weight / leaves) > 1
-        differ = np.bincount(row, np.abs(d).max(axis=1)) > 0
-        if not several.any() or differ[several].mean() < MOST:
-            return None
-        return Replicates(row, d, weight, leaves)
+        """Observations of the same row, if these differ in y; None for rows that stream."""
+        given = self.given
+        return replicates_of(given, self.merged.y) if given and self.merged else None
 
 
 def array_source(X: Array, y: Array, w: Array | None, distance: Distance) -> Source:

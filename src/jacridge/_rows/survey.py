@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from .._checks import check_not_tiny
-from .._compute.arrays import Array, Indices, weighted_mean
+from .._compute.arrays import Array, Indices, are_whole, weighted_mean
 from .rows import Block, Rows, rows_of
 
 if TYPE_CHECKING:
@@ -97,11 +97,6 @@ class Surveying:
         largest = np.abs(y).max(axis=0)
         survey = Survey(len(X), float(v.sum()), centre, squares, mean, largest, whole)
         return survey, ends_of(X, centre, self.distance)
-
-
-def are_whole(w: Array) -> bool:
-    """Whether all weights are whole numbers."""
-    return bool((w == np.rint(w)).all())
 
 
 def counted(w: Array) -> float:

@@ -64,7 +64,7 @@ def auto(data: TrainingData, criterion: Criterion) -> tuple[float, float | Array
     if not data.penalty.criterion:
         return sigma, data.lam
     if data.solver is not None:
-        values = criterion.of_spectrum(data.spectrum(sigma), data.penalty.lams)
+        values = criterion.of_spectrum(data.solver.comparing(sigma), data.penalty.lams)
         lams = best_lambdas(data.penalty.lams, criterion.in_units_of(data.scale, values))
     return sigma, lams
 
@@ -90,9 +90,12 @@ def _for_landmarks(
 
 
 def _on_a_grid(part: TrainingData, criterion: Criterion) -> Surface:
-    """All penalties at bandwidths around a start, or from half the neighbour distance to l_max."""
+    """All penalties at bandwidths around a start, or from half the neighbour distance to l_max.
+
+    The start was found with whole rows left out, which tells little of replicates.
+    """
     sigma = part.started_at
-    if sigma is not None:
+    if sigma is not None and part.compared is None:
         sigmas = sigma * START_STEP ** np.arange(-2.0, 3.0)
     else:
         high = max(part.even_spacing, part.l_max)

@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._compute.arrays import Array, weighted_mean
+from .._compute.arrays import Array, Indices, are_whole, weighted_mean
 from .._rows.extent import ArrayExtent, Extent, StreamExtent
 from .._rows.merging import distinct_rows
 from .._rows.rows import ArrayRows, Block, Rows
+from .._rows.source import array_source
 from .._rows.survey import SAMPLE, first_look, sample_indices, sample_of
 from .._solvers.exact import centred_rows
 from .._solvers.landmarks import CANDIDATES, DEFAULT, chooser, some_among
-from .._solvers.nystrom import Choose, Nystrom, NystromSpectrum
+from .._solvers.nystrom import Choose, Nystrom, NystromSpectrum, Observed
 from .training import Penalty, TrainingData, carried, data_in_memory, in_units_of_weights
 
 if TYPE_CHECKING:
+    from .._geometry.distances import Distance
     from .._geometry.maps import FeatureMap
     from .._geometry.space import Space
+    from .._rows.merging import Replicates
     from .._rows.source import Source
 
 # Landmarks of the smaller model on which bandwidths are tried.
@@ -89,16 +92,19 @@ def data_of_stream(
         draws.append(sample_indices(rows.n, CANDIDATES * m, rng))
     seen, blocks = first_look(rows, draws, space.distance, rng)
     sample, candidates = blocks[0], blocks[-1]  # the same where landmarks are given
+    (X, y, weights), replicates = merged_sample(source, draws[0], sample, space.distance)
     solver = trials = None
     if solved:
-        solver = Nystrom(rows, kind, sample, space, among(candidates[0], m), source.given)
-        trials = trial_spectra(solver, candidates, among, m, rng)
-    X, y, weights = sample
+        observed = observed_of(source, replicates, whole=seen.whole.whole)
+        tried = observed.rows if observed and source.n else ArrayRows(*candidates)
+        parts: Any = {"given": source.given, "observed": observed}
+        solver = Nystrom(rows, kind, sample, space, among(candidates[0], m), **parts)
+        trials = trial_spectra(solver, tried, among, m, rng)
     w = np.ones(len(X)) if weights is None else weights
     y = y if kind == "none" else y - weighted_mean(y, w)
     options["penalty"] = in_units_of_weights(options.get("penalty", Penalty()), w)
     extent: Extent = ArrayExtent(X, w, space.distance)
-    if rows.n > len(X):
+    if rows.n > len(sample[0]):
         extent = StreamExtent(rows, seen, X, space.distance)
     return TrainingData(
         X=X,
@@ -111,13 +117,39 @@ def data_of_stream(
         has_intercept=kind != "none",
         solver=solver,
         trials=trials,
+        replicates=replicates,
         **options,
     )
 
 
+def merged_sample(
+    source: Source, drawn: Indices, sample: Block, distance: Distance
+) -> tuple[Block, Replicates | None]:
+    """The distinct rows of a sample, and its replicates."""
+    if source.n is not None:  # in memory, where rows are merged and have a positive weight
+        return sample, source.replicates and source.replicates.some(drawn)
+    found = array_source(*sample, distance)
+    return found.rows.take(np.arange(found.rows.n)), found.replicates
+
+
+def observed_of(source: Source, replicates: Replicates | None, *, whole: bool) -> Observed | None:
+    """Replicates among all rows, if those of a sample show that there are any.
+
+    In memory equal rows stand side by side. Rows that stream are as they are; `whole` says whether
+    all of their weights are whole numbers.
+    """
+    if replicates is None:
+        return None
+    rows, found = source.rows, source.replicates
+    if found is not None:
+        X, y, _ = rows.take(found.row)
+        rows, whole = ArrayRows(X, y + found.d, found.weight), are_whole(found.weight)
+    return Observed(rows, np.ones_like if whole else np.asarray)
+
+
 def trial_spectra(
     full: Nystrom,
-    rows: Block,
+    rows: Rows,
     among: Callable[[Array, int], Choose],
     m: int,
     rng: np.random.Generator,
@@ -127,8 +159,8 @@ def trial_spectra(
     `among` chooses landmarks among rows; the smaller model has ten rows for each of them.
     """
     few = min(m, TRIAL)
-    block = sample_of(ArrayRows(*rows), CANDIDATES * few, rng)
+    block = sample_of(rows, CANDIDATES * few, rng)
     small = full.of_rows(block, among(block[0], few))
     # With landmarks the bandwidth scales with their spacing; with all rows, with its square root.
     shrink = carried(few, m, block[0].shape[1]) ** 2
-    return lambda sigma: small.spectrum(sigma / shrink)
+    return lambda sigma: small.comparing(sigma / shrink)

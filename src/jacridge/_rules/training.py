@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import theory
-from .._compute.arrays import Array, Indices
+from .._compute.arrays import Array, Indices, are_whole
 from .._compute.threads import blas_for, in_threads
 from .._rows.extent import ArrayExtent, Extent
 from .._rows.merging import distinct_rows
-from .._rows.survey import are_whole, counted
+from .._rows.survey import counted
 from .._solvers.spectrum import spectrum
 
 if TYPE_CHECKING:

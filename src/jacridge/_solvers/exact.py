@@ -11,7 +11,7 @@ import numpy as np
 
 from .._compute.arrays import EPS, TINY, Array, Indices, fixed_sample, weighted_mean
 from .._compute.threads import blas_for
-from .._rows.merging import GivenRows
+from .._rows.merging import GivenRows, Replicates, replicates_of
 from .._rows.rows import ArrayRows
 from .cholesky import ROUGH_PENALTY
 from .influence import ExactInfluence, as_given, expanded
@@ -53,6 +53,11 @@ class Centred:
         """The rows with one target alone."""
         given = self.given and replace(self.given, within=self.given.within[:, [t]])
         return Centred(self.y[:, [t]], self.w, self.mean[[t]], given)
+
+    @property
+    def replicates(self) -> Replicates | None:
+        """Observations of the same row, if these differ in y."""
+        return None if self.given is None else replicates_of(self.given, self.y)
 
     def state(self) -> dict[str, Any]:
         """The rows as plain arrays."""
@@ -272,6 +277,23 @@ class ExactModel:
             w = expanded(given, self.y, self.w)[1]
             within = w @ np.square(given.within) / w.sum()
         return HeldOut(self.y + self.rows.mean, self.group_residuals, self.w, within)
+
+    @property
+    def held_out_singly(self) -> HeldOut:
+        """Leave-one-out residuals of single observations where equal rows differ in y."""
+        replicates = self.rows.replicates
+        if replicates is None:
+            return self.held_out
+        every, diagonal, one = np.arange(len(self.y)), self._inverse_diagonal, np.ones(len(self.y))
+        E = self._left_out(self.y - self._free_intercept, self.dual_coef, every, diagonal)
+        ones, left = np.zeros_like(one), self._held
+        if self.kind == "mean":
+            ones = self._left_out(one[:, None], self._u[:, None], every, diagonal)[:, 0]
+        if self._is_free:
+            left = left - self._left(one, self._u) * self._pull
+        errors = replicates.errors(E, ones, left, self.y, self.w, total=float(self.w.sum()))
+        y = self.y[replicates.row] + replicates.d + self.rows.mean
+        return HeldOut(y, errors, replicates.weight, np.zeros(y.shape[1]))
 
     def known_rows(self, Z: Array) -> tuple[Array, Array, Array]:
         """All distinct rows."""

@@ -130,7 +130,7 @@ class StackedShifts:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Distinct rows, or a sample: targets and leave-one-out residuals (s, k), weights (s,).
+    """Rows or observations, all or some: targets and leave-one-out residuals (s, k), weights (s,).
 
     `within` is the mean square of the targets as given about the means of equal rows, (k,).
     """
@@ -169,6 +169,10 @@ class Model(Protocol):
     @property
     def held_out(self) -> HeldOut:
         """Leave-one-out residuals of distinct rows, beside their targets and weights."""
+
+    @property
+    def held_out_singly(self) -> HeldOut:
+        """Those of single observations where equal rows differ in y; else `held_out`."""
 
     def known_rows(self, Z: Array) -> tuple[Array, Array, Array]:
         """The rows of the model Z if they are all training rows, else a sample of these.
@@ -242,12 +246,13 @@ class StackedModel:
     @property
     def held_out(self) -> HeldOut:
         """Leave-one-out residuals of distinct rows."""
-        parts = [model.held_out for model in self.models]
-        y, residuals, within = (
-            np.hstack([getattr(part, name) for part in parts])
-            for name in ("y", "residuals", "within")
-        )
-        return HeldOut(y, residuals, parts[0].w, within)
+        return _side_by_side([model.held_out for model in self.models])
+
+    @property
+    def held_out_singly(self) -> HeldOut:
+        """Those of single observations, if equal rows differ in y of all targets."""
+        parts = [model.held_out_singly for model in self.models]
+        return _side_by_side(parts) if len({len(part.w) for part in parts}) == 1 else self.held_out
 
     def known_rows(self, Z: Array) -> tuple[Array, Array, Array]:
         """The training rows that the models know, with the targets of all."""
@@ -267,3 +272,10 @@ class StackedModel:
     def state(self) -> dict[str, Any]:
         """Plain arrays that restore the models."""
         return self.saved
+
+
+def _side_by_side(parts: Sequence[HeldOut]) -> HeldOut:
+    y, residuals, within = (
+        np.hstack([getattr(part, name) for part in parts]) for name in ("y", "residuals", "within")
+    )
+    return HeldOut(y, residuals, parts[0].w, within)

@@ -21,13 +21,14 @@ from .._compute.arrays import (
     EPS,
     TINY,
     Array,
+    Indices,
     fixed_sample,
     row_blocks,
     rows_per_block,
     weighted_mean,
 )
 from .._compute.threads import lapack_for
-from .._rows.merging import GivenRows, merged_block
+from .._rows.merging import GivenRows, merged_block, observations
 from .._rows.rows import ArrayRows, Block, Rows
 from .cholesky import factor
 from .landmarks import Features, features, whitened_late
@@ -46,14 +47,30 @@ LATE_ROWS = 8
 Choose = Callable[[float], Array]
 
 
+# Observations of equal rows that are taken at a time.
+OBSERVATIONS = 8192
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Replicates as they were given, and how much of their weights leaves with one of them."""
+
+    rows: Rows
+    leaving: Callable[[Array], Array]
+
+
 @dataclass(frozen=True)
 class NystromSpectrum:
-    """Criteria for every lambda and target; `loo` takes another pass over the rows."""
+    """Criteria for every lambda and target; `loo` takes another pass over the rows.
+
+    It leaves out whole rows, or single observations of those `observed`.
+    """
 
     rows: Rows
     phi: Features
     sums: Sums
     centred: bool
+    observed: Observed | None = None
 
     @cached_property
     def eigen(self) -> tuple[Array, Array]:
@@ -104,7 +121,10 @@ class NystromSpectrum:
         T = np.asarray(dtrsm(1.0, self.phi.L, V, lower=1, trans_a=1))
         weight = self.sums.weight if self.centred else np.inf
         errors = _LooErrors(self.phi, self.sums.mean, weight, T, V.T @ self.sums.B, R)
-        return np.asarray(self.rows.total(errors) / self.sums.weight)
+        rows = self.rows
+        if self.observed is not None:
+            errors, rows = replace(errors, leaving=self.observed.leaving), self.observed.rows
+        return np.asarray(rows.total(errors) / self.sums.weight)
 
     def _resolvents(self, lams: Array) -> tuple[Array, Array]:
         """V and, for each lambda, the diagonal R in (G + lambda I)^-1 = V R V'."""
@@ -127,29 +147,48 @@ class _LooErrors:
     T: Array  # L^-T V, takes rows k to rows of V'phi
     a: Array  # V'B, the last column that of a target of ones
     R: Array  # (G + lambda I)^-1 = V R V', one row for each lambda
+    leaving: Callable[[Array], Array] | None = None  # with an observation; None for whole rows
 
     def __call__(self, X: Array, y: Array, w: Array | None) -> Array:
-        X, y, w = merged_block(X, y, w)
         total = np.zeros((len(self.R), y.shape[1]))
-        C = self.T @ (self.R.T[:, :, None] * self.a[:, None, :]).reshape(len(self.a), -1)
-        for rows in row_blocks(len(X), max(rows_per_block(len(self.T)), 1024)):
-            K, v, left = self.phi.kernel(X[rows]), w[rows], y[rows] - self.mean
-            fit = (K @ C).reshape(len(K), len(self.R), -1)
-            shift = mean_shift(left, v, self.weight)
-            E = left[:, None] - fit[..., :-1] + shift[:, None] * (1.0 - fit[..., -1:])
-            E /= np.maximum(1.0 - self._leverages(K, v), EPS)[:, :, None]
-            total += np.einsum("i,ilt,ilt->lt", v, E, E)
+        if self.leaving is None:
+            X, y, w = merged_block(X, y, w)
+            for rows in row_blocks(len(X), max(rows_per_block(len(self.T)), 1024)):
+                total += self._of_rows(X[rows], slice(None), y[rows], w[rows], w[rows])
+            return total
+        for some in row_blocks(len(X), OBSERVATIONS):
+            Z, group, T, v = observations(X[some], y[some], None if w is None else w[some])
+            u = self.leaving(v)
+            for rows in row_blocks(len(Z), max(rows_per_block(len(self.T)), 1024)):
+                of = slice(*np.searchsorted(group, (rows.start, rows.stop)))
+                total += self._of_rows(Z[rows], group[of] - rows.start, T[of], v[of], u[of])
         return total
 
-    def _leverages(self, K: Array, w: Array) -> Array:
-        """Leverages of rows k for each lambda; those near one, which are few, in double."""
+    def _of_rows(self, X: Array, of: Indices | slice, y: Array, w: Array, leaves: Array) -> Array:
+        """Errors of observations `of` some distinct rows X, with targets y and weights w."""
+        K, left = self.phi.kernel(X), y - self.mean
+        shift = mean_shift(left, leaves, self.weight)
+        fit = (K @ self._coef).reshape(len(K), len(self.R), -1)[of]
+        E = left[:, None] - fit[..., :-1] + shift[:, None] * (1.0 - fit[..., -1:])
+        E /= np.maximum(1.0 - self._leverages(K, of, leaves), EPS)[:, :, None]
+        return np.asarray(np.einsum("i,ilt,ilt->lt", w, E, E))
+
+    @cached_property
+    def _coef(self) -> Array:
+        """Coefficients of the kernels for each lambda and target, side by side."""
+        return np.asarray(
+            self.T @ (self.R.T[:, :, None] * self.a[:, None, :]).reshape(len(self.a), -1)
+        )
+
+    def _leverages(self, K: Array, of: Indices | slice, w: Array) -> Array:
+        """Leverages of observations for each lambda; those near one, which are few, in double."""
         if self.phi.early != 0:
-            return w[:, None] * (np.square(K @ self.T) @ self.R.T)
+            return w[:, None] * (np.square(K @ self.T) @ self.R.T)[of]
         T, R, unit = self._single
         P = K.astype(np.float32) @ T
-        leverages = (w * unit)[:, None] * (np.square(P, out=P) @ R.T)
+        leverages = (w * unit)[:, None] * (np.square(P, out=P) @ R.T)[of]
         large = leverages.max(axis=1) > 0.3
-        leverages[large] = w[large, None] * (np.square(K[large] @ self.T) @ self.R.T)
+        leverages[large] = w[large, None] * (np.square(K[of][large] @ self.T) @ self.R.T)
         return leverages
 
     @cached_property
@@ -163,8 +202,8 @@ class _LooErrors:
 class Nystrom:
     """Passes over the rows at one bandwidth or several; the last sums are remembered.
 
-    `choose` returns the landmarks for a bandwidth, `sample` is a part of the rows in memory, and
-    `given` the rows as they were given, if these were merged.
+    `choose` returns the landmarks for a bandwidth, `sample` is a part of the rows in memory,
+    `given` the rows as they were given, if these were merged, and `observed` replicates.
     """
 
     rows: Rows
@@ -173,6 +212,7 @@ class Nystrom:
     space: Space
     choose: Choose
     given: GivenRows | None = None
+    observed: Observed | None = None
     _last: NystromSpectrum | None = None
 
     def spectrum(self, sigma: float) -> NystromSpectrum:
@@ -187,6 +227,10 @@ class Nystrom:
             self._last = NystromSpectrum(self.rows, phi, sums, centred)
         return self._last
 
+    def comparing(self, sigma: float) -> NystromSpectrum:
+        """Criteria at one bandwidth, with single observations left out if there are replicates."""
+        return replace(self.spectrum(sigma), observed=self.observed)
+
     @property
     def _shift(self) -> Array:
         """Shift of y while it is summed up: about its mean, so that no digits are lost."""
@@ -196,9 +240,10 @@ class Nystrom:
 
     def of_rows(self, block: Block, choose: Choose) -> Nystrom:
         """Solver for some of the rows, centred at their own mean if this one is centred."""
-        return replace(
-            self, rows=ArrayRows(*block), sample=block, choose=choose, given=None, _last=None
-        )
+        rows = ArrayRows(*block)
+        observed = self.observed and replace(self.observed, rows=rows)
+        parts: Any = {"rows": rows, "sample": block, "choose": choose, "observed": observed}
+        return replace(self, **parts, given=None, _last=None)
 
     def solve(self, sigma: float, lams: Array) -> tuple[Array, NystromModel | StackedModel]:
         """Landmarks and model at one bandwidth, with one penalty or one for each target."""

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg.blas import dtrsm
 
 from .._compute.arrays import EPS, Array, Indices, fixed_sample, row_blocks, rows_per_block
-from .._rows.merging import GivenRows, row_labels
+from .._rows.merging import GivenRows, are_replicates, leaving, row_labels
 from .._rows.rows import rows_of
 from .landmarks import Features
 from .model import JACKKNIFE_ROWS, HeldOut, Jackknife, Shifts, StackedModel
@@ -225,6 +225,32 @@ class NystromModel:
             counts = w / np.bincount(group)[group]
         within = self.sums.given_within / self.sums.weight
         return HeldOut(y, _LeavingOut([self])(X, y, w), counts, within)
+
+    @cached_property
+    def _observed(self) -> tuple[Array, Array] | None:
+        """Weights of the sample's observations, and those that leave, where equal rows differ in y.
+
+        A restored model does not know the weights of the rows as given: equal ones share their
+        total, as far as they are in the sample.
+        """
+        if not self.sample.within.any():
+            return None
+        group = self.sample.distinct()[1]
+        known = min(len(group) / self.sums.given_n, 1.0)  # share of the rows that the sample has
+        w = self.sample.w / np.bincount(group)[group] * known
+        if self.given is not None and self.given.weights is not None:
+            weights: Any = self.given.weighed().weights
+            w = weights[fixed_sample(len(weights), SAMPLE_ROWS)]
+        y, leaves = self.sample.y + self.sample.within, leaving(w)
+        return (w, leaves) if are_replicates(group, y, w / leaves) else None
+
+    @property
+    def held_out_singly(self) -> HeldOut:
+        """Leave-one-out residuals of the sample's observations where equal rows differ in y."""
+        if self._observed is None:
+            return self.held_out
+        (w, leaves), X, y = self._observed, self.sample.X, self.sample.y + self.sample.within
+        return HeldOut(y, _LeavingOut([self])(X, y, leaves), w, np.zeros(y.shape[1]))
 
     def known_rows(self, Z: Array) -> tuple[Array, Array, Array]:
         """The distinct rows of the sample."""

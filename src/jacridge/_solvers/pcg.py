@@ -69,6 +69,7 @@ class PcgModel:
     loo_residuals = _needs_factor("loo_residuals_")
     jackknife = _needs_factor("predict_interval")
     held_out = _needs_factor("predict_proba")
+    held_out_singly = held_out
     known_rows = _needs_factor("diagnose")
     degrees_of_freedom = _needs_factor("diagnose")
     influences = _needs_factor("effects")

@@ -54,7 +54,7 @@ class Spectrum:
         """Weighted mean of the squared leave-one-out residuals, of shape (lambdas, targets)."""
         E2 = np.zeros((len(lams), self.c.shape[1]))
         for rows in row_blocks(len(self.V), BLOCK_ROWS):
-            E2 += np.einsum("i,ilt->lt", self.counts[rows], self._squared_errors(rows, lams))
+            E2 += np.einsum("i,ilt->lt", self.counts[rows], self.squared_errors(rows, lams))
         return E2 / self.counts.sum()
 
     def loo_residuals(self, lams: Array) -> Array:
@@ -62,7 +62,7 @@ class Spectrum:
         E, ones, _ = self._without_rows(slice(None), lams)
         return np.asarray(E + ones[:, :, None] * self.shift[:, None, :])
 
-    def _squared_errors(self, rows: slice, lams: Array) -> Array:
+    def squared_errors(self, rows: slice, lams: Array) -> Array:
         """Squared leave-one-out errors of some rows, of shape (rows, lambdas, targets)."""
         E, ones, left = self._without_rows(rows, lams)
         if self.replicates is None:

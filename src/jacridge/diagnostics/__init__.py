@@ -14,12 +14,14 @@ from .._geometry.diameter import trimmed_diameter
 from .._geometry.space import LINEAR
 from .._rules.registry import Rule, as_rule
 from .._rules.training import Penalty, TrainingData, data_in_memory
+from .._solvers.exact import ExactModel
 from ._data import duplicate_findings, feature_findings, row_findings
 from ._gains import GRID_LAMBDAS, Gain, best_fit, fit_at, gain_of, sampled, search_gain
 from ._result import Diagnosis, Finding, Fitted
 
 if TYPE_CHECKING:
     from .._solvers.function import FittedFunction
+    from .._solvers.model import HeldOut
 
 __all__ = ["Diagnosis", "Finding", "Fitted", "diagnose"]
 
@@ -42,15 +44,16 @@ def diagnosis_of(
     fit = Fitted(
         function.sigma,
         np.broadcast_to(function.lams, data.targets.shape[1]),
-        loo_r2(function),
+        loo_r2(function.model.held_out_singly),
         degrees,
-        rows=len(data.w) if data.X is function.Z else data.n,
+        rows=len(data.w) if data.X is function.Z and data.replicates is None else data.n,
         rule=notes.get("rule"),
         lams=(lams[0], lams[1]) if lams else None,
         dropped=notes.get("dropped", 0.0),
         choices=choices,
         features=features,
         scales_matter=notes["metric"] == "euclidean",
+        loo_r2_of_rows=loo_r2(function.model.held_out),
     )
     return diagnose(data, fit)
 
@@ -62,15 +65,16 @@ def training_sample(function: FittedFunction, notes: Mapping[str, Any]) -> Train
     penalty = replace(penalty, lam=float(function.lams[0])) if given else penalty
     options: dict[str, Any] = {"penalty": penalty, "has_intercept": function.kind != "none"}
     known = function.model.known_rows(function.Z)
+    if isinstance(function.model, ExactModel):
+        options["replicates"] = function.model.rows.replicates
     return data_in_memory(*known, function.space, n=notes["n"], **options)
 
 
-def loo_r2(function: FittedFunction) -> float:
+def loo_r2(held: HeldOut) -> float:
     """Mean over the targets that vary of their leave-one-out R2, rows counted by their weights.
 
     The squares about the means of equal rows are part of both the errors and the variance.
     """
-    held = function.model.held_out
     centred = held.y - weighted_mean(held.y, held.w)
     errors, variance = (
         np.average(part**2, axis=0, weights=held.w) + held.within
@@ -82,7 +86,11 @@ def loo_r2(function: FittedFunction) -> float:
 
 def diagnose(data: TrainingData, fit: Fitted) -> Diagnosis:
     """Look at a fitted model from all sides; `data` holds its training rows or a sample."""
-    findings = [_r2_finding(fit.loo_r2), *_choice_findings(fit.choices), *row_findings(data, fit)]
+    findings = [
+        _r2_finding(fit.loo_r2, fit.loo_r2_of_rows),
+        *_choice_findings(fit.choices),
+        *row_findings(data, fit),
+    ]
     try:
         data.check_rows()
         _ = data.l_max
@@ -102,9 +110,14 @@ def diagnose(data: TrainingData, fit: Fitted) -> Diagnosis:
     return Diagnosis(tuple(findings))
 
 
-def _r2_finding(r2: float) -> Finding:
+def _r2_finding(r2: float, of_rows: float) -> Finding:
     useless = r2 <= 0
     sentence = "R2 on unseen rows; duplicate rows are left out together."
+    if not np.isnan(of_rows) and of_rows != r2:
+        sentence = (
+            "R2 on new observations of these rows: equal rows differ in y, and are left out one by "
+            f"one. On rows that are new it is {of_rows:.2f}."
+        )
     if useless:
         sentence = "The mean of y predicts unseen rows at least as well as the model does."
     elif np.isnan(r2):

@@ -126,5 +126,6 @@ def _scaled_gain(data: TrainingData, std: Array) -> Gain:
     part = sampled(data)
     X = part.X[:, std > 0] / std[std > 0]
     scaled = part.with_rows(X, part.y, part.w, for_comparison=True)
+    scaled.replicates = part.replicates
     fits = [best_fit(each, sigma_range(each, each.l_max), GRID_LAMBDAS) for each in (part, scaled)]
     return gain_of(part, fits[1], fits[0])

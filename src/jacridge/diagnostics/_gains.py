@@ -84,6 +84,7 @@ def r2_of_groups(
         data.part(rows, for_comparison=True),
         np.unique(group[rows], return_inverse=True)[1],
     )
+    part.replicates = None  # rows leave as a whole, alone as well as in groups
     _, first = np.unique(group, return_index=True)
     w: Array = np.bincount(group, weights=part.w).astype(np.float64)
     sums = [np.bincount(group, weights=part.w * column) for column in part.targets.T]
@@ -110,7 +111,7 @@ def best_fit(part: TrainingData, sigmas: Iterable[float], lams: Array) -> Fit:
 def _errors(part: TrainingData, sigma: float, lams: Array) -> Array:
     """Squared leave-one-out errors (rows, lambdas, targets); infinite where nothing is solved."""
     with np.errstate(all="ignore"):  # a penalty of zero may divide by zero
-        E2 = np.square(part.spectrum(sigma).loo_residuals(lams)) / _units(part)
+        E2 = part.spectrum(sigma).squared_errors(slice(len(part.w)), lams) / _units(part)
     return np.where(np.isfinite(E2), E2, np.inf)
 
 
@@ -164,7 +165,7 @@ def _gain_on_more(data: TrainingData, other: Fit, fit: Fit) -> float:
     )
     carried, units = data.carried_from(part), _units(part)
     options: dict[str, Any] = {"centred": part.has_intercept, "counts": part.counts}
-    options["last"] = LEFT_OUT
+    options |= {"last": LEFT_OUT, "replicates": part.compared}
 
     def error(at: Fit, t: int) -> float:
         y, place = part.targets[:, [t]], (at.sigma / carried, at.lam[t])

@@ -71,15 +71,17 @@ class Fitted:
     ----------
     sigma : bandwidth
     lam : penalty of each target, of shape (k,)
-    loo_r2 : leave-one-out R2 of the training rows, or of a sample
+    loo_r2 : leave-one-out R2 of the training rows, or of a sample; of single observations, if
+        equal rows differ in y
     degrees_of_freedom : of each target
-    rows : number of distinct training rows, as far as it is known
+    rows : number of distinct training rows, as far as it is known; of all, if equal ones differ
     rule : name of the bandwidth's rule; None for a number or a function
     lams : ends of the range in which the penalty was chosen; None if it was given
     dropped : share of the rows as given that have a weight of zero
     choices : table of the candidates of kernel and metric, if these were chosen
     features : features of the rows as given, by name; empty if there are none
     scales_matter : whether distances depend on the units of the features
+    loo_r2_of_rows : leave-one-out R2 if equal rows leave together, if that is another one
     """
 
     __module__ = "jacridge.diagnostics"
@@ -95,6 +97,7 @@ class Fitted:
     choices: Sequence[Mapping[str, Any]] = ()
     features: Mapping[str, Array] = field(default_factory=dict)
     scales_matter: bool = False
+    loo_r2_of_rows: float = np.nan
 
     @property
     def table(self) -> Array:
