@@ -25,6 +25,9 @@ STYLES: dict[str, dict[str, Any]] = {
     "matern52": {"color": "#56B4E9", "linestyle": "-", "marker": "P"},
     "matern32": {"color": "#009E73", "linestyle": "-", "marker": "*"},
     "exponential": {"color": "#000000", "linestyle": "-", "marker": "X"},
+    "median": {"color": "#000000", "linestyle": "--", "marker": "x"},
+    "scale": {"color": "#000000", "linestyle": ":", "marker": "+"},
+    "auto": {"color": "#000000", "linestyle": "-", "marker": "*"},
 }
 
 

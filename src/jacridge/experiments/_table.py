@@ -25,7 +25,6 @@ from jacridge import __version__
 from jacridge._compute.threads import processors
 
 Row = dict[str, Any]
-Tables = dict[str, list[Row]]
 Progress = Callable[[int, int, str], None]
 
 

@@ -16,7 +16,7 @@ from jacridge.datasets import Split
 
 from ._draw import column, figure, legend_below, line_style, values, where
 from ._rules import LABELS, choose, plain_fit, r2_on_test
-from ._table import Harness, Row, Tables, job
+from ._table import Harness, Job, Row, job
 from .demo import largest_slope
 from .real_data import ALPHA, TITLES, standardised_split
 
@@ -35,16 +35,15 @@ def training_rows(name: str, seed: int, n: int, n_test: int = 3500) -> Split:
     return Split(split.X[:n], split.y[:n], split.X_test[:n_test], split.y_test[:n_test])
 
 
-def run_rules(harness: Harness) -> Tables:
+def rules_jobs(harness: Harness) -> list[Job]:
     """Every rule of the package and other models on the splits of Table 2, 2000 rows of each."""
     n = 300 if harness.quick else 2000
-    jobs = [
+    return [
         job(_fit, dataset=name, seed=seed, n=n, method=method)
         for seed in range(harness.n_splits(full=5, quick=1))
         for name in TITLES
         for method in METHODS
     ]
-    return {"beyond_rules": harness.rows("beyond_rules", jobs)}
 
 
 def _fit(name: str, seed: int, n: int, method: str) -> list[Row]:
@@ -107,9 +106,8 @@ def trimmed_jacobian(X: Array, share: float) -> float:
     return theory.sigma_0(n, theory.even_spacing(n, p, trimmed_diameter(X, share)), ALPHA)
 
 
-def draw_rules(tables: Tables) -> Any:
+def draw_rules(rows: list[Row]) -> Any:
     """Mean test R2 of each method, one panel for each data set."""
-    rows = tables["beyond_rules"]
     fig = figure(13, 5.4)
     axes = fig.subplots(1, len(TITLES), sharey=True)
     methods = values(rows, "method")
@@ -128,16 +126,15 @@ def draw_rules(tables: Tables) -> Any:
     return fig
 
 
-def run_true(harness: Harness) -> Tables:
+def true_jobs(harness: Harness) -> list[Job]:
     """Where the true Jacobian norm has its minimum, against where the approximate one has it."""
     n = 150 if harness.quick else 500
-    jobs = [
+    return [
         job(_minima, dataset=name, seed=seed, n=n, alpha=lam)
         for seed in range(harness.n_splits(full=5, quick=1))
         for name in TITLES
         for lam in TRUE_PENALTIES
     ]
-    return {"beyond_true": harness.rows("beyond_true", jobs)}
 
 
 def _minima(name: str, seed: int, n: int, lam: float) -> list[Row]:
@@ -178,9 +175,9 @@ def first_minimum(curve: Array, rise: float = 1.05) -> int | None:
     return int(np.argmin(curve[: risen[0]])) or None if len(risen) else None
 
 
-def draw_true(tables: Tables) -> Any:
+def draw_true(rows: list[Row]) -> Any:
     """The two minima against each other, and what each is worth."""
-    rows = [row for row in tables["beyond_true"] if row["sigma_true"] != ""]
+    rows = [row for row in rows if row["sigma_true"] != ""]
     fig = figure(9, 4)
     left, right = fig.subplots(1, 2)
     for lam, marker, color in zip(
@@ -207,10 +204,10 @@ def draw_true(tables: Tables) -> Any:
     return fig
 
 
-def run_subsamples(harness: Harness) -> Tables:
+def subsamples_jobs(harness: Harness) -> list[Job]:
     """How much a rule depends on which rows it sees, and on how many."""
     sizes = SUBSAMPLES[:2] if harness.quick else SUBSAMPLES
-    jobs = [
+    return [
         job(_subsample, dataset=name, seed=seed, m=m, rule=rule)
         for seed in range(harness.n_splits(full=10, quick=2))
         for name in TITLES
@@ -218,7 +215,6 @@ def run_subsamples(harness: Harness) -> Tables:
         for rule in SUBSAMPLED
         if m <= 1000 or not SELECTORS[rule].looks_at_y
     ]
-    return {"beyond_subsamples": harness.rows("beyond_subsamples", jobs)}
 
 
 def _subsample(name: str, seed: int, m: int, rule: str) -> list[Row]:
@@ -243,9 +239,8 @@ def _subsample(name: str, seed: int, m: int, rule: str) -> list[Row]:
     ]
 
 
-def draw_subsamples(tables: Tables) -> Any:
+def draw_subsamples(rows: list[Row]) -> Any:
     """Median and deciles of sigma over the number of rows, one panel for each data set."""
-    rows = tables["beyond_subsamples"]
     fig = figure(13, 3.4)
     axes = fig.subplots(1, len(TITLES))
     for ax, name in zip(axes, TITLES, strict=True):

@@ -15,7 +15,7 @@ from jacridge.datasets import Split
 from ._draw import STYLES, column, figure, legend_below, where
 from ._rules import LABELS, authors_grid
 from ._survey import closed_forms, survey
-from ._table import Harness, Row, Tables, as_text, job
+from ._table import Harness, Job, Row, as_text, job
 
 ALPHA = 1e-3
 TITLES = {
@@ -36,16 +36,15 @@ CLOSED = {
 }
 
 
-def run_table2(harness: Harness) -> Tables:
+def table2_jobs(harness: Harness) -> list[Job]:
     """All rules on all data sets, cheap ones first; a run that stops has whole splits."""
     n_used = 2000 if harness.quick else 10_000
-    jobs = [
+    return [
         job(_part, len(rules), dataset=name, seed=seed, rows_used=n_used, part=part)
         for part, (rules, splits) in PARTS.items()
         for seed in range(harness.n_splits(full=splits, quick=1))
         for name in TITLES
     ]
-    return {"table2": harness.rows("table2", jobs)}
 
 
 # The rules of one job, and the number of splits; the paper has 100 of all.
@@ -134,29 +133,29 @@ def _p_value(ours: list[Row], theirs: list[Row], quantity: str, better: str) -> 
     return float(wilcoxon(differences, alternative=better).pvalue)
 
 
-def as_csv(tables: Tables) -> str:
+def as_csv(rows: list[Row]) -> str:
     """The summary as CSV, with all digits."""
-    return as_text(summarise(tables["table2"]))
+    return as_text(summarise(rows))
 
 
-def as_markdown(tables: Tables) -> str:
+def as_markdown(rows: list[Row]) -> str:
     """Table 2 as Markdown."""
     head = "| data | rule | splits | R2 (deciles) | p | X to sigma, s (deciles) | p | formula, s |"
     lines = [head, "|" + "---|" * (head.count("|") - 1)]
-    lines += ["| " + " | ".join(cells) + " |" for cells in _cells(tables)]
+    lines += ["| " + " | ".join(cells) + " |" for cells in _cells(rows)]
     return "\n".join(lines) + "\n"
 
 
-def as_latex(tables: Tables) -> str:
+def as_latex(rows: list[Row]) -> str:
     """Table 2 as a LaTeX tabular, for booktabs."""
     head = r"data & rule & splits & $R^2$ (deciles) & $p$ & $X$ to $\sigma$, s (deciles) & $p$ & "
     head += "formula, s"
     lines = [r"\begin{tabular}{llllllll}", r"\toprule", head + r" \\", r"\midrule"]
-    lines += [" & ".join(cells) + r" \\" for cells in _cells(tables)]
+    lines += [" & ".join(cells) + r" \\" for cells in _cells(rows)]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
-def _cells(tables: Tables) -> list[list[str]]:
+def _cells(rows: list[Row]) -> list[list[str]]:
     return [
         [
             TITLES[row["dataset"]],
@@ -168,7 +167,7 @@ def _cells(tables: Tables) -> list[list[str]]:
             _short(row["seconds_p"]),
             _short(row["seconds_formula"]),
         ]
-        for row in summarise(tables["table2"])
+        for row in summarise(rows)
     ]
 
 
@@ -181,9 +180,9 @@ def _short(value: float | str) -> str:
     return "" if value == "" else f"{value:.2g}"
 
 
-def draw_table2(tables: Tables) -> Any:
+def draw_table2(rows: list[Row]) -> Any:
     """R2 against time from X to sigma, one panel for each data set."""
-    return draw_summary(summarise(tables["table2"]))
+    return draw_summary(summarise(rows))
 
 
 def draw_summary(summary: Sequence[Row]) -> Any:

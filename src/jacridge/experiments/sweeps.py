@@ -11,7 +11,7 @@ from jacridge.datasets import Split
 
 from ._draw import column, figure, legend_below, line_style, values, where
 from ._rules import DRAWN, LABELS, PAPER_RULES, measured
-from ._table import Harness, Job, Row, Tables
+from ._table import Harness, Job, Row
 
 METRIC_OF = {"french_2d": "geodesic", "french_1d": "euclidean", "cauchy": "euclidean"}
 # The sample sizes that the authors' code ran, and the one at which it varied the penalty.
@@ -29,16 +29,16 @@ TITLES = {
 }
 
 
-def run_fig6(harness: Harness) -> Tables:
+def fig6_jobs(harness: Harness) -> list[Job]:
     """The sweep over the sample size at lambda = 0.001."""
     points = {name: [(n, 1e-3) for n in sizes] for name, sizes in SIZES.items()}
-    return {"fig6": harness.rows("fig6", _jobs(harness, "n", points))}
+    return _jobs(harness, "n", points)
 
 
-def run_fig7(harness: Harness) -> Tables:
+def fig7_jobs(harness: Harness) -> list[Job]:
     """The sweep over the penalty at one sample size for each data set."""
     points = {name: [(n, lam) for lam in PENALTIES] for name, n in SIZE_FOR_PENALTIES.items()}
-    return {"fig7": harness.rows("fig7", _jobs(harness, "lambda", points))}
+    return _jobs(harness, "lambda", points)
 
 
 def _jobs(harness: Harness, sweep: str, points: dict[str, list[tuple[int, float]]]) -> list[Job]:
@@ -89,15 +89,15 @@ def split(name: str, sweep: str, n: int, seed: int) -> tuple[Split, int]:
     return Split(data.X[train], data.y[train], data.X[test], data.y[test]), max(0, n - first)
 
 
-def draw_fig6(tables: Tables) -> Any:
+def draw_fig6(rows: list[Row]) -> Any:
     """Nine panels over n, without the sizes at which test rows were trained on."""
-    rows = [row for row in tables["fig6"] if row["overlap"] == 0]
+    rows = [row for row in rows if row["overlap"] == 0]
     return _draw(rows, "n", "training rows n", "linear")
 
 
-def draw_fig7(tables: Tables) -> Any:
+def draw_fig7(rows: list[Row]) -> Any:
     """Nine panels over lambda."""
-    return _draw(tables["fig7"], "alpha", r"penalty $\lambda$", "log")
+    return _draw(rows, "alpha", r"penalty $\lambda$", "log")
 
 
 def _draw(rows: list[Row], over: str, label: str, scale: str) -> Any:
