@@ -40,15 +40,10 @@ from ._rules.calibration import (
 )
 from ._rules.parameters import AutoClassParameters, ClassParameters, parameters_of
 from .diagnostics import Diagnosis, Finding
-from .effects import (
-    ClassFunction,
-    Contrast,
-    Effects,
-    Summary,
-    average_effects,
-    class_error_kind,
-    held_fixed,
-)
+from .effects import Contrast, Effects, Summary
+from .effects._average import average_effects
+from .effects._classes import ClassFunction, class_error_kind
+from .effects._table import held_fixed
 from .parquet import ParquetFiles
 
 

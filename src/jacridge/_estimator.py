@@ -33,7 +33,9 @@ from ._solvers.saved import state_from_file, state_to_save
 
 if TYPE_CHECKING:  # imported where they are used, so that `import jacridge` stays quick
     from .diagnostics import Diagnosis
-    from .effects import Contrast, Effects, ErrorKind, Observations, Summary
+    from .effects import Contrast, Effects, Summary
+    from .effects._average import Observations
+    from .effects._errors import ErrorKind
 
 # From the fitted function and rows to results for these rows, each of shape (n, k, ...).
 FunctionWork = Callable[[FittedFunction, Array], tuple[Array, ...]]
@@ -462,7 +464,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         >>> [round(row.estimate, 1) for row in est.effects()]
         [1.0, 2.0]
         """
-        from .effects import average_effects, error_kind
+        from .effects._average import average_effects
+        from .effects._errors import error_kind
 
         self._check_has_features("An effect")
         function, rows = self._function(), self._observations(X)
@@ -493,7 +496,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         -------
         Contrast
         """
-        from .effects import Contrast, contrast_of, error_kind
+        from .effects._contrast import Contrast, contrast_of
+        from .effects._errors import error_kind
 
         self._check_has_features("A contrast")
         function = self._function()
@@ -533,7 +537,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
     def _with_metric(self, errors: ErrorKind) -> ErrorKind:
         """The kind of errors, with those of the metric if it was learned."""
         from ._rules.refits import refits_of
-        from .effects import METRIC_LEARNED, METRIC_RELEARNED
+        from .effects._table import METRIC_LEARNED, METRIC_RELEARNED
 
         function, learning = self._function(), self._notes.get("learning")
         if self._metric_kind not in LEARNED["auto"]:
@@ -546,7 +550,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
 
     def _observations(self, X: Any) -> Observations:
         """Rows to average over, and the training rows."""
-        from .effects import Observations
+        from .effects._average import Observations
 
         X_train, w_train = self._function().training_rows()
         if X is None:
