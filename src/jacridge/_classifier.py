@@ -253,14 +253,16 @@ verbose
         """Results of `work` for the log-odds of all rows; lazy for Dask arrays."""
         check_is_fitted(self)
         scores, odds = self.regressor_.predict(X), self._log_odds
-        if not is_dask(scores):
+
+        def worked(scores: Array) -> Any:
             return work(odds(scores))
-        empty = work(odds(np.zeros((0, scores.shape[1]))))
+
+        if not is_dask(scores):
+            return worked(scores)
+        empty = worked(np.zeros((0, scores.shape[1])))
         chunks = (scores.chunks[0], *((k,) for k in empty.shape[1:]))
         gone = None if empty.ndim == 2 else 1
-        return scores.map_blocks(
-            partial(_worked, work, odds), meta=empty, chunks=chunks, drop_axis=gone
-        )
+        return scores.map_blocks(worked, meta=empty, chunks=chunks, drop_axis=gone)
 
     def jacobian(self, X: Any, return_std: bool = False) -> Any:
         """Derivatives of the decision function with respect to the features, at the rows of X.
@@ -501,7 +503,3 @@ def calibration(regressor: JacobianKernelRidge, prior: Array, n: float) -> LogOd
     if held is None:
         return uncalibrated(prior)
     return calibrated(held.y, held.y - held.residuals, held.w, prior, n)
-
-
-def _worked(work: Callable[[Array], Any], odds: LogOdds, scores: Array) -> Any:
-    return work(odds(scores))

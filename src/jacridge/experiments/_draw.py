@@ -1,4 +1,4 @@
-"""Shared parts of the figures: an empty figure, a colour and a dash for each rule, deciles."""
+"""Shared parts of the figures: empty panels, a colour and a dash for each rule, deciles."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ STYLES: dict[str, dict[str, Any]] = {
 }
 
 
-def figure(width: float, height: float, **options: Any) -> Any:
-    """An empty figure of this size in inches, outside of pyplot's global state."""
+def panels(width: float, height: float, rows: int, columns: int, **shared: Any) -> tuple[Any, Any]:
+    """A figure of this size in inches and its axes, outside of pyplot's global state."""
     module = require("matplotlib.figure", extra="plots")
-    return module.Figure(figsize=(width, height), layout="constrained", **options)
+    figure = module.Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, **shared)
 
 
 def line_style(rule: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from jacridge._geometry.diameter import trimmed_diameter
 from jacridge._rules.registry import SELECTORS
 from jacridge.datasets import Split
 
-from ._draw import column, figure, legend_below, line_style, values, where
+from ._draw import column, legend_below, line_style, panels, values, where
 from ._rules import LABELS, choose, plain_fit, r2_on_test
 from ._table import Harness, Job, Row, job
 from .demo import largest_slope
@@ -108,8 +108,7 @@ def trimmed_jacobian(X: Array, share: float) -> float:
 
 def draw_rules(rows: list[Row]) -> Any:
     """Mean test R2 of each method, one panel for each data set."""
-    fig = figure(13, 5.4)
-    axes = fig.subplots(1, len(TITLES), sharey=True)
+    fig, axes = panels(13, 5.4, 1, len(TITLES), sharey=True)
     methods = values(rows, "method")
     for ax, name in zip(axes, TITLES, strict=True):
         mean = [column(where(rows, dataset=name, method=m), "r2").mean() for m in methods]
@@ -178,8 +177,7 @@ def first_minimum(curve: Array, rise: float = 1.05) -> int | None:
 def draw_true(rows: list[Row]) -> Any:
     """The two minima against each other, and what each is worth."""
     rows = [row for row in rows if row["sigma_true"] != ""]
-    fig = figure(9, 4)
-    left, right = fig.subplots(1, 2)
+    fig, (left, right) = panels(9, 4, 1, 2)
     for lam, marker, color in zip(
         TRUE_PENALTIES, "os^", ("#0072B2", "#E69F00", "#009E73"), strict=True
     ):
@@ -241,8 +239,7 @@ def _subsample(name: str, seed: int, m: int, rule: str) -> list[Row]:
 
 def draw_subsamples(rows: list[Row]) -> Any:
     """Median and deciles of sigma over the number of rows, one panel for each data set."""
-    fig = figure(13, 3.4)
-    axes = fig.subplots(1, len(TITLES))
+    fig, axes = panels(13, 3.4, 1, len(TITLES))
     for ax, name in zip(axes, TITLES, strict=True):
         for rule in SUBSAMPLED:
             part = where(rows, dataset=name, rule=rule)

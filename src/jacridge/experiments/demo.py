@@ -10,7 +10,7 @@ from jacridge import JacobianKernelRidge, datasets, select_bandwidth, theory
 from jacridge._compute.arrays import Array
 from jacridge._geometry.geodesics import metres_per_degree
 
-from ._draw import column, figure, legend_below, log_scale, values, where
+from ._draw import column, legend_below, log_scale, panels, values, where
 from ._rules import plain_fit
 from ._table import Harness, Job, Row, job, table_rows
 
@@ -54,8 +54,7 @@ def _fits(lam: float) -> list[Row]:
 
 def draw_fig1(rows: list[Row]) -> Any:
     """Two panels, one for each penalty."""
-    fig = figure(9, 3.4)
-    axes = fig.subplots(1, 2, sharey=True)
+    fig, axes = panels(9, 3.4, 1, 2, sharey=True)
     styles = {
         "sigma_0": ("#0072B2", "-", r"$\sigma = \sigma_0$"),
         "sigma_0 / 5": ("#E69F00", "--", r"$\sigma = \sigma_0 / 5$"),
@@ -90,8 +89,8 @@ def _factors(lam: float) -> list[Row]:
 
 def draw_fig2(rows: list[Row]) -> Any:
     """Three panels: the norm on the left axis, its factors on the right one."""
-    fig = figure(11, 3.6)
-    for ax, lam in zip(fig.subplots(1, 3), REGIMES, strict=True):
+    fig, axes = panels(11, 3.6, 1, 3)
+    for ax, lam in zip(axes, REGIMES, strict=True):
         part = where(rows, alpha=lam)
         sigma, right = column(part, "sigma"), ax.twinx()
         lines = ax.plot(sigma, column(part, "norm"), "-", color="#0072B2", linewidth=2)
@@ -154,8 +153,7 @@ def largest_slope(fitted: JacobianKernelRidge, points: Array) -> float:
 
 def draw_fig3(rows: list[Row]) -> Any:
     """Nine panels: approximate norm on the left axis, true norm on the right one."""
-    fig = figure(11, 8.6)
-    axes = fig.subplots(3, 3)
+    fig, axes = panels(11, 8.6, 3, 3)
     for line, (name, ranges) in zip(axes, COMPARED.items(), strict=True):
         unit = 1000 if name == "french_2d" else 1
         for ax, lam in zip(line, ranges, strict=True):

@@ -11,7 +11,7 @@ from jacridge import select_bandwidth, theory
 from jacridge._geometry.kernels import KERNELS
 from jacridge._rules.registry import SELECTORS
 
-from ._draw import column, figure, legend_below, values, where
+from ._draw import column, legend_below, panels, values, where
 from ._rules import plain_fit
 from ._table import Harness, Job, Row, job, table_rows
 from .beyond import training_rows
@@ -62,8 +62,7 @@ def _factors(kernel: str, lam: float, points: int) -> list[Row]:
 
 def draw_factors(rows: list[Row]) -> Any:
     """One panel for each kernel and penalty: the norm and its two factors."""
-    fig = figure(13, 8)
-    axes = fig.subplots(len(PENALTIES), len(KERNELS), sharex=True, sharey="row")
+    fig, axes = panels(13, 8, len(PENALTIES), len(KERNELS), sharex=True, sharey="row")
     for line, lam in zip(axes, PENALTIES, strict=True):
         for ax, kernel in zip(line, KERNELS, strict=True):
             part = where(rows, kernel=kernel, alpha=lam)
@@ -112,8 +111,7 @@ def _norms(name: str, kernel: str, lam: float, n_sigmas: int) -> list[Row]:
 def draw_norms(rows: list[Row]) -> Any:
     """One panel for each data set and kernel; the norm of a grid is scaled to meet the true one."""
     names = values(rows, "dataset")
-    fig = figure(14, 8)
-    axes = fig.subplots(len(names), len(KERNELS), squeeze=False)
+    fig, axes = panels(14, 8, len(names), len(KERNELS), squeeze=False)
     for line, name in zip(axes, names, strict=True):
         for ax, kernel in zip(line, KERNELS, strict=True):
             part = where(rows, dataset=name, kernel=kernel)
@@ -188,8 +186,7 @@ def as_markdown(rows: list[Row]) -> str:
 def draw_without_y(rows: list[Row]) -> Any:
     """Mean test R2 of each kernel, one panel for each rule."""
     means = mean_r2(rows)
-    fig = figure(13, 3.2)
-    axes = fig.subplots(1, len(WITHOUT_Y), sharey=True)
+    fig, axes = panels(13, 3.2, 1, len(WITHOUT_Y), sharey=True)
     for ax, rule in zip(axes, WITHOUT_Y, strict=True):
         for i, kernel in enumerate(KERNELS):
             if (kernel, rule) in means:

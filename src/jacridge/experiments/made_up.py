@@ -8,7 +8,7 @@ import numpy as np
 
 from jacridge.datasets import Split
 
-from ._draw import STYLES, column, figure, legend_below, values, where
+from ._draw import STYLES, column, legend_below, panels, values, where
 from ._rules import LABELS, choose, r2_on_test
 from ._table import Harness, Job, Row, job
 
@@ -67,8 +67,7 @@ def _outcome(rule: str, split: Split, lam: float) -> Row:
 
 def draw_known_scale(rows: list[Row]) -> Any:
     """Chosen over true length scale, and R2 lost, for each dimension."""
-    fig = figure(12, 6.4)
-    axes = fig.subplots(2, len(DIMENSIONS), sharex="col", sharey="row")
+    fig, axes = panels(12, 6.4, 2, len(DIMENSIONS), sharex="col", sharey="row")
     for j, p in enumerate(DIMENSIONS):
         lines = []
         for rule in RULES_RUN:
@@ -119,8 +118,7 @@ def _high_p(p: int, seed: int, n: int) -> list[Row]:
 
 def draw_high_p(rows: list[Row]) -> Any:
     """Bandwidth over the largest distance, and R2, against the number of features."""
-    fig = figure(10, 4)
-    left, right = fig.subplots(1, 2)
+    fig, (left, right) = panels(10, 4, 1, 2)
     lines = []
     for rule in RULES_RUN:
         part = [where(rows, p=p, rule=rule) for p in FEATURES]

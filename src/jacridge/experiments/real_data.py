@@ -12,7 +12,7 @@ from scipy.stats import wilcoxon
 from jacridge import datasets, select_bandwidth
 from jacridge.datasets import Split
 
-from ._draw import STYLES, column, figure, legend_below, where
+from ._draw import STYLES, column, legend_below, panels, where
 from ._rules import LABELS, authors_grid
 from ._survey import closed_forms, survey
 from ._table import Harness, Job, Row, as_text, job
@@ -187,14 +187,14 @@ def draw_table2(rows: list[Row]) -> Any:
 
 def draw_summary(summary: Sequence[Row]) -> Any:
     """The picture of a summary."""
-    fig = figure(13, 3.9)
-    for ax, name in zip(fig.subplots(1, len(TITLES)), TITLES, strict=True):
+    fig, axes = panels(13, 3.9, 1, len(TITLES))
+    for ax, name in zip(axes, TITLES, strict=True):
         for row in where(summary, dataset=name):
             style = STYLES[row["rule"]]
             r2 = [[row["r2"] - row["r2_low"]], [row["r2_high"] - row["r2"]]]
             mark = {"color": style["color"], "marker": style["marker"], "linestyle": "none"}
             ax.errorbar(row["seconds"], row["r2"], r2, label=LABELS[row["rule"]], **mark)
         ax.set(title=TITLES[name], xscale="log", xlabel="seconds from X to sigma")
-    fig.axes[0].set_ylabel(r"test $R^2$, mean and deciles")
-    legend_below(fig, *fig.axes[0].get_legend_handles_labels())
+    axes[0].set_ylabel(r"test $R^2$, mean and deciles")
+    legend_below(fig, *axes[0].get_legend_handles_labels())
     return fig

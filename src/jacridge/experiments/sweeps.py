@@ -9,7 +9,7 @@ import numpy as np
 from jacridge import datasets
 from jacridge.datasets import Split
 
-from ._draw import column, figure, legend_below, line_style, values, where
+from ._draw import column, legend_below, line_style, panels, values, where
 from ._rules import DRAWN, LABELS, PAPER_RULES, measured
 from ._table import Harness, Job, Row
 
@@ -102,8 +102,7 @@ def draw_fig7(rows: list[Row]) -> Any:
 
 def _draw(rows: list[Row], over: str, label: str, scale: str) -> Any:
     """R2, sigma and milliseconds for each data set: median and deciles over the seeds."""
-    fig = figure(11, 8.6)
-    axes = fig.subplots(3, 3, sharex="col")
+    fig, axes = panels(11, 8.6, 3, 3, sharex="col")
     quantities = {"r2": (r"test $R^2$", 1), "sigma": (r"bandwidth $\sigma$", 1)}
     quantities["seconds"] = ("time from X to sigma (ms)", 1000)
     for j, name in enumerate(TITLES):

@@ -14,7 +14,7 @@ from jacridge._compute.arrays import Array
 from jacridge._geometry.geodesics import geodesic_distances
 from jacridge.datasets import Split
 
-from ._draw import column, figure, line_style, where
+from ._draw import column, line_style, panels, where
 from ._rules import DRAWN, LABELS, PAPER_RULES, bandwidths, choose, measured, r2_on_test
 from ._table import Harness, Job, Row, job, table_rows
 
@@ -83,15 +83,14 @@ def _moments(predictions: list[Array], where_: dict[str, Array]) -> list[Row]:
 def draw_fig4(rows: list[Row], maps: list[Row]) -> Any:
     """Maps of mean and deviation, one column for each rule."""
     colors = require("matplotlib.colors", extra="plots")
-    fig = figure(13, 5.6)
-    axes = fig.subplots(2, len(DRAWN), sharex=True, sharey=True)
+    fig, axes = panels(13, 5.6, 2, len(DRAWN), sharex=True, sharey=True)
     stations, lines = datasets.load("french_2d"), coastline()
     lat, lon = map_axes()
-    panels = {
+    quantities = {
         "mean": (2.0, [-5, 0, 5, 10, 15], "mean (°C)", "RdYlBu_r"),
         "std": (0.0, [0, 2, 5, 10, 15], "deviation (°C)", "YlOrBr"),
     }
-    for line, (name, (middle, ticks, label, cmap)) in zip(axes, panels.items(), strict=True):
+    for line, (name, (middle, ticks, label, cmap)) in zip(axes, quantities.items(), strict=True):
         squeeze = colors.FuncNorm(_squeezing(middle), vmin=ticks[0], vmax=ticks[-1])
         for ax, rule in zip(line, DRAWN, strict=True):
             Z = column(where(maps, rule=rule), name).reshape(N_MAP, N_MAP)
@@ -212,8 +211,7 @@ def _curve(sigmas: dict[int, float]) -> list[Row]:
 
 def draw_fig5(rows: list[Row], curves: list[Row]) -> Any:
     """The month above, its first four days below, with the bandwidths in the legend."""
-    fig = figure(11, 7.2)
-    top, bottom = fig.subplots(2, 1)
+    fig, (top, bottom) = panels(11, 7.2, 2, 1)
     half = toulouse_halves()
     for ax, size in ((top, 3), (bottom, 7)):
         ax.plot(half.X / 24, half.y, "ok", markersize=size, label="training rows")
