@@ -42,7 +42,10 @@ def check_number(
 ) -> float:
     """Return `value` as a float, or say what it must be."""
     value = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
-    is_real = _is_real(value)
+    # Most are plain floats, for which an abstract class takes long to ask.
+    is_real = type(value) is float or (
+        isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+    )
     if (
         is_real
         and math.isfinite(value)
@@ -57,12 +60,6 @@ def check_number(
     wanted = " and ".join(given)
     message = f"`{name}` must be a finite number {wanted}".rstrip() + f", got {value!r}."
     raise ValueError(message) if is_real else TypeError(message)
-
-
-def _is_real(value: Any) -> bool:
-    # Most are plain floats, for which an abstract class takes long to ask.
-    plain = type(value) is float
-    return plain or (isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_))
 
 
 def check_choice(name: str, value: Any, known: Any) -> str:

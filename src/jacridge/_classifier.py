@@ -376,17 +376,9 @@ verbose
         Summary
             Prints like the summaries of statsmodels and renders as HTML.
         """
-        effects, regressor, found = self.effects(), self.regressor_, self.diagnose().dict()
-        residuals = regressor._function().model.jackknife.residuals
+        effects, found = self.effects(), self.diagnose().dict()
         scores = ("leave-one-out accuracy", "leave-one-out log-loss")
-        fit = {
-            "rows": round(regressor._notes["n"] or len(residuals)),
-            "features": self.n_features_in_,
-            "classes": len(self.classes_),
-            "kernel": self.kernel_,
-            "metric": regressor._metric_kind,
-            "solver": self.solver_,
-            "bandwidth": self.bandwidth_,
+        fit = self.regressor_._facts(classes=len(self.classes_)) | {
             "penalty": self.alpha_,
             "residual degrees of freedom": self._function().influence.residual_degrees,
             "slope of the log-odds": self.slope_,

@@ -20,8 +20,8 @@ from ._compute.progress import listening, printer
 from ._geometry.maps import FeatureMap, Warp
 from ._geometry.nearest import Neighbours
 from ._geometry.space import LEARNED, LINEAR, space_of
+from ._given import rows_given
 from ._rows.dask import is_dask
-from ._rows.given import rows_given
 from ._rows.parquet_files import ParquetFiles
 from ._rules.choice import Loss, squared_errors
 from ._rules.fitting import Solution, fitted
@@ -520,19 +520,26 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         effects, function = self.effects(), self._function()
         influences = function.influences
         left = [part.residual_degrees for part in influences for _ in part.s2]
-        fit = {
-            "rows": round(self._notes["n"] or len(function.model.jackknife.residuals)),
-            "features": self.n_features_in_,
-            "kernel": self.kernel_,
-            "metric": self._metric_kind,
-            "solver": self.solver_,
-            "bandwidth": self.bandwidth_,
+        fit = self._facts() | {
             "penalty": np.atleast_1d(self.alpha_).tolist(),
             "residual degrees of freedom": left,
             "leave-one-out R2": loo_r2(function),
             "residual deviation": [float(s) for part in influences for s in np.sqrt(part.s2)],
         }
         return Summary(fit, effects)
+
+    def _facts(self, **counts: int) -> dict[str, Any]:
+        """What was fitted, for a summary; `counts` stand beside those of rows and features."""
+        n = self._notes["n"] or len(self._function().model.jackknife.residuals)
+        return {
+            "rows": round(n),
+            "features": self.n_features_in_,
+            **counts,
+            "kernel": self.kernel_,
+            "metric": self._metric_kind,
+            "solver": self.solver_,
+            "bandwidth": self.bandwidth_,
+        }
 
     def _with_metric(self, errors: ErrorKind) -> ErrorKind:
         """The kind of errors, with those of the metric if it was learned."""
