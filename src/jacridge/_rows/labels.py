@@ -247,7 +247,7 @@ class DaskLabels:
 
 def dask_labels(y: Any, w: Any) -> DaskLabels:
     """Labels and weights of Dask rows, in the same blocks."""
-    y = known(y.to_dask_array(lengths=True) if hasattr(y, "to_dask_array") else y)
+    y = known(y)
     if y.ndim != 1:
         raise ValueError(f"`y` must have one dimension, a label for each row, got {y.ndim}.")
     return DaskLabels(y, beside("sample_weight", w, y))

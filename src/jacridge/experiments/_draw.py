@@ -38,11 +38,6 @@ def panels(width: float, height: float, rows: int, columns: int, **shared: Any) 
     return figure, figure.subplots(rows, columns, **shared)
 
 
-def line_style(rule: str) -> dict[str, Any]:
-    """Colour and dash of a rule, without its marker."""
-    return {key: value for key, value in STYLES[rule].items() if key != "marker"}
-
-
 def column(rows: Sequence[Row], name: str) -> np.ndarray:
     """One column of rows as an array."""
     return np.array([row[name] for row in rows], dtype=float)
@@ -56,6 +51,23 @@ def where(rows: Sequence[Row], **wanted: Any) -> list[Row]:
 def values(rows: Sequence[Row], name: str) -> list[Any]:
     """The different values of a column in the order of their first appearance."""
     return list(dict.fromkeys(row[name] for row in rows))
+
+
+def deciles(rows: Sequence[Row], over: str, quantity: str) -> tuple[list[Any], np.ndarray]:
+    """Values of one column, and first decile, median and last decile of another at each of them."""
+    x = values(rows, over)
+    each = [column(where(rows, **{over: value}), quantity) for value in x]
+    return x, np.array([np.quantile(found, [0.1, 0.5, 0.9]) for found in each]).T
+
+
+def draw_band(
+    ax: Any, rule: str, x: Any, ends: np.ndarray, *, alpha: float = 0.13, **look: Any
+) -> Any:
+    """The line of a rule within a band: `ends` are low, middle and high."""
+    low, middle, high = ends
+    color, dash = STYLES[rule]["color"], STYLES[rule]["linestyle"]
+    ax.fill_between(x, low, high, color=color, alpha=alpha, linewidth=0)
+    return ax.plot(x, middle, color=color, linestyle=dash, **look)[0]
 
 
 def legend_below(fig: Any, handles: Sequence[Any], labels: Sequence[str]) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from jacridge import __version__
+from jacridge._compute.files import replaced
 from jacridge._compute.threads import processors
 
 Row = dict[str, Any]
@@ -125,17 +126,13 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def write_rows(path: Path, rows: Sequence[Row]) -> None:
-    """Write a CSV file beside its goal and rename it, so that half a file is never seen."""
+    """Write a CSV file, or remove it if there are no rows; half a file is never seen."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if not rows:
         path.unlink(missing_ok=True)
         return
-    beside = path.with_name(path.name + ".part")
-    try:
+    with replaced(path) as beside:
         beside.write_text(as_text(rows), encoding="utf-8")
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def append_rows(path: Path, rows: Sequence[Row]) -> None:

@@ -14,7 +14,7 @@ from jacridge._geometry.diameter import trimmed_diameter
 from jacridge._rules.registry import SELECTORS
 from jacridge.datasets import Split
 
-from ._draw import column, legend_below, line_style, panels, values, where
+from ._draw import column, deciles, draw_band, legend_below, panels, values, where
 from ._rules import LABELS, choose, plain_fit, r2_on_test
 from ._table import Harness, Job, Row, job
 from .demo import largest_slope
@@ -242,13 +242,8 @@ def draw_subsamples(rows: list[Row]) -> Any:
     fig, axes = panels(13, 3.4, 1, len(TITLES))
     for ax, name in zip(axes, TITLES, strict=True):
         for rule in SUBSAMPLED:
-            part = where(rows, dataset=name, rule=rule)
-            sizes = values(part, "m")
-            sigmas = [column(where(part, m=m), "sigma") for m in sizes]
-            low, middle, high = np.array([np.quantile(s, [0.1, 0.5, 0.9]) for s in sigmas]).T
-            style = line_style(rule)
-            ax.plot(sizes, middle, label=LABELS[rule], **style)
-            ax.fill_between(sizes, low, high, color=style["color"], alpha=0.2, linewidth=0)
+            spread = deciles(where(rows, dataset=name, rule=rule), "m", "sigma")
+            draw_band(ax, rule, *spread, alpha=0.2, label=LABELS[rule])
         ax.set(title=TITLES[name], xscale="log", yscale="log", xlabel="rows seen")
         ax.set_xticks(SUBSAMPLES[::2], [str(m) for m in SUBSAMPLES[::2]])
         ax.set_xticks([], minor=True)

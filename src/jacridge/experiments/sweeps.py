@@ -9,7 +9,7 @@ import numpy as np
 from jacridge import datasets
 from jacridge.datasets import Split
 
-from ._draw import column, legend_below, line_style, panels, values, where
+from ._draw import deciles, draw_band, legend_below, panels, where
 from ._rules import DRAWN, LABELS, PAPER_RULES, measured
 from ._table import Harness, Job, Row
 
@@ -128,10 +128,5 @@ def _draw_rule(
 ) -> Any:
     """Median of one rule with a band from the first to the ninth decile."""
     at_hand = "jacobian_median" if (rule, rows[0]["dataset"]) == ("jacobian", "cauchy") else rule
-    rows = where(rows, rule=at_hand)
-    x = values(rows, over)
-    spread = [np.quantile(column(where(rows, **{over: v}), quantity), [0.1, 0.5, 0.9]) for v in x]
-    low, middle, high = unit * np.array(spread).T
-    style = line_style(rule)
-    ax.fill_between(x, low, high, color=style["color"], alpha=0.13, linewidth=0)
-    return ax.plot(x, middle, **style)[0]
+    x, spread = deciles(where(rows, rule=at_hand), over, quantity)
+    return draw_band(ax, rule, x, unit * spread)

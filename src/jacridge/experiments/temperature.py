@@ -14,7 +14,7 @@ from jacridge._compute.arrays import Array
 from jacridge._geometry.geodesics import geodesic_distances
 from jacridge.datasets import Split
 
-from ._draw import column, line_style, panels, where
+from ._draw import column, draw_band, panels, where
 from ._rules import DRAWN, LABELS, PAPER_RULES, bandwidths, choose, measured, r2_on_test
 from ._table import Harness, Job, Row, job, table_rows
 
@@ -232,6 +232,5 @@ def _draw_curve(ax: Any, rule: str, rows: list[Row], curve: list[Row]) -> None:
     days, mean, std = column(curve, "hours") / 24, column(curve, "mean"), column(curve, "std")
     sigma = column(rows, "sigma")
     label = f"{LABELS[rule]}: mean σ {sigma.mean():.3g} h, std {jackknife_std(sigma):.2g} h"
-    style = line_style(rule)
-    ax.plot(days, mean, linewidth=1.6, label=label, **style)
-    ax.fill_between(days, mean - std, mean + std, color=style["color"], alpha=0.13, linewidth=0)
+    ends = np.array([mean - std, mean, mean + std])
+    draw_band(ax, rule, days, ends, linewidth=1.6, label=label)
