@@ -4,7 +4,8 @@ Users call ``effects``, ``contrast``, ``summary`` and ``jacobian(X, return_std=T
 estimator or a classifier; here are what these return, and average predictions along one feature.
 """
 
-from ._contrast import AverageCurve, Contrast, average_predictions
+from ._average import AverageCurve, average_predictions
+from ._contrast import Contrast
 from ._summary import Summary
 from ._table import Effect, Effects
 

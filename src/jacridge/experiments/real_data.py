@@ -66,8 +66,7 @@ def _part(name: str, seed: int, n_used: int, part: str) -> list[Row]:
     else:
         grid = authors_grid(select_bandwidth(split.X, alpha=ALPHA).l_max, 10)
         rows = survey(PARTS[part][0], split, ALPHA, grid)
-    columns = ("rule", "sigma", "seconds", "seconds_formula", "r2")
-    return [{name: _rounded(row.get(name, "")) for name in columns} for row in rows]
+    return [{name: _rounded(value) for name, value in row.items()} for row in rows]
 
 
 def _rounded(value: float | str) -> float | str:

@@ -15,7 +15,7 @@ from jacridge._geometry.geodesics import geodesic_distances
 from jacridge.datasets import Split
 
 from ._draw import column, draw_band, panels, where
-from ._rules import DRAWN, LABELS, PAPER_RULES, bandwidths, choose, measured, r2_on_test
+from ._rules import DRAWN, LABELS, PAPER_RULES, bandwidths, choose, measured, r2_on_test, rule_row
 from ._table import Harness, Job, Row, job, table_rows
 
 ALPHA = 1e-3
@@ -191,9 +191,8 @@ def _seeded(split: Split) -> list[Row]:
     rows = []
     for name, rule, on_grid in (("jacobian_loo", "loo", grid), (SEEDED[1], SEEDED[1], None)):
         choice = choose(rule, split.X, split.y, ALPHA, grid=on_grid)
-        seconds = {"seconds": choice.seconds, "seconds_formula": ""}
         r2 = r2_on_test(split, choice.sigma, ALPHA)
-        rows.append({"rule": name, "sigma": choice.sigma, **seconds, "r2": r2})
+        rows.append(rule_row(name, choice.sigma, choice.seconds, r2=r2))
     return rows
 
 
