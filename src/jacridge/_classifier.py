@@ -27,17 +27,8 @@ from ._rows.labels import (
     class_factors,
     dask_labels,
 )
-from ._rules.calibration import (
-    LogOdds,
-    calibrated,
-    calibrated_log_losses,
-    log_losses,
-    log_probabilities,
-    most_likely,
-    probabilities,
-    shares_of,
-    uncalibrated,
-)
+from ._rules import calibration
+from ._rules.calibration import LogOdds
 from ._rules.parameters import AutoClassParameters, ClassParameters, parameters_of
 from .diagnostics import Diagnosis, Finding
 from .effects import Contrast, Effects, Summary
@@ -177,9 +168,9 @@ verbose
         coding = Coding(classes, prior, factors)
         Y, w = labels.coded(coding)
         regressor = JacobianKernelRidge(**parameters_of(self))
-        loss = partial(calibrated_log_losses, prior=prior)
+        loss = partial(calibration.calibrated_log_losses, prior=prior)
         regressor._fit(X, Y, w, loss=loss, shared=True)
-        odds = calibration(regressor, prior, float(found.counts.sum()))
+        odds = log_odds_of(regressor, prior, float(found.counts.sum()))
         # Kept all at once, so that a fit that fails changes nothing.
         self.classes_, self.class_prior_, self.regressor_ = classes, prior, regressor
         self.slope_, self.offset_ = odds.slope, odds.offset
@@ -218,7 +209,7 @@ verbose
             A lazy Dask array, if X is one.
         """
         check_is_fitted(self)
-        return self._each(X, partial(most_likely, self.classes_))
+        return self._each(X, partial(calibration.most_likely, self.classes_))
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Any:
@@ -233,7 +224,7 @@ verbose
         ndarray of shape (n_samples, n_classes)
             A lazy Dask array, if X is one.
         """
-        return self._each(X, probabilities)
+        return self._each(X, calibration.probabilities)
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Any:
@@ -247,7 +238,7 @@ verbose
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return self._each(X, log_probabilities)
+        return self._each(X, calibration.log_probabilities)
 
     def _each(self, X: Any, work: Callable[[Array], Any]) -> Any:
         """Results of `work` for the log-odds of all rows; lazy for Dask arrays."""
@@ -437,9 +428,9 @@ verbose
         findings = self.regressor_.diagnose().findings
         held, prior = self.regressor_._function().model.held_out, self.class_prior_
         odds, w = self._log_odds(held.y - held.residuals), held.w / held.w.sum()
-        loss = float(w @ log_losses(held.y, odds, prior))
-        best = most_likely(np.arange(len(prior)), odds)
-        right = float(w @ shares_of(held.y, prior)[np.arange(len(w)), best])
+        loss = float(w @ calibration.log_losses(held.y, odds, prior))
+        best = calibration.most_likely(np.arange(len(prior)), odds)
+        right = float(w @ calibration.shares_of(held.y, prior)[np.arange(len(w)), best])
         return Diagnosis(
             (
                 Finding("leave-one-out accuracy", right, False, "Share of rows predicted right."),
@@ -489,9 +480,9 @@ def labels_beside(X: Any, y: Any, w: Any) -> ArrayLabels | DaskLabels | ParquetL
     return ArrayLabels(labels, None if w is None else check_weights(w, labels))
 
 
-def calibration(regressor: JacobianKernelRidge, prior: Array, n: float) -> LogOdds:
+def log_odds_of(regressor: JacobianKernelRidge, prior: Array, n: float) -> LogOdds:
     """Log-odds from the scores of a regressor, by its leave-one-out scores; n rows were given."""
     held = getattr(regressor._function().model, "held_out", None)
     if held is None:
-        return uncalibrated(prior)
-    return calibrated(held.y, held.y - held.residuals, held.w, prior, n)
+        return calibration.uncalibrated(prior)
+    return calibration.calibrated(held.y, held.y - held.residuals, held.w, prior, n)
