@@ -8,13 +8,13 @@ import multiprocessing
 import os
 import platform
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,15 @@ class Job:
 def job(work: Callable[..., list[Row]], n_rows: int = 1, /, **key: Any) -> Job:
     """A job whose arguments are the values of its key, in order."""
     return Job(key, work, tuple(key.values()), n_rows)
+
+
+def grid_of_jobs(
+    work: Callable[..., list[Row]], n_rows: int = 1, /, **values: Iterable[Any]
+) -> list[Job]:
+    """A job for each combination of the values of a key, seed by seed."""
+    keys = [dict(zip(values, each, strict=True)) for each in product(*values.values())]
+    keys.sort(key=lambda key: key.get("seed", 0))
+    return [job(work, n_rows, **key) for key in keys]
 
 
 def table_rows(**columns: Any) -> list[Row]:

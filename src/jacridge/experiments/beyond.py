@@ -16,7 +16,7 @@ from jacridge.datasets import Split
 
 from ._draw import column, deciles, draw_band, legend_below, panels, values, where
 from ._rules import LABELS, choose, plain_fit, r2_on_test
-from ._table import Harness, Job, Row, job
+from ._table import Harness, Job, Row, grid_of_jobs, job
 from .demo import largest_slope
 from .real_data import ALPHA, TITLES, standardised_split
 
@@ -38,12 +38,8 @@ def training_rows(name: str, seed: int, n: int, n_test: int = 3500) -> Split:
 def rules_jobs(harness: Harness) -> list[Job]:
     """Every rule of the package and other models on the splits of Table 2, 2000 rows of each."""
     n = 300 if harness.quick else 2000
-    return [
-        job(_fit, dataset=name, seed=seed, n=n, method=method)
-        for seed in range(harness.n_splits(full=5, quick=1))
-        for name in TITLES
-        for method in METHODS
-    ]
+    seeds = range(harness.n_splits(full=5, quick=1))
+    return grid_of_jobs(_fit, dataset=TITLES, seed=seeds, n=[n], method=METHODS)
 
 
 def _fit(name: str, seed: int, n: int, method: str) -> list[Row]:
@@ -128,12 +124,8 @@ def draw_rules(rows: list[Row]) -> Any:
 def true_jobs(harness: Harness) -> list[Job]:
     """Where the true Jacobian norm has its minimum, against where the approximate one has it."""
     n = 150 if harness.quick else 500
-    return [
-        job(_minima, dataset=name, seed=seed, n=n, alpha=lam)
-        for seed in range(harness.n_splits(full=5, quick=1))
-        for name in TITLES
-        for lam in TRUE_PENALTIES
-    ]
+    seeds = range(harness.n_splits(full=5, quick=1))
+    return grid_of_jobs(_minima, dataset=TITLES, seed=seeds, n=[n], alpha=TRUE_PENALTIES)
 
 
 def _minima(name: str, seed: int, n: int, lam: float) -> list[Row]:

@@ -13,7 +13,7 @@ from jacridge._rules.registry import SELECTORS
 
 from ._draw import column, legend_below, panels, values, where
 from ._rules import plain_fit
-from ._table import Harness, Job, Row, job, table_rows
+from ._table import Harness, Job, Row, grid_of_jobs, job, table_rows
 from .beyond import training_rows
 from .demo import compared_data, largest_slope
 from .real_data import ALPHA, TITLES
@@ -42,11 +42,7 @@ COLORS = dict(zip(PENALTIES, ("#0072B2", "#E69F00", "#009E73"), strict=True))
 def factors_jobs(harness: Harness) -> list[Job]:
     """The norm of a grid and its two factors, for each kernel, in the three regimes."""
     points = 60 if harness.quick else 400
-    return [
-        job(_factors, points, kernel=kernel, alpha=lam, points=points)
-        for kernel in KERNELS
-        for lam in PENALTIES
-    ]
+    return grid_of_jobs(_factors, points, kernel=KERNELS, alpha=PENALTIES, points=[points])
 
 
 def _factors(kernel: str, lam: float, points: int) -> list[Row]:

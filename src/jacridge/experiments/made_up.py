@@ -10,7 +10,7 @@ from jacridge.datasets import Split
 
 from ._draw import STYLES, column, legend_below, panels, values, where
 from ._rules import LABELS, choose, r2_on_test
-from ._table import Harness, Job, Row, job
+from ._table import Harness, Job, Row, grid_of_jobs
 
 RULES_RUN = ("jacobian", "jacobian_median", "silverman", "median", "scale", "loo", "mml", "auto")
 DIMENSIONS = (1, 2, 5, 10)
@@ -23,12 +23,9 @@ FEATURES = (2, 5, 10, 20, 50, 100, 200, 500)
 def known_scale_jobs(harness: Harness) -> list[Job]:
     """Draws from a Gaussian process whose length scale is known."""
     n = 150 if harness.quick else 500
-    return [
-        job(_known_scale, len(RULES_RUN), p=p, share=share, seed=seed, n=n)
-        for seed in range(harness.n_splits(full=10, quick=1))
-        for p in DIMENSIONS
-        for share in SCALES
-    ]
+    seeds = range(harness.n_splits(full=10, quick=1))
+    key = {"p": DIMENSIONS, "share": SCALES, "seed": seeds, "n": [n]}
+    return grid_of_jobs(_known_scale, len(RULES_RUN), **key)
 
 
 def gaussian_process(p: int, scale: float, seed: int, n: int) -> Split:
@@ -101,11 +98,8 @@ def rule_style(rule: str) -> dict[str, Any]:
 def high_p_jobs(harness: Harness) -> list[Job]:
     """A function of two features among more and more features of no use."""
     n = 150 if harness.quick else 500
-    return [
-        job(_high_p, len(RULES_RUN), p=p, seed=seed, n=n)
-        for seed in range(harness.n_splits(full=10, quick=1))
-        for p in FEATURES
-    ]
+    seeds = range(harness.n_splits(full=10, quick=1))
+    return grid_of_jobs(_high_p, len(RULES_RUN), p=FEATURES, seed=seeds, n=[n])
 
 
 def _high_p(p: int, seed: int, n: int) -> list[Row]:
