@@ -22,6 +22,7 @@ LAYERS = [
     ["_rules"],
     ["diagnostics"],
     ["effects"],
+    ["_given"],
     ["_estimator", "_select"],
     ["_classifier", "_transformer"],
     ["_pipeline"],

@@ -27,28 +27,14 @@ from ._rows.labels import (
     class_factors,
     dask_labels,
 )
-from ._rules.calibration import (
-    LogOdds,
-    calibrated,
-    calibrated_log_losses,
-    log_losses,
-    log_probabilities,
-    most_likely,
-    probabilities,
-    shares_of,
-    uncalibrated,
-)
+from ._rules import calibration
+from ._rules.calibration import LogOdds
 from ._rules.parameters import AutoClassParameters, ClassParameters, parameters_of
 from .diagnostics import Diagnosis, Finding
-from .effects import (
-    ClassFunction,
-    Contrast,
-    Effects,
-    Summary,
-    average_effects,
-    class_error_kind,
-    held_fixed,
-)
+from .effects import Contrast, Effects, Summary
+from .effects._average import average_effects
+from .effects._classes import ClassFunction, class_error_kind
+from .effects._table import held_fixed
 from .parquet import ParquetFiles
 
 
@@ -182,9 +168,9 @@ verbose
         coding = Coding(classes, prior, factors)
         Y, w = labels.coded(coding)
         regressor = JacobianKernelRidge(**parameters_of(self))
-        loss = partial(calibrated_log_losses, prior=prior)
+        loss = partial(calibration.calibrated_log_losses, prior=prior)
         regressor._fit(X, Y, w, loss=loss, shared=True)
-        odds = calibration(regressor, prior, float(found.counts.sum()))
+        odds = log_odds_of(regressor, prior, float(found.counts.sum()))
         # Kept all at once, so that a fit that fails changes nothing.
         self.classes_, self.class_prior_, self.regressor_ = classes, prior, regressor
         self.slope_, self.offset_ = odds.slope, odds.offset
@@ -223,7 +209,7 @@ verbose
             A lazy Dask array, if X is one.
         """
         check_is_fitted(self)
-        return self._each(X, partial(most_likely, self.classes_))
+        return self._each(X, partial(calibration.most_likely, self.classes_))
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Any:
@@ -238,7 +224,7 @@ verbose
         ndarray of shape (n_samples, n_classes)
             A lazy Dask array, if X is one.
         """
-        return self._each(X, probabilities)
+        return self._each(X, calibration.probabilities)
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Any:
@@ -252,20 +238,22 @@ verbose
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return self._each(X, log_probabilities)
+        return self._each(X, calibration.log_probabilities)
 
     def _each(self, X: Any, work: Callable[[Array], Any]) -> Any:
         """Results of `work` for the log-odds of all rows; lazy for Dask arrays."""
         check_is_fitted(self)
         scores, odds = self.regressor_.predict(X), self._log_odds
-        if not is_dask(scores):
+
+        def worked(scores: Array) -> Any:
             return work(odds(scores))
-        empty = work(odds(np.zeros((0, scores.shape[1]))))
+
+        if not is_dask(scores):
+            return worked(scores)
+        empty = worked(np.zeros((0, scores.shape[1])))
         chunks = (scores.chunks[0], *((k,) for k in empty.shape[1:]))
         gone = None if empty.ndim == 2 else 1
-        return scores.map_blocks(
-            partial(_worked, work, odds), meta=empty, chunks=chunks, drop_axis=gone
-        )
+        return scores.map_blocks(worked, meta=empty, chunks=chunks, drop_axis=gone)
 
     def jacobian(self, X: Any, return_std: bool = False) -> Any:
         """Derivatives of the decision function with respect to the features, at the rows of X.
@@ -379,17 +367,9 @@ verbose
         Summary
             Prints like the summaries of statsmodels and renders as HTML.
         """
-        effects, regressor, found = self.effects(), self.regressor_, self.diagnose().dict()
-        residuals = regressor._function().model.jackknife.residuals
+        effects, found = self.effects(), self.diagnose().dict()
         scores = ("leave-one-out accuracy", "leave-one-out log-loss")
-        fit = {
-            "rows": round(regressor._notes["n"] or len(residuals)),
-            "features": self.n_features_in_,
-            "classes": len(self.classes_),
-            "kernel": self.kernel_,
-            "metric": regressor._metric_kind,
-            "solver": self.solver_,
-            "bandwidth": self.bandwidth_,
+        fit = self.regressor_._facts(classes=len(self.classes_)) | {
             "penalty": self.alpha_,
             "residual degrees of freedom": self._function().influence.residual_degrees,
             "slope of the log-odds": self.slope_,
@@ -448,9 +428,9 @@ verbose
         findings = self.regressor_.diagnose().findings
         held, prior = self.regressor_._function().model.held_out_singly, self.class_prior_
         odds, w = self._log_odds(held.y - held.residuals), held.w / held.w.sum()
-        loss = float(w @ log_losses(held.y, odds, prior))
-        best = most_likely(np.arange(len(prior)), odds)
-        right = float(w @ shares_of(held.y, prior)[np.arange(len(w)), best])
+        loss = float(w @ calibration.log_losses(held.y, odds, prior))
+        best = calibration.most_likely(np.arange(len(prior)), odds)
+        right = float(w @ calibration.shares_of(held.y, prior)[np.arange(len(w)), best])
         return Diagnosis(
             (
                 Finding("leave-one-out accuracy", right, False, "Share of rows predicted right."),
@@ -500,13 +480,9 @@ def labels_beside(X: Any, y: Any, w: Any) -> ArrayLabels | DaskLabels | ParquetL
     return ArrayLabels(labels, None if w is None else check_weights(w, labels))
 
 
-def calibration(regressor: JacobianKernelRidge, prior: Array, n: float) -> LogOdds:
+def log_odds_of(regressor: JacobianKernelRidge, prior: Array, n: float) -> LogOdds:
     """Log-odds from the scores of a regressor, by its leave-one-out scores; n rows were given."""
     held = getattr(regressor._function().model, "held_out_singly", None)
     if held is None:
-        return uncalibrated(prior)
-    return calibrated(held.y, held.y - held.residuals, held.w, prior, n)
-
-
-def _worked(work: Callable[[Array], Any], odds: LogOdds, scores: Array) -> Any:
-    return work(odds(scores))
+        return calibration.uncalibrated(prior)
+    return calibration.calibrated(held.y, held.y - held.residuals, held.w, prior, n)

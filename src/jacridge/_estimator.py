@@ -20,8 +20,8 @@ from ._compute.progress import listening, printer
 from ._geometry.maps import FeatureMap, Warp
 from ._geometry.nearest import Neighbours
 from ._geometry.space import LEARNED, LINEAR, space_of
+from ._given import rows_given
 from ._rows.dask import is_dask
-from ._rows.given import rows_given
 from ._rows.parquet_files import ParquetFiles
 from ._rules.choice import Loss, squared_errors
 from ._rules.fitting import Solution, fitted
@@ -33,7 +33,9 @@ from ._solvers.saved import state_from_file, state_to_save
 
 if TYPE_CHECKING:  # imported where they are used, so that `import jacridge` stays quick
     from .diagnostics import Diagnosis
-    from .effects import Contrast, Effects, ErrorKind, Observations, Summary
+    from .effects import Contrast, Effects, Summary
+    from .effects._average import Observations
+    from .effects._errors import ErrorKind
 
 # From the fitted function and rows to results for these rows, each of shape (n, k, ...).
 FunctionWork = Callable[[FittedFunction, Array], tuple[Array, ...]]
@@ -463,7 +465,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         >>> [round(row.estimate, 1) for row in est.effects()]
         [1.0, 2.0]
         """
-        from .effects import average_effects, error_kind
+        from .effects._average import average_effects
+        from .effects._errors import error_kind
 
         self._check_has_features("An effect")
         function, rows = self._function(), self._observations(X)
@@ -494,7 +497,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         -------
         Contrast
         """
-        from .effects import Contrast, contrast_of, error_kind
+        from .effects._contrast import Contrast, contrast_of
+        from .effects._errors import error_kind
 
         self._check_has_features("A contrast")
         function = self._function()
@@ -517,13 +521,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         effects, function = self.effects(), self._function()
         influences = function.influences
         left = [part.residual_degrees for part in influences for _ in part.s2]
-        fit = {
-            "rows": round(self._notes["n"] or len(function.model.jackknife.residuals)),
-            "features": self.n_features_in_,
-            "kernel": self.kernel_,
-            "metric": self._metric_kind,
-            "solver": self.solver_,
-            "bandwidth": self.bandwidth_,
+        fit = self._facts() | {
             "penalty": np.atleast_1d(self.alpha_).tolist(),
             "residual degrees of freedom": left,
             "leave-one-out R2": loo_r2(function.model.held_out_singly),
@@ -531,10 +529,23 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         }
         return Summary(fit, effects)
 
+    def _facts(self, **counts: int) -> dict[str, Any]:
+        """What was fitted, for a summary; `counts` stand beside those of rows and features."""
+        n = self._notes["n"] or len(self._function().model.jackknife.residuals)
+        return {
+            "rows": round(n),
+            "features": self.n_features_in_,
+            **counts,
+            "kernel": self.kernel_,
+            "metric": self._metric_kind,
+            "solver": self.solver_,
+            "bandwidth": self.bandwidth_,
+        }
+
     def _with_metric(self, errors: ErrorKind) -> ErrorKind:
         """The kind of errors, with those of the metric if it was learned."""
         from ._rules.refits import refits_of
-        from .effects import METRIC_LEARNED, METRIC_RELEARNED
+        from .effects._table import METRIC_LEARNED, METRIC_RELEARNED
 
         function, learning = self._function(), self._notes.get("learning")
         if self._metric_kind not in LEARNED["auto"]:
@@ -547,7 +558,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
 
     def _observations(self, X: Any) -> Observations:
         """Rows to average over, and the training rows."""
-        from .effects import Observations
+        from .effects._average import Observations
 
         X_train, w_train = self._function().training_rows()
         if X is None:

@@ -226,7 +226,7 @@ def test_drawing_without_rows_says_what_is_missing(tmp_path):
 
 
 def test_figure_1_has_the_points_of_the_authors_seed(tmp_path):
-    rows = demo.run_fig1(demo.Harness(tmp_path))["fig1"]
+    rows = Harness(tmp_path).rows("fig1", demo.fig1_jobs(Harness(tmp_path)))
     seen = [row for row in rows if row["what"] == "observation" and row["alpha"] == 0]
     np.random.seed(1)  # noqa: NPY002
     x = np.random.uniform(-2.5, 2.5, 10)  # noqa: NPY002
@@ -286,11 +286,11 @@ def test_a_split_that_some_data_sets_lack_is_left_out_for_that_rule(rng):
 
 
 def test_table_2_is_written_as_markdown_and_latex(rng):
-    tables = {"table2": made_up_table(rng)}
-    assert real_data.as_markdown(tables).count("\n") == 2 + 6
-    assert real_data.as_latex(tables).count(r"\\") == 1 + 6
-    assert real_data.as_csv(tables).count("\n") == 1 + 6
-    assert real_data.draw_table2(tables).axes
+    rows = made_up_table(rng)
+    assert real_data.as_markdown(rows).count("\n") == 2 + 6
+    assert real_data.as_latex(rows).count(r"\\") == 1 + 6
+    assert real_data.as_csv(rows).count("\n") == 1 + 6
+    assert real_data.draw_table2(rows).axes
 
 
 def test_every_rule_of_table_2_belongs_to_one_part():
@@ -309,7 +309,8 @@ def test_table_2_runs_closed_forms_first_and_split_by_split(monkeypatch, tmp_pat
         return [{"rule": rule, **row} for rule in real_data.PARTS[part][0]]
 
     monkeypatch.setattr(real_data, "_part", note)
-    rows = real_data.run_table2(Harness(tmp_path))["table2"]
+    harness = Harness(tmp_path)
+    rows = harness.rows("table2", real_data.table2_jobs(harness))
     assert seen[:6] == [("closed", 0, name) for name in real_data.TITLES] + [
         ("closed", 1, "wood_fibres")
     ]
@@ -406,7 +407,7 @@ def test_the_table_of_kernels_has_a_dash_where_a_kernel_has_no_rule():
         for kernel, rule in kernels.PAIRS
         for r2 in (0.5, 0.7)
     ]
-    lines = kernels.as_markdown({"beyond_kernels": rows}).splitlines()
+    lines = kernels.as_markdown(rows).splitlines()
     assert lines[2] == "| `jacobian` | 0.600 | 0.600 | 0.600 | - | - |"
     assert len(lines) == 2 + len(kernels.WITHOUT_Y)
 
@@ -478,7 +479,7 @@ def coarse_pictures(monkeypatch):
 def do_not_draw(monkeypatch, name):
     """Let an experiment write its rows and texts, but draw nothing."""
     blank = SimpleNamespace(savefig=lambda path, **_: None)
-    silent = dataclasses.replace(EXPERIMENTS[name], draw=lambda tables: blank)
+    silent = dataclasses.replace(EXPERIMENTS[name], draw=lambda *tables: blank)
     monkeypatch.setitem(EXPERIMENTS, name, silent)
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import naive
-from jacridge._geometry.kernels import KERNELS
-from jacridge._geometry.space import METRICS, Pairs, space_of
+from inside import KERNELS, METRICS, Pairs, space_of
 
 PLACES = np.array([[48.9, 2.3], [43.3, 5.4], [45.8, 4.8], [50.6, 3.1], [43.6, 1.4], [48.6, 7.8]])
 FEATURED = [

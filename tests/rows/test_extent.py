@@ -14,8 +14,6 @@ from jacridge._rows.extent import (
     ArrayExtent,
     StreamExtent,
     stream_diameter,
-    stream_spacing,
-    stream_variance,
 )
 from jacridge._rows.rows import ArrayRows
 from jacridge._rows.survey import (
@@ -46,6 +44,11 @@ def few_rows(monkeypatch):
 
 def seen(rows, distance=EUCLIDEAN):
     return surveyed(rows.each(Surveying(distance)))
+
+
+def extent_of(rows, X, distance=EUCLIDEAN):
+    """Extent of rows that stream, of which X is a sample."""
+    return StreamExtent(rows, seen(rows, distance), X, distance)
 
 
 def test_a_survey_has_the_weighted_means(rng):
@@ -150,7 +153,7 @@ def test_the_variance_of_a_stream_is_that_of_all_entries(rng, weighted):
     w = rng.integers(0, 3, 100) if weighted else np.ones(100, int)
     rows = small_blocks(X, w=w.astype(float))
     expected = np.repeat(X, w, axis=0).var()
-    assert stream_variance(rows, seen(rows).whole, EUCLIDEAN) == pytest.approx(expected, rel=1e-12)
+    assert extent_of(rows, X).variance == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -160,7 +163,7 @@ def test_the_variance_of_places_is_that_of_their_distances_to_the_centre(rng, we
     rows, geodesic = small_blocks(X, w=w.astype(float)), Geodesic()
     repeated = np.repeat(X, w, axis=0)
     expected = np.mean(naive.geodesics(repeated, repeated.mean(axis=0)[None]) ** 2)
-    found = stream_variance(rows, seen(rows, geodesic).whole, geodesic)
+    found = extent_of(rows, X, geodesic).variance
     # Vincenty's formula is good to a millimetre in a hundred kilometres.
     assert found == pytest.approx(expected, rel=1e-7)
 
@@ -169,7 +172,7 @@ def test_the_variance_of_places_is_that_of_their_distances_to_the_centre(rng, we
 def test_the_spacing_of_a_stream_is_the_median_neighbour_distance(rng, name):
     X = np.unique(rng.standard_normal((100, 2)), axis=0)
     twice = np.vstack([X, X])
-    found = stream_spacing(small_blocks(twice), X, DISTANCES[name])
+    found = extent_of(small_blocks(twice), X, DISTANCES[name]).spacing
     order = 2 if name == "euclidean" else 1
     expected = naive.neighbour_spacing(X, lambda x, z: np.linalg.norm(x - z, order))[0]
     assert found == pytest.approx(expected, rel=1e-12)
@@ -178,12 +181,12 @@ def test_the_spacing_of_a_stream_is_the_median_neighbour_distance(rng, name):
 def test_the_spacing_of_an_even_number_of_rows_is_the_mean_of_the_middle_two():
     """Distances 1, 1, 3, 3: not the root of the mean of their squares."""
     X = np.array([[0.0], [1.0], [10.0], [13.0]])
-    assert stream_spacing(small_blocks(X), X, EUCLIDEAN) == 2.0
+    assert extent_of(small_blocks(X), X).spacing == 2.0
 
 
 def test_rows_of_weight_zero_are_no_neighbours():
     X, w = np.array([[0.0], [1.0], [10.0]]), np.array([1.0, 0.0, 1.0])
-    assert stream_spacing(small_blocks(X, w=w), X[[0, 2]], EUCLIDEAN) == 10.0
+    assert extent_of(small_blocks(X, w=w), X[[0, 2]]).spacing == 10.0
 
 
 @pytest.mark.parametrize("gap", [1e-9, 1e-5, 1e-3])
@@ -192,7 +195,7 @@ def test_neighbours_that_nearly_agree_keep_their_distance(rng, p, gap):
     """Also with more than ten columns, where squares of distances are expanded."""
     X = np.repeat(rng.standard_normal((60, p)), 2, axis=0)
     X[1::2, 0] += gap
-    found = stream_spacing(small_blocks(X), X, EUCLIDEAN)
+    found = extent_of(small_blocks(X), X).spacing
     gap = np.abs(X[1::2, 0] - X[::2, 0])
     assert found == pytest.approx(np.median(np.repeat(gap, 2)), rel=1e-12)
 
@@ -202,7 +205,7 @@ def test_a_stream_and_an_array_have_one_extent(rng, name):
     """Where the sample is all of the rows, only sums by blocks differ."""
     X, w, distance = rng.standard_normal((90, 3)), rng.uniform(0.5, 2, 90), DISTANCES[name]
     rows = small_blocks(X, w=w)
-    stream = StreamExtent(rows, seen(rows, distance), X, distance)
+    stream = extent_of(rows, X, distance)
     array = ArrayExtent(X, w, distance)
     for part in ("l_max", "spacing", "variance"):
         assert getattr(stream, part) == pytest.approx(getattr(array, part), rel=1e-10)
@@ -224,7 +227,7 @@ def test_rows_without_a_distance_between_them_are_refused(gap):
     rows = small_blocks(X)
     for found in (
         ArrayExtent(X, np.ones(3), EUCLIDEAN),
-        StreamExtent(rows, seen(rows), X, EUCLIDEAN),
+        extent_of(rows, X),
     ):
         with pytest.raises(ValueError, match="`X` must have rows that differ"):
             _ = found.l_max

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jacridge._rows.labels import ArrayLabels, ParquetLabels, dask_labels
+from inside import ArrayLabels, ParquetLabels, dask_labels
 from jacridge.parquet import ParquetFiles
 
 da = pytest.importorskip("dask.array")

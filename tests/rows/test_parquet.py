@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from inside import function
 from jacridge import JacobianKernelRidge, select_bandwidth
-from jacridge._solvers import function
 from jacridge.parquet import ParquetFiles
 
 

@@ -150,7 +150,7 @@ def lazy_rows(X: Any, work: Callable[[Array], Array], *shape: int) -> Any:
 
 def dask_array(X: Any) -> Any:
     """X, a Dask array or data frame of numbers, as a Dask array with one chunk of columns."""
-    X = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
+    X = _as_array(X)
     if X.ndim != 2:
         raise ValueError(
             f"`X` must have two dimensions, rows and columns, got {X.ndim}. "
@@ -165,8 +165,13 @@ def _check_numbers(name: str, Z: Any) -> None:
         raise TypeError(f"`{name}` must hold real numbers, got dtype {Z.dtype}.")
 
 
+def _as_array(Z: Any) -> Any:
+    return Z.to_dask_array(lengths=True) if hasattr(Z, "to_dask_array") else Z
+
+
 def known(Z: Any) -> Any:
-    """Z with known sizes of its chunks; the caller's array keeps its own."""
+    """Z as an array with known sizes of its chunks; the caller's array keeps its own."""
+    Z = _as_array(Z)
     if not np.isnan(Z.shape).any():
         return Z
     with _clear_errors():
@@ -180,7 +185,7 @@ def beside(name: str, Z: Any, X: Any) -> Any:
     if name == "sample_weight" and isinstance(Z, Real):
         Z = require("dask.array", extra="dask").full(len(X), check_weight(Z))
     elif is_dask(Z):
-        Z = known(Z.to_dask_array(lengths=True) if hasattr(Z, "to_dask_array") else Z)
+        Z = known(Z)
     else:
         Z = require("dask.array", extra="dask").from_array(np.asarray(Z), chunks=-1)
     _check_numbers(name, Z)

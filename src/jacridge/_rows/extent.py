@@ -11,7 +11,7 @@ import numpy as np
 from .._checks import LARGEST
 from .._compute.arrays import Array, fixed_sample, row_blocks, rows_per_block, weighted_mean
 from .merging import distinct_rows
-from .survey import TURNS, Ends, Survey, Surveyed, ends_of
+from .survey import TURNS, Ends, Surveyed, ends_of
 
 if TYPE_CHECKING:
     from .._geometry.distances import Distance
@@ -72,12 +72,17 @@ class StreamExtent:
     def spacing(self) -> float:
         """Median distance of sampled rows to their nearest neighbours among all rows."""
         asked = distinct_rows(self.X[fixed_sample(len(self.X), NEIGHBOUR_SAMPLE)])
-        return stream_spacing(self.rows, asked, self.distance)
+        nearest = np.min(list(self.rows.each(_Nearest(asked, self.distance))), axis=0)
+        found = nearest[np.isfinite(nearest)]
+        return float(np.median(self.distance.lengths(found))) if len(found) else 0.0
 
     @cached_property
     def variance(self) -> float:
-        """Variance of all entries of all rows together."""
-        return stream_variance(self.rows, self.seen.whole, self.distance)
+        """Variance of all entries of all rows together, as `Distance.variance` has it."""
+        whole = self.seen.whole
+        if self.distance.is_curved:
+            return float(self.rows.total(_Squares(whole.centre, self.distance)) / whole.weight)
+        return float(whole.squares.mean() / whole.weight + whole.centre.var())
 
     @cached_property
     def std(self) -> Array:
@@ -161,13 +166,6 @@ class _Comparing:
         return largest
 
 
-def stream_variance(rows: Rows, whole: Survey, distance: Distance) -> float:
-    """Variance of all features together, as `Distance.variance` has it."""
-    if distance.is_curved:
-        return float(rows.total(_Squares(whole.centre, distance)) / whole.weight)
-    return float(whole.squares.mean() / whole.weight + whole.centre.var())
-
-
 @dataclass(frozen=True)
 class _Squares:
     """Weighted sum of the squared distances of a block of rows to a centre."""
@@ -178,13 +176,6 @@ class _Squares:
     def __call__(self, X: Array, y: Array, w: Array | None) -> float:
         v = np.ones(len(X)) if w is None else w
         return float(v @ np.square(self.distance.radii(X, self.centre)))
-
-
-def stream_spacing(rows: Rows, asked: Array, distance: Distance) -> float:
-    """Median distance of the asked rows to their nearest neighbours among all distinct rows."""
-    nearest = np.min(list(rows.each(_Nearest(asked, distance))), axis=0)
-    found = nearest[np.isfinite(nearest)]
-    return float(np.median(distance.lengths(found))) if len(found) else 0.0
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -40,23 +39,32 @@ def class_totals(labels: Any, w: Array | None = None) -> ClassTotals:
     """Classes of the rows of positive weight."""
     if w is not None:
         labels, w = labels[w > 0], w[w > 0]
-    classes, index = np.unique(labels, return_inverse=True)
-    rows, weights = (np.bincount(index, v, len(classes)).astype(np.float64) for v in (None, w))
-    return ClassTotals(classes, rows, weights, w is None or are_whole(w))
+    ones = np.ones(len(labels))
+    return _added_up(labels, ones, ones if w is None else w, w is None or are_whole(w))
 
 
 def joined_totals(parts: Sequence[ClassTotals]) -> ClassTotals:
     """Classes of several blocks of rows."""
     parts = [part for part in parts if len(part.classes)] or list(parts)
-    classes, places = np.unique(
-        np.concatenate([part.classes for part in parts]), return_inverse=True
+    labels, rows, weights = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("classes", "rows", "weights")
     )
-    rows, weights = (
-        np.bincount(places, np.concatenate([getattr(part, name) for part in parts]), len(classes))
-        for name in ("rows", "weights")
-    )
-    whole = all(part.whole for part in parts)
-    return ClassTotals(classes, rows.astype(np.float64), weights.astype(np.float64), whole)
+    return _added_up(labels, rows, weights, all(part.whole for part in parts))
+
+
+def _added_up(labels: Any, rows: Array, weights: Array, whole: bool) -> ClassTotals:
+    """Totals of the numbers of rows and of the weights that go with each label."""
+    classes, index = np.unique(labels, return_inverse=True)
+    rows, weights = (np.bincount(index, v).astype(np.float64) for v in (rows, weights))
+    return ClassTotals(classes, rows, weights, whole)
+
+
+def block_totals(labels: Any, w: Any = None, first: int = 0) -> ClassTotals:
+    """Classes of a block of rows, none of them without a label; `first` is the number of a row."""
+    labels = np.asarray(labels)
+    check_present(labels, first)
+    return class_totals(labels, None if w is None else np.asarray(w, dtype=np.float64))
 
 
 def checked_labels(y: Any) -> Any:
@@ -170,7 +178,7 @@ class Coding:
         """Targets of labels, of shape (n, columns)."""
         return self.coded(self.index(labels))
 
-    def weights(self, labels: Any, w: Array | None) -> Array | None:
+    def weights(self, labels: Any, w: Array | None = None) -> Array | None:
         """Weights of rows, times those of their classes."""
         if self.factors is None:
             return w
@@ -221,7 +229,7 @@ class DaskLabels:
         starts = np.cumsum([0, *self.y.chunks[0][:-1]]).tolist()
         blocks = [Z.to_delayed().ravel() for Z in (self.y, self.w) if Z is not None]
         tasks = [
-            delayed()(_block_totals)(start, *block)
+            delayed()(block_totals)(*block, first=start)
             for start, *block in zip(starts, *blocks, strict=True)
         ]
         return joined_totals(computed(tasks))
@@ -232,13 +240,13 @@ class DaskLabels:
         Y = self.y.map_blocks(coding.targets, dtype=np.float64, new_axis=1, **shape)
         if coding.factors is None:
             return Y, self.w
-        work, others = partial(_weights, coding), [] if self.w is None else [self.w]
-        return Y, self.y.map_blocks(work, *others, dtype=np.float64, meta=np.empty(0))
+        others = [] if self.w is None else [self.w]
+        return Y, self.y.map_blocks(coding.weights, *others, dtype=np.float64, meta=np.empty(0))
 
 
 def dask_labels(y: Any, w: Any) -> DaskLabels:
     """Labels and weights of Dask rows, in the same blocks."""
-    y = known(y.to_dask_array(lengths=True) if hasattr(y, "to_dask_array") else y)
+    y = known(y)
     if y.ndim != 1:
         raise ValueError(f"`y` must have one dimension, a label for each row, got {y.ndim}.")
     return DaskLabels(y, beside("sample_weight", w, y))
@@ -261,13 +269,3 @@ class ParquetLabels:
     def coded(self, coding: Coding) -> tuple[CodedColumn, str | None]:
         """Targets and weights for the regressor."""
         return CodedColumn(self.y, coding), self.w
-
-
-def _block_totals(first: int, labels: Any, w: Array | None = None) -> ClassTotals:
-    labels = np.asarray(labels)
-    check_present(labels, first)
-    return class_totals(labels, None if w is None else np.asarray(w, dtype=np.float64))
-
-
-def _weights(coding: Coding, labels: Any, w: Array | None = None) -> Array:
-    return np.asarray(coding.weights(labels, w))

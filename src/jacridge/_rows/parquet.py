@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -11,18 +11,7 @@ import numpy as np
 
 from .._checks import check_range, require
 from .._compute.arrays import Array, Indices
-from .rows import (
-    Block,
-    T,
-    Work,
-    one_pass,
-    places_in_blocks,
-    progress_name,
-    rejoined,
-    rows_of,
-    total_of,
-    under_way,
-)
+from .rows import Block, Blocks, T, Work
 
 if TYPE_CHECKING:
     from .._geometry.distances import Distance
@@ -54,29 +43,25 @@ class ParquetRows:
 
     def each(self, work: Work[T]) -> Iterator[T]:
         """Results for all blocks, in order; few of them wait at any time."""
-        return self._pass(lambda _, block: work(*block), work, self._pieces(), under_way())
+        return self._blocks.each(work)
 
     def total(self, work: Work[Any]) -> Any:
         """Sum of the results for all blocks."""
-        return total_of(work, lambda add, most: self._pass(add, work, self._pieces(), most))
+        return self._blocks.total(work)
 
     def take(self, indices: Indices) -> Block:
         """The rows with these indices; blocks without any are not read."""
-        pieces = self._pieces()
-        places, order = places_in_blocks(indices, _starts(pieces))
-        asked = [(piece, i) for piece, i in zip(pieces, places, strict=True) if len(i)]
-        return rejoined((rows_of(self._read(piece), i) for piece, i in asked), order)
+        return self._blocks.take(indices)
 
     def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]:
         """Results for all blocks, and the rows with these indices, each block read once."""
+        return self._blocks.look(work, indices)
+
+    @property
+    def _blocks(self) -> Blocks:
         pieces = self._pieces()
-        places, order = places_in_blocks(indices, _starts(pieces))
-
-        def seen(i: int, block: Block) -> tuple[T, Block]:
-            return work(*block), rows_of(block, places[i])
-
-        found, rows = zip(*self._pass(seen, work, pieces, under_way()), strict=True)
-        return list(found), rejoined(rows, order)
+        ends = accumulate(sum(stop - start for _, start, stop in piece) for piece in pieces)
+        return Blocks(list(ends), lambda i: self._read(pieces[i]))
 
     def _pieces(self) -> list[Piece]:
         """Pieces that are read at a time; a piece may span several files."""
@@ -91,14 +76,6 @@ class ParquetRows:
                 pieces[-1].append((path, start, stop))
                 start, room = stop, room - (stop - start)
         return pieces
-
-    def _pass(
-        self, part: Callable[[int, Block], T], work: Work[Any], pieces: list[Piece], most: int
-    ) -> Iterator[T]:
-        """Results of `part` for the number of each piece and its rows, in order."""
-        ends = list(accumulate(map(_length, pieces)))
-        what = progress_name(work)
-        return one_pass(lambda i: part(i, self._read(pieces[i])), ends, what, most)
 
     def _read(self, piece: Piece) -> Block:
         """The rows of a piece as features, targets and weights."""
@@ -139,15 +116,6 @@ class ParquetRows:
         weights = coding.weights(y, w)
         parts = [table[:, : len(self.features)], coding.targets(y)]
         return np.column_stack(parts if weights is None else [*parts, weights])
-
-
-def _starts(pieces: list[Piece]) -> Indices:
-    """The first row of each piece, counted through all files."""
-    return np.cumsum([0, *map(_length, pieces[:-1])])
-
-
-def _length(piece: Piece) -> int:
-    return sum(stop - start for _, start, stop in piece)
 
 
 def column_names(path: str) -> list[str]:

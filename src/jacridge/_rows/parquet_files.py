@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import check_present
 from .._compute.arrays import Array
 from .._geometry.distances import EUCLIDEAN, Distance
-from .labels import ClassTotals, CodedColumn, class_totals, joined_totals
+from .labels import ClassTotals, CodedColumn, block_totals, joined_totals
 from .parquet import ParquetRows, check_no_others, checked_size, column_names, values_in
 
 
@@ -100,13 +99,9 @@ class ParquetFiles:
         """Classes in a column of labels, file by file."""
         if not isinstance(name, str):
             raise TypeError(f"`y` must be the name of one column of labels, got {name!r}.")
-        paths, found = self.parts(), []
-        for path in paths:
-            y = values_in(path, name, paths[0])
-            w = None if weight is None else values_in(path, weight, paths[0]).astype(np.float64)
-            check_present(y)
-            found.append(class_totals(y, w))
-        return joined_totals(found)
+        paths, names = self.parts(), [name] if weight is None else [name, weight]
+        blocks = ([values_in(path, each, paths[0]) for each in names] for path in paths)
+        return joined_totals([block_totals(*block) for block in blocks])
 
     def column_values(self, names: str | Sequence[str]) -> Array:
         """Values of a column, or of several, of all files."""

@@ -44,6 +44,61 @@ class Rows(Protocol):
 
 
 @dataclass(frozen=True)
+class Blocks:
+    """Blocks of rows in order: the rows up to the end of each, and what reads a block."""
+
+    ends: Sequence[int]
+    read: Callable[[int], Block]
+
+    def each(self, work: Work[T]) -> Iterator[T]:
+        """Results for all blocks, in order; few of them wait at any time."""
+        return self._pass(lambda i: work(*self.read(i)), work, under_way())
+
+    def total(self, work: Work[Any]) -> Any:
+        """Sum of the results for all blocks, from one sum per block under way.
+
+        Blocks take turns in these sums, so that neither the memory used nor the order of additions
+        depends on which block is ready first.
+        """
+        sums: list[Any] = [None] * under_way()
+
+        def add(i: int) -> None:
+            sums[i % len(sums)] = added_to(sums[i % len(sums)], work, self.read(i))
+
+        for _ in self._pass(add, work, len(sums)):
+            pass
+        return reduce(iadd, (total for total in sums if total is not None))
+
+    def take(self, indices: Indices) -> Block:
+        """The rows with these indices; blocks without any are not read."""
+        places, order = places_in_blocks(indices, self._starts)
+        parts = (rows_of(self.read(i), at) for i, at in enumerate(places) if len(at))
+        return rejoined(parts, order)
+
+    def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]:
+        """Results for all blocks, and the rows with these indices, each block read once."""
+        places, order = places_in_blocks(indices, self._starts)
+
+        def seen(i: int) -> tuple[T, Block]:
+            block = self.read(i)
+            return work(*block), rows_of(block, places[i])
+
+        found, rows = zip(*self._pass(seen, work, under_way()), strict=True)
+        return list(found), rejoined(rows, order)
+
+    @property
+    def _starts(self) -> Indices:
+        return np.array([0, *self.ends[:-1]])
+
+    def _pass(self, part: Callable[[int], T], work: Work[Any], most: int) -> Iterator[T]:
+        """Results of `part` for the number of each block, in order."""
+        with closing(in_order(part, range(len(self.ends)), most)) as results:
+            for end, result in zip(self.ends, results, strict=True):
+                tell(end, self.ends[-1], progress_name(work))
+                yield result
+
+
+@dataclass(frozen=True)
 class ArrayRows:
     """Rows of arrays or memory maps, handled in as many threads as there are processors."""
 
@@ -56,20 +111,19 @@ class ArrayRows:
         """Number of rows."""
         return len(self.X)
 
+    @property
+    def _blocks(self) -> Blocks:
+        parts = row_blocks(self.n, _task_rows(self.n))
+        # A block of a memory map is read here; rows already in memory are not copied.
+        return Blocks([part.stop for part in parts], lambda i: self.take(parts[i]))
+
     def each(self, work: Work[T]) -> Iterator[T]:
         """Results for all blocks, in order; few of them wait at any time."""
-        return self._pass(lambda _, block: work(*block), progress_name(work), under_way())
+        return self._blocks.each(work)
 
     def total(self, work: Work[Any]) -> Any:
         """Sum of the results for all blocks."""
-        return total_of(work, lambda add, most: self._pass(add, progress_name(work), most))
-
-    def _pass(self, part: Callable[[int, Block], T], what: str, most: int) -> Iterator[T]:
-        """Results of `part` for the number of each block and the block itself, in order."""
-        blocks = row_blocks(self.n, _task_rows(self.n))
-        ends = [rows.stop for rows in blocks]
-        # A block of a memory map is read here; rows already in memory are not copied.
-        return one_pass(lambda i: part(i, self.take(blocks[i])), ends, what, most)
+        return self._blocks.total(work)
 
     def take(self, indices: Indices | slice) -> Block:
         """The rows with these indices."""
@@ -78,14 +132,6 @@ class ArrayRows:
     def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]:
         """Results for all blocks, and the rows with these indices."""
         return list(self.each(work)), self.take(indices)
-
-
-def one_pass(part: Callable[[int], T], ends: Sequence[int], what: str, most: int) -> Iterator[T]:
-    """Results of `part` for all blocks, in order; `ends` are the rows up to the end of each."""
-    with closing(in_order(part, range(len(ends)), most)) as results:
-        for end, result in zip(ends, results, strict=True):
-            tell(end, ends[-1], what)
-            yield result
 
 
 def under_way() -> int:
@@ -98,25 +144,6 @@ def _task_rows(n: int) -> int:
     tasks = -(-n // TASK_ROWS)
     tasks = -(-tasks // processors()) * processors() if tasks > 1 else 1
     return max(1, -(-n // tasks))
-
-
-def total_of(
-    work: Work[Any], run: Callable[[Callable[[int, Block], None], int], Iterator[Any]]
-) -> Any:
-    """Sum of the results for all blocks of a pass, from one sum per block under way.
-
-    Blocks take turns in these sums, so that neither the memory used nor the order of additions
-    depends on which block is ready first. `run` makes the pass, given a function that adds a block
-    and the largest number of blocks under way, which is the number of sums.
-    """
-    sums: list[Any] = [None] * under_way()
-
-    def add(i: int, block: Block) -> None:
-        sums[i % len(sums)] = added_to(sums[i % len(sums)], work, block)
-
-    for _ in run(add, len(sums)):
-        pass
-    return reduce(iadd, (total for total in sums if total is not None))
 
 
 def added_to(total: Any, work: Work[Any], block: Block) -> Any:

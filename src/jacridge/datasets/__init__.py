@@ -262,14 +262,10 @@ def _stations(path: Path, columns: tuple[str, ...]) -> Array:
     )
 
 
-def _sources() -> dict[str, _Source]:
-    """The data sets by name, as the table beside this file has them."""
-    text = Path(__file__).with_name("sources.toml").read_text(encoding="utf-8")
-    return {
-        name: _Source(name=name, **{**row, "columns": tuple(row["columns"])})
-        for name, row in tomllib.loads(text).items()
-    }
-
-
-_SOURCES = _sources()
+# The data sets by name, as the table beside this file has them.
+_TABLE = tomllib.loads(Path(__file__).with_name("sources.toml").read_text(encoding="utf-8"))
+_SOURCES = {
+    name: _Source(name=name, **{**row, "columns": tuple(row["columns"])})
+    for name, row in _TABLE.items()
+}
 _READERS = {"california_housing": _california, "french_1d": _toulouse, "french_2d": _stations}

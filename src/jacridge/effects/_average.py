@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from scipy.stats import t as student
+import numpy.typing as npt
 
 from .._checks import check_number
 from .._compute.arrays import Array
 from .._compute.threads import in_threads
-from .._compute.warnings import warn
-from .._solvers.influence import DegreesOf, NoiseOf
-from ._errors import ErrorKind, numbered
+from .._solvers.influence import NoiseOf
+from ._errors import ErrorKind, error_kind, inference, known_degrees, numbered
 from ._table import Effect, Effects, held_fixed
 from ._terms import Columns, Difference, Slope, Term, terms_of
 
 if TYPE_CHECKING:
     from .._rules.refits import Refits
     from .._solvers.function import FittedFunction
+    from ._classes import ClassFunction
 
 QUARTILES = (0.25, 0.5, 0.75)
 
@@ -58,38 +58,8 @@ class Group:
         return np.asarray(self.w / self.w.sum())
 
 
-class Function(Protocol):
-    """A function of k targets whose effects are averaged over rows, with their errors."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Names of the features."""
-
-    @property
-    def targets(self) -> Sequence[str | None]:
-        """Names of the targets; None for a single one without a name."""
-
-    @property
-    def is_smooth(self) -> bool:
-        """Whether there is a slope everywhere, also at the rows of the model."""
-
-    def degrees(self, of: DegreesOf) -> list[float]:
-        """Degrees of freedom of Student's t, for each target."""
-
-    def refitted(self, fit: FittedFunction) -> Function:
-        """The function of another fit."""
-
-    def check(self, X: Array) -> None:
-        """Refuse rows that have no distance to those of the model."""
-
-    def slopes_and_average(self, X: Array, share: Array) -> tuple[Array, Array]:
-        """Slopes at each row, (n, k, p), and the functionals of their averages, (p, ...)."""
-
-    def differences_and_average(self, X1: Array, X0: Array, share: Array) -> tuple[Array, Array]:
-        """Differences at each row, (n, k), and the functional of their average, (1, ...)."""
-
-    def average_errors(self, functionals: Array, noise: NoiseOf) -> Array:
-        """Standard errors of averages with these functionals, of shape (r, k)."""
+# A function of k targets whose effects are averaged over rows, with their errors.
+Function: TypeAlias = "FittedFunction | ClassFunction"
 
 
 def average_effects(
@@ -112,7 +82,7 @@ def average_effects(
     values, functionals = averaging.of(function)
     estimates = averaging.means(values)
     deviations = function.average_errors(functionals, errors.of)
-    degrees = degrees_of(function, errors)
+    degrees = known_degrees(function.degrees(errors.degrees))
     if errors.refits is not None:
         refits = errors.refits()
         deviations = np.hypot(deviations, averaging.added_errors(function, refits, errors.of))
@@ -155,33 +125,11 @@ class Averaging:
         The variance of the delete-a-group jackknife, (G - 1) / G sum_g (t_g - mean)^2 for averages
         t_g without group g, less that with the metric fixed; zero where that is larger.
         """
-        parts = map(function.refitted, refits.parts)
+        parts = (function.refitted(part) for part in refits.parts)
         T = np.stack(in_threads(lambda part: self.means(self.of(part)[0]), parts))
         whole = function.refitted(refits.whole)
         fixed = whole.average_errors(self.of(whole)[1], noise)
         return np.sqrt(np.maximum((len(T) - 1) * T.var(axis=0) - fixed**2, 0.0))
-
-
-def degrees_of(function: Function, errors: ErrorKind) -> list[float]:
-    """Degrees of freedom of Student's t for each target; NaN if there is less than one."""
-    degrees = function.degrees(errors.degrees)
-    if min(degrees) < 1:
-        warn(
-            "Intervals and p-values need at least one residual degree of freedom, got "
-            f"{min(degrees):.2g}, and are NaN: the model follows its rows. Give a larger `alpha` "
-            "or more rows."
-        )
-    return [each if each >= 1 else np.nan for each in degrees]
-
-
-def inference(
-    estimate: float, error: float, degrees: float, level: float
-) -> tuple[float, float, float, float, float, float]:
-    """Estimate, standard error, statistic, p-value and the ends of the interval."""
-    statistic = estimate / error if error > 0 else np.nan
-    p_value = float(2 * student.sf(abs(statistic), degrees))
-    reach = float(student.ppf((1 + level) / 2, degrees)) * error
-    return estimate, error, statistic, p_value, estimate - reach, estimate + reach
 
 
 def _groups(rows: Observations, by: Any, features: Columns) -> list[Group]:
@@ -260,3 +208,98 @@ def weighted_quantiles(values: Array, w: Array, shares: tuple[float, ...]) -> li
     values, total = values[some][order], np.cumsum(w[some][order])
     places = np.searchsorted(total, np.array(shares) * total[-1] * (1 - 1e-12))
     return [float(values[place]) for place in places]
+
+
+@dataclass(frozen=True)
+class AverageCurve:
+    """Average prediction with one feature set to each of some values, in all rows.
+
+    Attributes
+    ----------
+    variable : str
+    values : ndarray of shape (points,)
+    estimate, std_error, conf_low, conf_high : ndarrays of shape (points,) or (points, n_targets)
+    """
+
+    variable: str
+    values: Array
+    estimate: Array
+    std_error: Array
+    conf_low: Array
+    conf_high: Array
+
+
+def average_predictions(
+    estimator: Any,
+    variable: int | str,
+    values: npt.ArrayLike | None = None,
+    X: Any = None,
+    *,
+    robust: bool = False,
+    cluster: npt.ArrayLike | None = None,
+    level: float = 0.95,
+) -> AverageCurve:
+    """Average prediction along one feature (partial dependence), with an interval.
+
+    Errors hold the metric fixed, also a learned one.
+
+    Parameters
+    ----------
+    estimator : fitted JacobianKernelRidge
+    variable : index or name of a feature
+    values : array of shape (points,), optional
+        Values to set the feature to; 50 from its smallest to its largest if not given.
+    X : array of shape (n_samples, n_features), optional
+        Rows to average over; the training rows if not given.
+    robust, cluster, level
+        As for ``JacobianKernelRidge.effects``.
+
+    Returns
+    -------
+    AverageCurve
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jacridge import JacobianKernelRidge
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> est = JacobianKernelRidge(2.0, 0.1).fit(X, X @ [1.0, 2.0])
+    >>> average_predictions(est, 1, [-1.0, 1.0]).estimate.round(1)
+    array([-2.1,  2.1])
+    """
+    level = check_number("level", level, above=0, below=1)
+    if not hasattr(estimator, "_observations"):
+        raise TypeError(
+            "`estimator` must be a JacobianKernelRidge or AutoKernelRidge, got "
+            f"{type(estimator).__name__}. For classes, use `effects` of the classifier."
+        )
+    estimator._check_has_features("An average prediction")
+    function, rows = estimator._function(), estimator._observations(X)
+    errors = error_kind(robust, cluster, rows.w_train)
+    column = Columns(function.names, rows.X_train).position(variable, "variable")
+    x = _values(values, rows, column)
+    share, B = rows.w / rows.w.sum(), []
+    for value in x:
+        moved = rows.X.copy()
+        moved[:, column] = value
+        function.check(moved)
+        B.append(function.average_kernel(moved, share))
+    found, g = np.vstack(B), np.ones(len(x))
+    estimate, error = function.estimates(found, g), function.deviations(found, g, errors.of)
+    degrees = known_degrees(function.degrees(errors.degrees))
+    reach = np.array([inference(0.0, 1.0, d, level)[-1] for d in degrees]) * error
+    parts = estimate, error, estimate - reach, estimate + reach
+    if np.ndim(estimator.dual_coef_) == 1:
+        parts = tuple(part[:, 0] for part in parts)  # type: ignore[assignment]
+    return AverageCurve(str(function.names[column]), x, *parts)
+
+
+def _values(values: npt.ArrayLike | None, rows: Observations, column: int) -> Array:
+    if values is None:
+        x = rows.X_train[:, column]
+        return np.linspace(x.min(), x.max(), 50)
+    found = np.asarray(values)
+    numbers = found.dtype.kind in "biuf" and found.ndim == 1 and len(found)
+    if not numbers or not np.isfinite(found).all():
+        raise ValueError(f"`values` must be a list of finite numbers, got {values!r}.")
+    return found.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Differences of predictions, and average predictions along one feature."""
+"""Differences of predictions at pairs of rows, with their joint covariance."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from .._checks import check_number
 from .._compute.arrays import Array
 from .._compute.memory import check_memory
-from ._average import Observations, degrees_of, inference
-from ._errors import ErrorKind, error_kind
-from ._terms import Columns
+from ._errors import ErrorKind
 
 if TYPE_CHECKING:
     from .._solvers.function import FittedFunction
@@ -69,98 +65,3 @@ def check_pairs(X1: Array, X0: Array, m: int, k: int) -> int:
         "Give fewer rows, or use `effects` for averages.",
     )
     return n
-
-
-@dataclass(frozen=True)
-class AverageCurve:
-    """Average prediction with one feature set to each of some values, in all rows.
-
-    Attributes
-    ----------
-    variable : str
-    values : ndarray of shape (points,)
-    estimate, std_error, conf_low, conf_high : ndarrays of shape (points,) or (points, n_targets)
-    """
-
-    variable: str
-    values: Array
-    estimate: Array
-    std_error: Array
-    conf_low: Array
-    conf_high: Array
-
-
-def average_predictions(
-    estimator: Any,
-    variable: int | str,
-    values: npt.ArrayLike | None = None,
-    X: Any = None,
-    *,
-    robust: bool = False,
-    cluster: npt.ArrayLike | None = None,
-    level: float = 0.95,
-) -> AverageCurve:
-    """Average prediction along one feature (partial dependence), with an interval.
-
-    Errors hold the metric fixed, also a learned one.
-
-    Parameters
-    ----------
-    estimator : fitted JacobianKernelRidge
-    variable : index or name of a feature
-    values : array of shape (points,), optional
-        Values to set the feature to; 50 from its smallest to its largest if not given.
-    X : array of shape (n_samples, n_features), optional
-        Rows to average over; the training rows if not given.
-    robust, cluster, level
-        As for ``JacobianKernelRidge.effects``.
-
-    Returns
-    -------
-    AverageCurve
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from jacridge import JacobianKernelRidge
-    >>> X = np.random.default_rng(0).normal(size=(50, 2))
-    >>> est = JacobianKernelRidge(2.0, 0.1).fit(X, X @ [1.0, 2.0])
-    >>> average_predictions(est, 1, [-1.0, 1.0]).estimate.round(1)
-    array([-2.1,  2.1])
-    """
-    level = check_number("level", level, above=0, below=1)
-    if not hasattr(estimator, "_observations"):
-        raise TypeError(
-            "`estimator` must be a JacobianKernelRidge or AutoKernelRidge, got "
-            f"{type(estimator).__name__}. For classes, use `effects` of the classifier."
-        )
-    estimator._check_has_features("An average prediction")
-    function, rows = estimator._function(), estimator._observations(X)
-    errors = error_kind(robust, cluster, rows.w_train)
-    column = Columns(function.names, rows.X_train).position(variable, "variable")
-    x = _values(values, rows, column)
-    share, B = rows.w / rows.w.sum(), []
-    for value in x:
-        moved = rows.X.copy()
-        moved[:, column] = value
-        function.check(moved)
-        B.append(function.average_kernel(moved, share))
-    found, g = np.vstack(B), np.ones(len(x))
-    estimate, error = function.estimates(found, g), function.deviations(found, g, errors.of)
-    degrees = degrees_of(function, errors)
-    reach = np.array([inference(0.0, 1.0, d, level)[-1] for d in degrees]) * error
-    parts = estimate, error, estimate - reach, estimate + reach
-    if np.ndim(estimator.dual_coef_) == 1:
-        parts = tuple(part[:, 0] for part in parts)  # type: ignore[assignment]
-    return AverageCurve(str(function.names[column]), x, *parts)
-
-
-def _values(values: npt.ArrayLike | None, rows: Observations, column: int) -> Array:
-    if values is None:
-        x = rows.X_train[:, column]
-        return np.linspace(x.min(), x.max(), 50)
-    found = np.asarray(values)
-    numbers = found.dtype.kind in "biuf" and found.ndim == 1 and len(found)
-    if not numbers or not np.isfinite(found).all():
-        raise ValueError(f"`values` must be a list of finite numbers, got {values!r}.")
-    return found.astype(np.float64)

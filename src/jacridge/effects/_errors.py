@@ -1,4 +1,4 @@
-"""Kinds of standard errors: the noise of y that they allow for, and how they treat the metric."""
+"""Standard errors: the noise that they allow for, their treatment of the metric, and intervals."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.stats import t as student
 
 from .._checks import check_present
 from .._compute.arrays import Array, Indices
+from .._compute.warnings import warn
 from .._solvers.influence import DegreesOf, NoiseOf, even_noise
 from ._table import METRIC_GIVEN
 
@@ -50,6 +52,27 @@ def error_kind(robust: bool, cluster: Any, w_train: Array) -> ErrorKind:
     if robust:
         return ErrorKind("robust", lambda part: part.robust(), lambda part: part.residual_degrees)
     return ErrorKind("even", even_noise, lambda part: part.residual_degrees)
+
+
+def known_degrees(degrees: list[float]) -> list[float]:
+    """Degrees of freedom of Student's t, each NaN if it is less than one."""
+    if min(degrees) < 1:
+        warn(
+            "Intervals and p-values need at least one residual degree of freedom, got "
+            f"{min(degrees):.2g}, and are NaN: the model follows its rows. Give a larger `alpha` "
+            "or more rows."
+        )
+    return [each if each >= 1 else np.nan for each in degrees]
+
+
+def inference(
+    estimate: float, error: float, degrees: float, level: float
+) -> tuple[float, float, float, float, float, float]:
+    """Estimate, standard error, statistic, p-value and the ends of the interval."""
+    statistic = estimate / error if error > 0 else np.nan
+    p_value = float(2 * student.sf(abs(statistic), degrees))
+    reach = float(student.ppf((1 + level) / 2, degrees)) * error
+    return estimate, error, statistic, p_value, estimate - reach, estimate + reach
 
 
 def _cluster_labels(cluster: Any, w_train: Array) -> tuple[Indices, int]:

@@ -34,9 +34,6 @@ def held_fixed(metric: str, *, classes: bool = False) -> str:
     return f"{errors}\nEffects are those on the {what}: associations, not causes."
 
 
-HELD_FIXED_FOR_CLASSES = held_fixed(METRIC_GIVEN, classes=True)
-
-
 @dataclass(frozen=True)
 class Effect:
     """One average effect, its standard error and interval, and quartiles of its pointwise values.

@@ -10,7 +10,7 @@ from typing import Any
 from jacridge._checks import check_choice, require
 
 from . import beyond, demo, kernels, made_up, real_data, sweeps, temperature
-from ._table import Harness, Progress, Tables, largest, read_rows
+from ._table import Harness, Job, Progress, Row, largest, read_rows
 
 __all__ = ["EXPERIMENTS", "GROUPS", "draw_experiment", "run_experiment"]
 
@@ -19,15 +19,15 @@ __all__ = ["EXPERIMENTS", "GROUPS", "draw_experiment", "run_experiment"]
 class Experiment:
     """Jobs that make rows, what is drawn and what is written of them.
 
-    A table has the name of the experiment; `more` are names of further ones. `size` is the column
-    by which rows of a quick run are known.
+    `size` is the column by which rows of a quick run are known. `more` are further tables, made by
+    jobs that start from the rows of the first one; `draw` takes the rows of all tables.
     """
 
-    run: Callable[[Harness], Tables]
-    draw: Callable[[Tables], Any]
+    jobs: Callable[[Harness], list[Job]]
+    draw: Callable[..., Any]
     size: str | None = None
-    more: tuple[str, ...] = ()
-    texts: Mapping[str, Callable[[Tables], str]] = field(default_factory=dict)
+    more: Mapping[str, Callable[[list[Row]], list[Job]]] = field(default_factory=dict)
+    texts: Mapping[str, Callable[[list[Row]], str]] = field(default_factory=dict)
 
 
 TABLE_2 = {
@@ -35,24 +35,26 @@ TABLE_2 = {
     "table2.tex": real_data.as_latex,
     "table2_summary.csv": real_data.as_csv,
 }
+FIG_4 = {"fig4_map": temperature.fig4_map_jobs}
+FIG_5 = {"fig5_curve": temperature.fig5_curve_jobs}
 EXPERIMENTS: dict[str, Experiment] = {
-    "fig1": Experiment(demo.run_fig1, demo.draw_fig1),
-    "fig2": Experiment(demo.run_fig2, demo.draw_fig2),
-    "fig3": Experiment(demo.run_fig3, demo.draw_fig3),
-    "fig4": Experiment(temperature.run_fig4, temperature.draw_fig4, more=("fig4_map",)),
-    "fig5": Experiment(temperature.run_fig5, temperature.draw_fig5, more=("fig5_curve",)),
-    "fig6": Experiment(sweeps.run_fig6, sweeps.draw_fig6),
-    "fig7": Experiment(sweeps.run_fig7, sweeps.draw_fig7),
-    "table2": Experiment(real_data.run_table2, real_data.draw_table2, "rows_used", texts=TABLE_2),
-    "beyond_rules": Experiment(beyond.run_rules, beyond.draw_rules, "n"),
-    "beyond_true": Experiment(beyond.run_true, beyond.draw_true, "n"),
-    "beyond_subsamples": Experiment(beyond.run_subsamples, beyond.draw_subsamples),
-    "beyond_gp": Experiment(made_up.run_known_scale, made_up.draw_known_scale, "n"),
-    "beyond_high_p": Experiment(made_up.run_high_p, made_up.draw_high_p, "n"),
-    "beyond_kernel_factors": Experiment(kernels.run_factors, kernels.draw_factors, "points"),
-    "beyond_kernel_norms": Experiment(kernels.run_norms, kernels.draw_norms, "points"),
+    "fig1": Experiment(demo.fig1_jobs, demo.draw_fig1),
+    "fig2": Experiment(demo.fig2_jobs, demo.draw_fig2),
+    "fig3": Experiment(demo.fig3_jobs, demo.draw_fig3),
+    "fig4": Experiment(temperature.fig4_jobs, temperature.draw_fig4, more=FIG_4),
+    "fig5": Experiment(temperature.fig5_jobs, temperature.draw_fig5, more=FIG_5),
+    "fig6": Experiment(sweeps.fig6_jobs, sweeps.draw_fig6),
+    "fig7": Experiment(sweeps.fig7_jobs, sweeps.draw_fig7),
+    "table2": Experiment(real_data.table2_jobs, real_data.draw_table2, "rows_used", texts=TABLE_2),
+    "beyond_rules": Experiment(beyond.rules_jobs, beyond.draw_rules, "n"),
+    "beyond_true": Experiment(beyond.true_jobs, beyond.draw_true, "n"),
+    "beyond_subsamples": Experiment(beyond.subsamples_jobs, beyond.draw_subsamples),
+    "beyond_gp": Experiment(made_up.known_scale_jobs, made_up.draw_known_scale, "n"),
+    "beyond_high_p": Experiment(made_up.high_p_jobs, made_up.draw_high_p, "n"),
+    "beyond_kernel_factors": Experiment(kernels.factors_jobs, kernels.draw_factors, "points"),
+    "beyond_kernel_norms": Experiment(kernels.norms_jobs, kernels.draw_norms, "points"),
     "beyond_kernels": Experiment(
-        kernels.run_without_y,
+        kernels.without_y_jobs,
         kernels.draw_without_y,
         "n",
         texts={"beyond_kernels.md": kernels.as_markdown},
@@ -107,7 +109,9 @@ def run_experiment(
     require("matplotlib.figure", extra="plots")  # better now than after an hour
     harness = Harness(Path(out), splits, jobs, quick, progress)
     harness.out.mkdir(parents=True, exist_ok=True)
-    return _write(name, experiment, experiment.run(harness), harness.out)
+    rows = harness.rows(name, experiment.jobs(harness))
+    more = {each: harness.rows(each, jobs(rows)) for each, jobs in experiment.more.items()}
+    return _write(name, experiment, {name: rows, **more}, harness.out)
 
 
 def draw_experiment(name: str, out: str | Path) -> list[Path]:
@@ -135,13 +139,15 @@ def draw_experiment(name: str, out: str | Path) -> list[Path]:
     return _write(name, experiment, tables, Path(out))
 
 
-def _write(name: str, experiment: Experiment, tables: Tables, out: Path) -> list[Path]:
+def _write(
+    name: str, experiment: Experiment, tables: dict[str, list[Row]], out: Path
+) -> list[Path]:
     """Write figure and tables, and return all paths of the experiment."""
     paths = [out / f"{each}.csv" for each in tables]
     for file, text in experiment.texts.items():
         paths.append(out / file)
-        paths[-1].write_text(text(tables), encoding="utf-8")
-    drawn = experiment.draw(tables)
+        paths[-1].write_text(text(tables[name]), encoding="utf-8")
+    drawn = experiment.draw(*tables.values())
     for kind in ("png", "pdf"):
         paths.append(out / f"{name}.{kind}")
         drawn.savefig(paths[-1], dpi=150)

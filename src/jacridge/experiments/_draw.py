@@ -1,4 +1,4 @@
-"""Shared parts of the figures: an empty figure, a colour and a dash for each rule, deciles."""
+"""Shared parts of the figures: empty panels, a colour and a dash for each rule, deciles."""
 
 from __future__ import annotations
 
@@ -25,18 +25,17 @@ STYLES: dict[str, dict[str, Any]] = {
     "matern52": {"color": "#56B4E9", "linestyle": "-", "marker": "P"},
     "matern32": {"color": "#009E73", "linestyle": "-", "marker": "*"},
     "exponential": {"color": "#000000", "linestyle": "-", "marker": "X"},
+    "median": {"color": "#000000", "linestyle": "--", "marker": "x"},
+    "scale": {"color": "#000000", "linestyle": ":", "marker": "+"},
+    "auto": {"color": "#000000", "linestyle": "-", "marker": "*"},
 }
 
 
-def figure(width: float, height: float, **options: Any) -> Any:
-    """An empty figure of this size in inches, outside of pyplot's global state."""
+def panels(width: float, height: float, rows: int, columns: int, **shared: Any) -> tuple[Any, Any]:
+    """A figure of this size in inches and its axes, outside of pyplot's global state."""
     module = require("matplotlib.figure", extra="plots")
-    return module.Figure(figsize=(width, height), layout="constrained", **options)
-
-
-def line_style(rule: str) -> dict[str, Any]:
-    """Colour and dash of a rule, without its marker."""
-    return {key: value for key, value in STYLES[rule].items() if key != "marker"}
+    figure = module.Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, **shared)
 
 
 def column(rows: Sequence[Row], name: str) -> np.ndarray:
@@ -52,6 +51,23 @@ def where(rows: Sequence[Row], **wanted: Any) -> list[Row]:
 def values(rows: Sequence[Row], name: str) -> list[Any]:
     """The different values of a column in the order of their first appearance."""
     return list(dict.fromkeys(row[name] for row in rows))
+
+
+def deciles(rows: Sequence[Row], over: str, quantity: str) -> tuple[list[Any], np.ndarray]:
+    """Values of one column, and first decile, median and last decile of another at each of them."""
+    x = values(rows, over)
+    each = [column(where(rows, **{over: value}), quantity) for value in x]
+    return x, np.array([np.quantile(found, [0.1, 0.5, 0.9]) for found in each]).T
+
+
+def draw_band(
+    ax: Any, rule: str, x: Any, ends: np.ndarray, *, alpha: float = 0.13, **look: Any
+) -> Any:
+    """The line of a rule within a band: `ends` are low, middle and high."""
+    low, middle, high = ends
+    color, dash = STYLES[rule]["color"], STYLES[rule]["linestyle"]
+    ax.fill_between(x, low, high, color=color, alpha=alpha, linewidth=0)
+    return ax.plot(x, middle, color=color, linestyle=dash, **look)[0]
 
 
 def legend_below(fig: Any, handles: Sequence[Any], labels: Sequence[str]) -> None:

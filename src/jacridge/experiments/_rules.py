@@ -176,12 +176,16 @@ def bandwidths(
     for rule in rules:
         on_grid = grid if rule in ON_GRID else None
         choice = choose(rule, X, y, lam, metric=metric, grid=on_grid)
-        seconds = {
-            "seconds": choice.seconds,
-            "seconds_formula": formula_seconds(rule, choice, std),
-        }
-        rows.append({"rule": rule, "sigma": choice.sigma, **seconds})
+        formula = formula_seconds(rule, choice, std)
+        rows.append(rule_row(rule, choice.sigma, choice.seconds, formula))
     return rows
+
+
+def rule_row(
+    rule: str, sigma: float, seconds: float, formula: float | str = "", **more: float
+) -> Row:
+    """Bandwidth of a rule, seconds from X to it, and those of a closed form alone, if it is one."""
+    return {"rule": rule, "sigma": sigma, "seconds": seconds, "seconds_formula": formula, **more}
 
 
 def r2_on_test(split: Split, sigma: float, lam: float, metric: str = "euclidean") -> float:

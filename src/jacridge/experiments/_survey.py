@@ -23,7 +23,7 @@ from jacridge._geometry.space import Space, space_of
 from jacridge._solvers.systems import clustered_system
 from jacridge.datasets import Split
 
-from ._rules import as_published, choose, formula_seconds, mml_published, warm_up
+from ._rules import as_published, choose, formula_seconds, mml_published, rule_row, warm_up
 from ._table import Row
 
 # Rules that need the diagonal of A^-1.
@@ -58,15 +58,9 @@ def closed_forms(forms: Mapping[str, tuple[str, str]], split: Split, lam: float)
         space = space_of(kernel, "euclidean")
         data.pairs.space = space  # the distances are those of all these kernels
         dual_coef = clustered_system(data.pairs, choice.sigma, lam / data.w).solve(data.targets)
-        rows.append(
-            {
-                "rule": name,
-                "sigma": choice.sigma,
-                "seconds": seconds,
-                "seconds_formula": formula_seconds(name, choice, float(split.X.std())),
-                "r2": _r2(split, space, choice.sigma, dual_coef[:, 0]),
-            }
-        )
+        r2 = _r2(split, space, choice.sigma, dual_coef[:, 0])
+        formula = formula_seconds(name, choice, float(split.X.std()))
+        rows.append(rule_row(name, choice.sigma, seconds, formula, r2=r2))
     return rows
 
 
@@ -81,9 +75,8 @@ def survey(rules: Sequence[str], split: Split, lam: float, grid: Array) -> list[
     curve = [criteria(data, sigma, inverse=inverse) for sigma in grid]
     for name in rules:
         best, seconds = _best(name, data, curve)
-        found = {"sigma": best.sigma, "seconds": setup + seconds}
         r2 = _r2(split, data.space, best.sigma, best.dual_coef)
-        rows.append({"rule": name, **found, "r2": r2})
+        rows.append(rule_row(name, best.sigma, setup + seconds, r2=r2))
     return rows
 
 

@@ -8,13 +8,13 @@ import multiprocessing
 import os
 import platform
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from jacridge import __version__
+from jacridge._compute.files import replaced
 from jacridge._compute.threads import processors
 
 Row = dict[str, Any]
-Tables = dict[str, list[Row]]
 Progress = Callable[[int, int, str], None]
 
 
@@ -48,6 +48,15 @@ class Job:
 def job(work: Callable[..., list[Row]], n_rows: int = 1, /, **key: Any) -> Job:
     """A job whose arguments are the values of its key, in order."""
     return Job(key, work, tuple(key.values()), n_rows)
+
+
+def grid_of_jobs(
+    work: Callable[..., list[Row]], n_rows: int = 1, /, **values: Iterable[Any]
+) -> list[Job]:
+    """A job for each combination of the values of a key, seed by seed."""
+    keys = [dict(zip(values, each, strict=True)) for each in product(*values.values())]
+    keys.sort(key=lambda key: key.get("seed", 0))
+    return [job(work, n_rows, **key) for key in keys]
 
 
 def table_rows(**columns: Any) -> list[Row]:
@@ -126,17 +135,13 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def write_rows(path: Path, rows: Sequence[Row]) -> None:
-    """Write a CSV file beside its goal and rename it, so that half a file is never seen."""
+    """Write a CSV file, or remove it if there are no rows; half a file is never seen."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if not rows:
         path.unlink(missing_ok=True)
         return
-    beside = path.with_name(path.name + ".part")
-    try:
+    with replaced(path) as beside:
         beside.write_text(as_text(rows), encoding="utf-8")
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def append_rows(path: Path, rows: Sequence[Row]) -> None:

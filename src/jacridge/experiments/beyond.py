@@ -14,9 +14,9 @@ from jacridge._geometry.diameter import trimmed_diameter
 from jacridge._rules.registry import SELECTORS
 from jacridge.datasets import Split
 
-from ._draw import column, figure, legend_below, line_style, values, where
+from ._draw import column, deciles, draw_band, legend_below, panels, values, where
 from ._rules import LABELS, choose, plain_fit, r2_on_test
-from ._table import Harness, Row, Tables, job
+from ._table import Harness, Job, Row, grid_of_jobs, job
 from .demo import largest_slope
 from .real_data import ALPHA, TITLES, standardised_split
 
@@ -35,16 +35,11 @@ def training_rows(name: str, seed: int, n: int, n_test: int = 3500) -> Split:
     return Split(split.X[:n], split.y[:n], split.X_test[:n_test], split.y_test[:n_test])
 
 
-def run_rules(harness: Harness) -> Tables:
+def rules_jobs(harness: Harness) -> list[Job]:
     """Every rule of the package and other models on the splits of Table 2, 2000 rows of each."""
     n = 300 if harness.quick else 2000
-    jobs = [
-        job(_fit, dataset=name, seed=seed, n=n, method=method)
-        for seed in range(harness.n_splits(full=5, quick=1))
-        for name in TITLES
-        for method in METHODS
-    ]
-    return {"beyond_rules": harness.rows("beyond_rules", jobs)}
+    seeds = range(harness.n_splits(full=5, quick=1))
+    return grid_of_jobs(_fit, dataset=TITLES, seed=seeds, n=[n], method=METHODS)
 
 
 def _fit(name: str, seed: int, n: int, method: str) -> list[Row]:
@@ -107,11 +102,9 @@ def trimmed_jacobian(X: Array, share: float) -> float:
     return theory.sigma_0(n, theory.even_spacing(n, p, trimmed_diameter(X, share)), ALPHA)
 
 
-def draw_rules(tables: Tables) -> Any:
+def draw_rules(rows: list[Row]) -> Any:
     """Mean test R2 of each method, one panel for each data set."""
-    rows = tables["beyond_rules"]
-    fig = figure(13, 5.4)
-    axes = fig.subplots(1, len(TITLES), sharey=True)
+    fig, axes = panels(13, 5.4, 1, len(TITLES), sharey=True)
     methods = values(rows, "method")
     for ax, name in zip(axes, TITLES, strict=True):
         mean = [column(where(rows, dataset=name, method=m), "r2").mean() for m in methods]
@@ -128,16 +121,11 @@ def draw_rules(tables: Tables) -> Any:
     return fig
 
 
-def run_true(harness: Harness) -> Tables:
+def true_jobs(harness: Harness) -> list[Job]:
     """Where the true Jacobian norm has its minimum, against where the approximate one has it."""
     n = 150 if harness.quick else 500
-    jobs = [
-        job(_minima, dataset=name, seed=seed, n=n, alpha=lam)
-        for seed in range(harness.n_splits(full=5, quick=1))
-        for name in TITLES
-        for lam in TRUE_PENALTIES
-    ]
-    return {"beyond_true": harness.rows("beyond_true", jobs)}
+    seeds = range(harness.n_splits(full=5, quick=1))
+    return grid_of_jobs(_minima, dataset=TITLES, seed=seeds, n=[n], alpha=TRUE_PENALTIES)
 
 
 def _minima(name: str, seed: int, n: int, lam: float) -> list[Row]:
@@ -178,11 +166,10 @@ def first_minimum(curve: Array, rise: float = 1.05) -> int | None:
     return int(np.argmin(curve[: risen[0]])) or None if len(risen) else None
 
 
-def draw_true(tables: Tables) -> Any:
+def draw_true(rows: list[Row]) -> Any:
     """The two minima against each other, and what each is worth."""
-    rows = [row for row in tables["beyond_true"] if row["sigma_true"] != ""]
-    fig = figure(9, 4)
-    left, right = fig.subplots(1, 2)
+    rows = [row for row in rows if row["sigma_true"] != ""]
+    fig, (left, right) = panels(9, 4, 1, 2)
     for lam, marker, color in zip(
         TRUE_PENALTIES, "os^", ("#0072B2", "#E69F00", "#009E73"), strict=True
     ):
@@ -207,10 +194,10 @@ def draw_true(tables: Tables) -> Any:
     return fig
 
 
-def run_subsamples(harness: Harness) -> Tables:
+def subsamples_jobs(harness: Harness) -> list[Job]:
     """How much a rule depends on which rows it sees, and on how many."""
     sizes = SUBSAMPLES[:2] if harness.quick else SUBSAMPLES
-    jobs = [
+    return [
         job(_subsample, dataset=name, seed=seed, m=m, rule=rule)
         for seed in range(harness.n_splits(full=10, quick=2))
         for name in TITLES
@@ -218,7 +205,6 @@ def run_subsamples(harness: Harness) -> Tables:
         for rule in SUBSAMPLED
         if m <= 1000 or not SELECTORS[rule].looks_at_y
     ]
-    return {"beyond_subsamples": harness.rows("beyond_subsamples", jobs)}
 
 
 def _subsample(name: str, seed: int, m: int, rule: str) -> list[Row]:
@@ -243,20 +229,13 @@ def _subsample(name: str, seed: int, m: int, rule: str) -> list[Row]:
     ]
 
 
-def draw_subsamples(tables: Tables) -> Any:
+def draw_subsamples(rows: list[Row]) -> Any:
     """Median and deciles of sigma over the number of rows, one panel for each data set."""
-    rows = tables["beyond_subsamples"]
-    fig = figure(13, 3.4)
-    axes = fig.subplots(1, len(TITLES))
+    fig, axes = panels(13, 3.4, 1, len(TITLES))
     for ax, name in zip(axes, TITLES, strict=True):
         for rule in SUBSAMPLED:
-            part = where(rows, dataset=name, rule=rule)
-            sizes = values(part, "m")
-            sigmas = [column(where(part, m=m), "sigma") for m in sizes]
-            low, middle, high = np.array([np.quantile(s, [0.1, 0.5, 0.9]) for s in sigmas]).T
-            style = line_style(rule)
-            ax.plot(sizes, middle, label=LABELS[rule], **style)
-            ax.fill_between(sizes, low, high, color=style["color"], alpha=0.2, linewidth=0)
+            spread = deciles(where(rows, dataset=name, rule=rule), "m", "sigma")
+            draw_band(ax, rule, *spread, alpha=0.2, label=LABELS[rule])
         ax.set(title=TITLES[name], xscale="log", yscale="log", xlabel="rows seen")
         ax.set_xticks(SUBSAMPLES[::2], [str(m) for m in SUBSAMPLES[::2]])
         ax.set_xticks([], minor=True)

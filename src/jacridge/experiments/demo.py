@@ -10,9 +10,9 @@ from jacridge import JacobianKernelRidge, datasets, select_bandwidth, theory
 from jacridge._compute.arrays import Array
 from jacridge._geometry.geodesics import metres_per_degree
 
-from ._draw import column, figure, legend_below, log_scale, values, where
+from ._draw import column, legend_below, log_scale, panels, values, where
 from ._rules import plain_fit
-from ._table import Harness, Job, Row, Tables, job, table_rows
+from ._table import Harness, Job, Row, job, table_rows
 
 FACTORS = {"sigma_0": 1.0, "sigma_0 / 5": 0.2, "5 sigma_0": 5.0}
 # Figure 2: n = 10, l_max = 1, p = 1; penalty -> range of sigma.
@@ -30,11 +30,10 @@ TITLES = {
 }
 
 
-def run_fig1(harness: Harness) -> Tables:
+def fig1_jobs(harness: Harness) -> list[Job]:
     """Curves for three bandwidths and two penalties."""
     n_rows = 10 + 401 * (1 + len(FACTORS))
-    jobs = [Job({"alpha": lam, "seed": 1}, _fits, (lam,), n_rows) for lam in (0.0, 0.5)]
-    return {"fig1": harness.rows("fig1", jobs)}
+    return [Job({"alpha": lam, "seed": 1}, _fits, (lam,), n_rows) for lam in (0.0, 0.5)]
 
 
 def _fits(lam: float) -> list[Row]:
@@ -53,22 +52,20 @@ def _fits(lam: float) -> list[Row]:
     return rows
 
 
-def draw_fig1(tables: Tables) -> Any:
+def draw_fig1(rows: list[Row]) -> Any:
     """Two panels, one for each penalty."""
-    fig = figure(9, 3.4)
-    axes = fig.subplots(1, 2, sharey=True)
+    fig, axes = panels(9, 3.4, 1, 2, sharey=True)
     styles = {
         "sigma_0": ("#0072B2", "-", r"$\sigma = \sigma_0$"),
         "sigma_0 / 5": ("#E69F00", "--", r"$\sigma = \sigma_0 / 5$"),
         "5 sigma_0": ("#D55E00", "-.", r"$\sigma = 5 \sigma_0$"),
         "true function": ("0.6", ":", "true function"),
     }
-    for ax, lam in zip(axes, values(tables["fig1"], "alpha"), strict=True):
-        rows = where(tables["fig1"], alpha=lam)
+    for ax, lam in zip(axes, values(rows, "alpha"), strict=True):
         for what, (color, dash, label) in styles.items():
-            part = where(rows, what=what)
+            part = where(rows, alpha=lam, what=what)
             ax.plot(column(part, "x"), column(part, "y"), dash, color=color, label=label)
-        seen = where(rows, what="observation")
+        seen = where(rows, alpha=lam, what="observation")
         ax.plot(column(seen, "x"), column(seen, "y"), "ok", label="observations")
         ax.set(title=rf"$\lambda = {lam:g}$", xlabel="x", ylim=(-1.6, 1.6))
     axes[0].set_ylabel("prediction")
@@ -76,10 +73,9 @@ def draw_fig1(tables: Tables) -> Any:
     return fig
 
 
-def run_fig2(harness: Harness) -> Tables:
+def fig2_jobs(harness: Harness) -> list[Job]:
     """The approximate norm and its factors in the three regimes of the penalty."""
-    jobs = [job(_factors, 400, alpha=lam) for lam in REGIMES]
-    return {"fig2": harness.rows("fig2", jobs)}
+    return [job(_factors, 400, alpha=lam) for lam in REGIMES]
 
 
 def _factors(lam: float) -> list[Row]:
@@ -91,16 +87,16 @@ def _factors(lam: float) -> list[Row]:
     return table_rows(sigma=sigma, norm=norm, j_a=theory.j_a(sigma), j_b=j_b, sigma_0=chosen)
 
 
-def draw_fig2(tables: Tables) -> Any:
+def draw_fig2(rows: list[Row]) -> Any:
     """Three panels: the norm on the left axis, its factors on the right one."""
-    fig = figure(11, 3.6)
-    for ax, lam in zip(fig.subplots(1, 3), REGIMES, strict=True):
-        rows = where(tables["fig2"], alpha=lam)
-        sigma, right = column(rows, "sigma"), ax.twinx()
-        lines = ax.plot(sigma, column(rows, "norm"), "-", color="#0072B2", linewidth=2)
-        lines += right.plot(sigma, column(rows, "j_a") / 100, "--", color="#D55E00")
-        lines += right.plot(sigma, column(rows, "j_b"), "-.", color="#009E73")
-        lines.append(ax.axvline(rows[0]["sigma_0"], color="0.4", linestyle=":"))
+    fig, axes = panels(11, 3.6, 1, 3)
+    for ax, lam in zip(axes, REGIMES, strict=True):
+        part = where(rows, alpha=lam)
+        sigma, right = column(part, "sigma"), ax.twinx()
+        lines = ax.plot(sigma, column(part, "norm"), "-", color="#0072B2", linewidth=2)
+        lines += right.plot(sigma, column(part, "j_a") / 100, "--", color="#D55E00")
+        lines += right.plot(sigma, column(part, "j_b"), "-.", color="#009E73")
+        lines.append(ax.axvline(part[0]["sigma_0"], color="0.4", linestyle=":"))
         if lam == 0:
             ax.set_yscale("log")
             right.set_yscale("log")
@@ -111,15 +107,14 @@ def draw_fig2(tables: Tables) -> Any:
     return fig
 
 
-def run_fig3(harness: Harness) -> Tables:
+def fig3_jobs(harness: Harness) -> list[Job]:
     """Approximate and true Jacobian norm over sigma, three data sets, three penalties."""
     points = 16 if harness.quick else 60
-    jobs = [
+    return [
         job(_norms, points, dataset=name, alpha=lam, points=points)
         for name, ranges in COMPARED.items()
         for lam in ranges
     ]
-    return {"fig3": harness.rows("fig3", jobs)}
 
 
 def _norms(name: str, lam: float, n_sigmas: int) -> list[Row]:
@@ -156,21 +151,20 @@ def largest_slope(fitted: JacobianKernelRidge, points: Array) -> float:
     return float(theory.true_jacobian_norm(fitted, points).max())
 
 
-def draw_fig3(tables: Tables) -> Any:
+def draw_fig3(rows: list[Row]) -> Any:
     """Nine panels: approximate norm on the left axis, true norm on the right one."""
-    fig = figure(11, 8.6)
-    axes = fig.subplots(3, 3)
+    fig, axes = panels(11, 8.6, 3, 3)
     for line, (name, ranges) in zip(axes, COMPARED.items(), strict=True):
         unit = 1000 if name == "french_2d" else 1
         for ax, lam in zip(line, ranges, strict=True):
-            rows = where(tables["fig3"], dataset=name, alpha=lam)
-            sigma, right = column(rows, "sigma") / unit, ax.twinx()
-            lines = ax.plot(sigma, column(rows, "approximate") * unit, "-", color="#0072B2")
-            lines += right.plot(sigma, column(rows, "true") * unit, "--", color="#D55E00")
-            lines.append(ax.axvline(rows[0]["sigma_0"] / unit, color="0.4", linestyle=":"))
+            part = where(rows, dataset=name, alpha=lam)
+            sigma, right = column(part, "sigma") / unit, ax.twinx()
+            lines = ax.plot(sigma, column(part, "approximate") * unit, "-", color="#0072B2")
+            lines += right.plot(sigma, column(part, "true") * unit, "--", color="#D55E00")
+            lines.append(ax.axvline(part[0]["sigma_0"] / unit, color="0.4", linestyle=":"))
             log_scale(ax)
             log_scale(right)
-            no_minimum = lam > rows[0]["threshold"]
+            no_minimum = lam > part[0]["threshold"]
             title = rf"$\lambda = {lam:g}$" + (", no minimum" if no_minimum else "")
             ax.set(title=title, xlabel=TITLES[name][1])
         line[0].set_ylabel(TITLES[name][0], fontsize=12)

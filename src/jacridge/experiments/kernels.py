@@ -11,9 +11,9 @@ from jacridge import select_bandwidth, theory
 from jacridge._geometry.kernels import KERNELS
 from jacridge._rules.registry import SELECTORS
 
-from ._draw import column, figure, legend_below, values, where
+from ._draw import column, legend_below, panels, values, where
 from ._rules import plain_fit
-from ._table import Harness, Row, Tables, job, table_rows
+from ._table import Harness, Job, Row, grid_of_jobs, job, table_rows
 from .beyond import training_rows
 from .demo import compared_data, largest_slope
 from .real_data import ALPHA, TITLES
@@ -39,15 +39,10 @@ UNITS = {"french_1d": " (h)", "cauchy": "", "french_2d": " (m)"}
 COLORS = dict(zip(PENALTIES, ("#0072B2", "#E69F00", "#009E73"), strict=True))
 
 
-def run_factors(harness: Harness) -> Tables:
+def factors_jobs(harness: Harness) -> list[Job]:
     """The norm of a grid and its two factors, for each kernel, in the three regimes."""
     points = 60 if harness.quick else 400
-    jobs = [
-        job(_factors, points, kernel=kernel, alpha=lam, points=points)
-        for kernel in KERNELS
-        for lam in PENALTIES
-    ]
-    return {"beyond_kernel_factors": harness.rows("beyond_kernel_factors", jobs)}
+    return grid_of_jobs(_factors, points, kernel=KERNELS, alpha=PENALTIES, points=[points])
 
 
 def _factors(kernel: str, lam: float, points: int) -> list[Row]:
@@ -61,11 +56,9 @@ def _factors(kernel: str, lam: float, points: int) -> list[Row]:
     return table_rows(sigma=sigmas, norm=norm, **factors, sigma_0=chosen)
 
 
-def draw_factors(tables: Tables) -> Any:
+def draw_factors(rows: list[Row]) -> Any:
     """One panel for each kernel and penalty: the norm and its two factors."""
-    rows = tables["beyond_kernel_factors"]
-    fig = figure(13, 8)
-    axes = fig.subplots(len(PENALTIES), len(KERNELS), sharex=True, sharey="row")
+    fig, axes = panels(13, 8, len(PENALTIES), len(KERNELS), sharex=True, sharey="row")
     for line, lam in zip(axes, PENALTIES, strict=True):
         for ax, kernel in zip(line, KERNELS, strict=True):
             part = where(rows, kernel=kernel, alpha=lam)
@@ -85,16 +78,15 @@ def draw_factors(tables: Tables) -> Any:
     return fig
 
 
-def run_norms(harness: Harness) -> Tables:
+def norms_jobs(harness: Harness) -> list[Job]:
     """Norm of a grid and true norm over sigma, for each data set and kernel."""
     points = 6 if harness.quick else 40
-    jobs = [
+    return [
         job(_norms, points, dataset=name, kernel=kernel, alpha=lam, points=points)
         for name, kernel in DATA_AND_KERNELS
         for lam in PENALTIES
         if not harness.quick or name != "french_2d"  # distances on the globe take a minute
     ]
-    return {"beyond_kernel_norms": harness.rows("beyond_kernel_norms", jobs)}
 
 
 def _norms(name: str, kernel: str, lam: float, n_sigmas: int) -> list[Row]:
@@ -112,12 +104,10 @@ def _norms(name: str, kernel: str, lam: float, n_sigmas: int) -> list[Row]:
     return table_rows(sigma=sigmas, approximate=norms, true=true, sigma_0=chosen)
 
 
-def draw_norms(tables: Tables) -> Any:
+def draw_norms(rows: list[Row]) -> Any:
     """One panel for each data set and kernel; the norm of a grid is scaled to meet the true one."""
-    rows = tables["beyond_kernel_norms"]
     names = values(rows, "dataset")
-    fig = figure(14, 8)
-    axes = fig.subplots(len(names), len(KERNELS), squeeze=False)
+    fig, axes = panels(14, 8, len(names), len(KERNELS), squeeze=False)
     for line, name in zip(axes, names, strict=True):
         for ax, kernel in zip(line, KERNELS, strict=True):
             part = where(rows, dataset=name, kernel=kernel)
@@ -145,17 +135,16 @@ def _pair(ax: Any, rows: list[Row], lam: float) -> list[Any]:
     return list(lines)
 
 
-def run_without_y(harness: Harness) -> Tables:
+def without_y_jobs(harness: Harness) -> list[Job]:
     """All kernels with all rules that never look at y, on the tables of the paper."""
     n = 200 if harness.quick else 2000
     tables = list(TITLES)[:2] if harness.quick else list(TITLES)
-    jobs = [
+    return [
         job(_score, dataset=name, seed=seed, n=n, kernel=kernel, rule=rule)
         for seed in range(harness.n_splits(full=5, quick=1))
         for name in tables
         for kernel, rule in PAIRS
     ]
-    return {"beyond_kernels": harness.rows("beyond_kernels", jobs)}
 
 
 def _score(name: str, seed: int, n: int, kernel: str, rule: str) -> list[Row]:
@@ -179,9 +168,9 @@ def mean_r2(rows: list[Row]) -> dict[tuple[str, str], float]:
     }
 
 
-def as_markdown(tables: Tables) -> str:
+def as_markdown(rows: list[Row]) -> str:
     """Mean test R2 of kernels and rules as Markdown; a dash where a kernel has no such rule."""
-    means = mean_r2(tables["beyond_kernels"])
+    means = mean_r2(rows)
     lines = ["| rule | " + " | ".join(KERNELS) + " |", "|---" * (len(KERNELS) + 1) + "|"]
     shown = {pair: f"{mean:.3f}" for pair, mean in means.items()}
     for rule in WITHOUT_Y:
@@ -190,11 +179,10 @@ def as_markdown(tables: Tables) -> str:
     return "\n".join(lines) + "\n"
 
 
-def draw_without_y(tables: Tables) -> Any:
+def draw_without_y(rows: list[Row]) -> Any:
     """Mean test R2 of each kernel, one panel for each rule."""
-    means = mean_r2(tables["beyond_kernels"])
-    fig = figure(13, 3.2)
-    axes = fig.subplots(1, len(WITHOUT_Y), sharey=True)
+    means = mean_r2(rows)
+    fig, axes = panels(13, 3.2, 1, len(WITHOUT_Y), sharey=True)
     for ax, rule in zip(axes, WITHOUT_Y, strict=True):
         for i, kernel in enumerate(KERNELS):
             if (kernel, rule) in means:

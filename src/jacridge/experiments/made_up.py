@@ -8,9 +8,9 @@ import numpy as np
 
 from jacridge.datasets import Split
 
-from ._draw import STYLES, column, figure, legend_below, values, where
+from ._draw import STYLES, column, legend_below, panels, values, where
 from ._rules import LABELS, choose, r2_on_test
-from ._table import Harness, Row, Tables, job
+from ._table import Harness, Job, Row, grid_of_jobs
 
 RULES_RUN = ("jacobian", "jacobian_median", "silverman", "median", "scale", "loo", "mml", "auto")
 DIMENSIONS = (1, 2, 5, 10)
@@ -20,16 +20,12 @@ NOISE = 0.1
 FEATURES = (2, 5, 10, 20, 50, 100, 200, 500)
 
 
-def run_known_scale(harness: Harness) -> Tables:
+def known_scale_jobs(harness: Harness) -> list[Job]:
     """Draws from a Gaussian process whose length scale is known."""
     n = 150 if harness.quick else 500
-    jobs = [
-        job(_known_scale, len(RULES_RUN), p=p, share=share, seed=seed, n=n)
-        for seed in range(harness.n_splits(full=10, quick=1))
-        for p in DIMENSIONS
-        for share in SCALES
-    ]
-    return {"beyond_gp": harness.rows("beyond_gp", jobs)}
+    seeds = range(harness.n_splits(full=10, quick=1))
+    key = {"p": DIMENSIONS, "share": SCALES, "seed": seeds, "n": [n]}
+    return grid_of_jobs(_known_scale, len(RULES_RUN), **key)
 
 
 def gaussian_process(p: int, scale: float, seed: int, n: int) -> Split:
@@ -66,11 +62,9 @@ def _outcome(rule: str, split: Split, lam: float) -> Row:
     }
 
 
-def draw_known_scale(tables: Tables) -> Any:
+def draw_known_scale(rows: list[Row]) -> Any:
     """Chosen over true length scale, and R2 lost, for each dimension."""
-    rows = tables["beyond_gp"]
-    fig = figure(12, 6.4)
-    axes = fig.subplots(2, len(DIMENSIONS), sharex="col", sharey="row")
+    fig, axes = panels(12, 6.4, 2, len(DIMENSIONS), sharex="col", sharey="row")
     for j, p in enumerate(DIMENSIONS):
         lines = []
         for rule in RULES_RUN:
@@ -97,24 +91,15 @@ def _medians(rows: list[Row]) -> tuple[float, float]:
 
 
 def rule_style(rule: str) -> dict[str, Any]:
-    """Style of a rule, those without one of their own in black."""
-    others = {
-        "median": {"color": "black", "linestyle": "--", "marker": "x"},
-        "scale": {"color": "black", "linestyle": ":", "marker": "+"},
-        "auto": {"color": "black", "linestyle": "-", "marker": "*"},
-    }
-    return {**STYLES.get(rule, others.get(rule, {})), "markersize": 4, "linewidth": 1.2}
+    """Style of a rule with small marks."""
+    return {**STYLES[rule], "markersize": 4, "linewidth": 1.2}
 
 
-def run_high_p(harness: Harness) -> Tables:
+def high_p_jobs(harness: Harness) -> list[Job]:
     """A function of two features among more and more features of no use."""
     n = 150 if harness.quick else 500
-    jobs = [
-        job(_high_p, len(RULES_RUN), p=p, seed=seed, n=n)
-        for seed in range(harness.n_splits(full=10, quick=1))
-        for p in FEATURES
-    ]
-    return {"beyond_high_p": harness.rows("beyond_high_p", jobs)}
+    seeds = range(harness.n_splits(full=10, quick=1))
+    return grid_of_jobs(_high_p, len(RULES_RUN), p=FEATURES, seed=seeds, n=[n])
 
 
 def _high_p(p: int, seed: int, n: int) -> list[Row]:
@@ -125,11 +110,9 @@ def _high_p(p: int, seed: int, n: int) -> list[Row]:
     return [{"rule": rule, **_outcome(rule, split, 1e-3)} for rule in RULES_RUN]
 
 
-def draw_high_p(tables: Tables) -> Any:
+def draw_high_p(rows: list[Row]) -> Any:
     """Bandwidth over the largest distance, and R2, against the number of features."""
-    rows = tables["beyond_high_p"]
-    fig = figure(10, 4)
-    left, right = fig.subplots(1, 2)
+    fig, (left, right) = panels(10, 4, 1, 2)
     lines = []
     for rule in RULES_RUN:
         part = [where(rows, p=p, rule=rule) for p in FEATURES]

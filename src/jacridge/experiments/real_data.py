@@ -12,10 +12,10 @@ from scipy.stats import wilcoxon
 from jacridge import datasets, select_bandwidth
 from jacridge.datasets import Split
 
-from ._draw import STYLES, column, figure, legend_below, where
+from ._draw import STYLES, column, legend_below, panels, where
 from ._rules import LABELS, authors_grid
 from ._survey import closed_forms, survey
-from ._table import Harness, Row, Tables, as_text, job
+from ._table import Harness, Job, Row, as_text, job
 
 ALPHA = 1e-3
 TITLES = {
@@ -36,16 +36,15 @@ CLOSED = {
 }
 
 
-def run_table2(harness: Harness) -> Tables:
+def table2_jobs(harness: Harness) -> list[Job]:
     """All rules on all data sets, cheap ones first; a run that stops has whole splits."""
     n_used = 2000 if harness.quick else 10_000
-    jobs = [
+    return [
         job(_part, len(rules), dataset=name, seed=seed, rows_used=n_used, part=part)
         for part, (rules, splits) in PARTS.items()
         for seed in range(harness.n_splits(full=splits, quick=1))
         for name in TITLES
     ]
-    return {"table2": harness.rows("table2", jobs)}
 
 
 # The rules of one job, and the number of splits; the paper has 100 of all.
@@ -67,8 +66,7 @@ def _part(name: str, seed: int, n_used: int, part: str) -> list[Row]:
     else:
         grid = authors_grid(select_bandwidth(split.X, alpha=ALPHA).l_max, 10)
         rows = survey(PARTS[part][0], split, ALPHA, grid)
-    columns = ("rule", "sigma", "seconds", "seconds_formula", "r2")
-    return [{name: _rounded(row.get(name, "")) for name in columns} for row in rows]
+    return [{name: _rounded(value) for name, value in row.items()} for row in rows]
 
 
 def _rounded(value: float | str) -> float | str:
@@ -134,29 +132,29 @@ def _p_value(ours: list[Row], theirs: list[Row], quantity: str, better: str) -> 
     return float(wilcoxon(differences, alternative=better).pvalue)
 
 
-def as_csv(tables: Tables) -> str:
+def as_csv(rows: list[Row]) -> str:
     """The summary as CSV, with all digits."""
-    return as_text(summarise(tables["table2"]))
+    return as_text(summarise(rows))
 
 
-def as_markdown(tables: Tables) -> str:
+def as_markdown(rows: list[Row]) -> str:
     """Table 2 as Markdown."""
     head = "| data | rule | splits | R2 (deciles) | p | X to sigma, s (deciles) | p | formula, s |"
     lines = [head, "|" + "---|" * (head.count("|") - 1)]
-    lines += ["| " + " | ".join(cells) + " |" for cells in _cells(tables)]
+    lines += ["| " + " | ".join(cells) + " |" for cells in _cells(rows)]
     return "\n".join(lines) + "\n"
 
 
-def as_latex(tables: Tables) -> str:
+def as_latex(rows: list[Row]) -> str:
     """Table 2 as a LaTeX tabular, for booktabs."""
     head = r"data & rule & splits & $R^2$ (deciles) & $p$ & $X$ to $\sigma$, s (deciles) & $p$ & "
     head += "formula, s"
     lines = [r"\begin{tabular}{llllllll}", r"\toprule", head + r" \\", r"\midrule"]
-    lines += [" & ".join(cells) + r" \\" for cells in _cells(tables)]
+    lines += [" & ".join(cells) + r" \\" for cells in _cells(rows)]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
-def _cells(tables: Tables) -> list[list[str]]:
+def _cells(rows: list[Row]) -> list[list[str]]:
     return [
         [
             TITLES[row["dataset"]],
@@ -168,7 +166,7 @@ def _cells(tables: Tables) -> list[list[str]]:
             _short(row["seconds_p"]),
             _short(row["seconds_formula"]),
         ]
-        for row in summarise(tables["table2"])
+        for row in summarise(rows)
     ]
 
 
@@ -181,21 +179,21 @@ def _short(value: float | str) -> str:
     return "" if value == "" else f"{value:.2g}"
 
 
-def draw_table2(tables: Tables) -> Any:
+def draw_table2(rows: list[Row]) -> Any:
     """R2 against time from X to sigma, one panel for each data set."""
-    return draw_summary(summarise(tables["table2"]))
+    return draw_summary(summarise(rows))
 
 
 def draw_summary(summary: Sequence[Row]) -> Any:
     """The picture of a summary."""
-    fig = figure(13, 3.9)
-    for ax, name in zip(fig.subplots(1, len(TITLES)), TITLES, strict=True):
+    fig, axes = panels(13, 3.9, 1, len(TITLES))
+    for ax, name in zip(axes, TITLES, strict=True):
         for row in where(summary, dataset=name):
             style = STYLES[row["rule"]]
             r2 = [[row["r2"] - row["r2_low"]], [row["r2_high"] - row["r2"]]]
             mark = {"color": style["color"], "marker": style["marker"], "linestyle": "none"}
             ax.errorbar(row["seconds"], row["r2"], r2, label=LABELS[row["rule"]], **mark)
         ax.set(title=TITLES[name], xscale="log", xlabel="seconds from X to sigma")
-    fig.axes[0].set_ylabel(r"test $R^2$, mean and deciles")
-    legend_below(fig, *fig.axes[0].get_legend_handles_labels())
+    axes[0].set_ylabel(r"test $R^2$, mean and deciles")
+    legend_below(fig, *axes[0].get_legend_handles_labels())
     return fig

@@ -9,9 +9,9 @@ import numpy as np
 from jacridge import datasets
 from jacridge.datasets import Split
 
-from ._draw import column, figure, legend_below, line_style, values, where
+from ._draw import deciles, draw_band, legend_below, panels, where
 from ._rules import DRAWN, LABELS, PAPER_RULES, measured
-from ._table import Harness, Job, Row, Tables
+from ._table import Harness, Job, Row
 
 METRIC_OF = {"french_2d": "geodesic", "french_1d": "euclidean", "cauchy": "euclidean"}
 # The sample sizes that the authors' code ran, and the one at which it varied the penalty.
@@ -29,16 +29,16 @@ TITLES = {
 }
 
 
-def run_fig6(harness: Harness) -> Tables:
+def fig6_jobs(harness: Harness) -> list[Job]:
     """The sweep over the sample size at lambda = 0.001."""
     points = {name: [(n, 1e-3) for n in sizes] for name, sizes in SIZES.items()}
-    return {"fig6": harness.rows("fig6", _jobs(harness, "n", points))}
+    return _jobs(harness, "n", points)
 
 
-def run_fig7(harness: Harness) -> Tables:
+def fig7_jobs(harness: Harness) -> list[Job]:
     """The sweep over the penalty at one sample size for each data set."""
     points = {name: [(n, lam) for lam in PENALTIES] for name, n in SIZE_FOR_PENALTIES.items()}
-    return {"fig7": harness.rows("fig7", _jobs(harness, "lambda", points))}
+    return _jobs(harness, "lambda", points)
 
 
 def _jobs(harness: Harness, sweep: str, points: dict[str, list[tuple[int, float]]]) -> list[Job]:
@@ -89,21 +89,20 @@ def split(name: str, sweep: str, n: int, seed: int) -> tuple[Split, int]:
     return Split(data.X[train], data.y[train], data.X[test], data.y[test]), max(0, n - first)
 
 
-def draw_fig6(tables: Tables) -> Any:
+def draw_fig6(rows: list[Row]) -> Any:
     """Nine panels over n, without the sizes at which test rows were trained on."""
-    rows = [row for row in tables["fig6"] if row["overlap"] == 0]
+    rows = [row for row in rows if row["overlap"] == 0]
     return _draw(rows, "n", "training rows n", "linear")
 
 
-def draw_fig7(tables: Tables) -> Any:
+def draw_fig7(rows: list[Row]) -> Any:
     """Nine panels over lambda."""
-    return _draw(tables["fig7"], "alpha", r"penalty $\lambda$", "log")
+    return _draw(rows, "alpha", r"penalty $\lambda$", "log")
 
 
 def _draw(rows: list[Row], over: str, label: str, scale: str) -> Any:
     """R2, sigma and milliseconds for each data set: median and deciles over the seeds."""
-    fig = figure(11, 8.6)
-    axes = fig.subplots(3, 3, sharex="col")
+    fig, axes = panels(11, 8.6, 3, 3, sharex="col")
     quantities = {"r2": (r"test $R^2$", 1), "sigma": (r"bandwidth $\sigma$", 1)}
     quantities["seconds"] = ("time from X to sigma (ms)", 1000)
     for j, name in enumerate(TITLES):
@@ -129,10 +128,5 @@ def _draw_rule(
 ) -> Any:
     """Median of one rule with a band from the first to the ninth decile."""
     at_hand = "jacobian_median" if (rule, rows[0]["dataset"]) == ("jacobian", "cauchy") else rule
-    rows = where(rows, rule=at_hand)
-    x = values(rows, over)
-    spread = [np.quantile(column(where(rows, **{over: v}), quantity), [0.1, 0.5, 0.9]) for v in x]
-    low, middle, high = unit * np.array(spread).T
-    style = line_style(rule)
-    ax.fill_between(x, low, high, color=style["color"], alpha=0.13, linewidth=0)
-    return ax.plot(x, middle, **style)[0]
+    x, spread = deciles(where(rows, rule=at_hand), over, quantity)
+    return draw_band(ax, rule, x, unit * spread)

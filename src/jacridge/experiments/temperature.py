@@ -14,9 +14,9 @@ from jacridge._compute.arrays import Array
 from jacridge._geometry.geodesics import geodesic_distances
 from jacridge.datasets import Split
 
-from ._draw import column, figure, line_style, where
-from ._rules import DRAWN, LABELS, PAPER_RULES, bandwidths, choose, measured, r2_on_test
-from ._table import Harness, Job, Row, Tables, job, table_rows
+from ._draw import column, draw_band, panels, where
+from ._rules import DRAWN, LABELS, PAPER_RULES, bandwidths, choose, measured, r2_on_test, rule_row
+from ._table import Harness, Job, Row, job, table_rows
 
 ALPHA = 1e-3
 SEEDED = ("jacobian_loo", "jacobian_mml_published")
@@ -31,19 +31,21 @@ def jackknife_std(values: Array, axis: int | None = None) -> Any:
     return np.sqrt(n - 1) * values.std(axis=axis)
 
 
-def run_fig4(harness: Harness) -> Tables:
-    """Bandwidths with each station left out, then mean and deviation over the map."""
+def fig4_jobs(harness: Harness) -> list[Job]:
+    """Bandwidths with each station left out."""
     left_out = range(0, 40, 8 if harness.quick else 1)
-    jobs = [job(_without_station, len(PAPER_RULES), left_out=i) for i in left_out]
-    found = harness.rows("fig4", jobs)
-    maps = [_summary(found, rule, _map, N_MAP**2) for rule in DRAWN]
-    return {"fig4": found, "fig4_map": harness.rows("fig4_map", maps)}
+    return [job(_without_station, len(PAPER_RULES), left_out=i) for i in left_out]
 
 
 def _without_station(i: int) -> list[Row]:
     data = datasets.load("french_2d")
     X, y = np.delete(data.X, i, axis=0), np.delete(data.y, i)
     return bandwidths(PAPER_RULES, X, y, ALPHA, metric="geodesic", points=100)
+
+
+def fig4_map_jobs(rows: list[Row]) -> list[Job]:
+    """Mean and deviation over the map, from the bandwidths."""
+    return [_summary(rows, rule, _map, N_MAP**2) for rule in DRAWN]
 
 
 def _summary(rows: list[Row], rule: str, work: Any, n_rows: int) -> Job:
@@ -78,21 +80,20 @@ def _moments(predictions: list[Array], where_: dict[str, Array]) -> list[Row]:
     return table_rows(**where_, mean=made.mean(axis=0), std=jackknife_std(made, axis=0))
 
 
-def draw_fig4(tables: Tables) -> Any:
+def draw_fig4(rows: list[Row], maps: list[Row]) -> Any:
     """Maps of mean and deviation, one column for each rule."""
     colors = require("matplotlib.colors", extra="plots")
-    fig = figure(13, 5.6)
-    axes = fig.subplots(2, len(DRAWN), sharex=True, sharey=True)
+    fig, axes = panels(13, 5.6, 2, len(DRAWN), sharex=True, sharey=True)
     stations, lines = datasets.load("french_2d"), coastline()
     lat, lon = map_axes()
-    panels = {
+    quantities = {
         "mean": (2.0, [-5, 0, 5, 10, 15], "mean (°C)", "RdYlBu_r"),
         "std": (0.0, [0, 2, 5, 10, 15], "deviation (°C)", "YlOrBr"),
     }
-    for line, (name, (middle, ticks, label, cmap)) in zip(axes, panels.items(), strict=True):
+    for line, (name, (middle, ticks, label, cmap)) in zip(axes, quantities.items(), strict=True):
         squeeze = colors.FuncNorm(_squeezing(middle), vmin=ticks[0], vmax=ticks[-1])
         for ax, rule in zip(line, DRAWN, strict=True):
-            Z = column(where(tables["fig4_map"], rule=rule), name).reshape(N_MAP, N_MAP)
+            Z = column(where(maps, rule=rule), name).reshape(N_MAP, N_MAP)
             image = ax.pcolormesh(lon, lat, Z, norm=squeeze, cmap=cmap, rasterized=True)
             for path in lines:
                 ax.plot(*path, color="black", linewidth=0.6)
@@ -104,7 +105,7 @@ def draw_fig4(tables: Tables) -> Any:
             image, ax=line, ticks=ticks, label=label, pad=0.01, extend="both" if middle else "max"
         )
     for j, rule in enumerate(DRAWN):
-        sigma = column(where(tables["fig4"], rule=rule), "sigma") / 1000
+        sigma = column(where(rows, rule=rule), "sigma") / 1000
         axes[0, j].set_title(f"{LABELS[rule]}\nmean σ = {sigma.mean():.0f} km", fontsize=10)
         axes[1, j].set_title(f"deviation of σ = {jackknife_std(sigma):.0f} km", fontsize=10)
     fig.supxlabel("longitude (°)", fontsize=10)
@@ -156,13 +157,16 @@ def _on_map(path: Array) -> list[tuple[Array, Array]]:
     return [(lon[part], lat[part]) for part in parts if inside[part[0]] and len(part) > 1]
 
 
-def run_fig5(harness: Harness) -> Tables:
-    """Bandwidths with each training row left out, then mean and deviation over January."""
+def fig5_jobs(harness: Harness) -> list[Job]:
+    """Bandwidths with each training row left out."""
     n_rows = len(PAPER_RULES) + len(SEEDED)
     left_out = range(0, 124, 31 if harness.quick else 1)
-    found = harness.rows("fig5", [job(_without_hour, n_rows, left_out=i) for i in left_out])
-    curves = [_summary(found, rule, _curve, N_CURVE) for rule in DRAWN]
-    return {"fig5": found, "fig5_curve": harness.rows("fig5_curve", curves)}
+    return [job(_without_hour, n_rows, left_out=i) for i in left_out]
+
+
+def fig5_curve_jobs(rows: list[Row]) -> list[Job]:
+    """Mean and deviation over January, from the bandwidths."""
+    return [_summary(rows, rule, _curve, N_CURVE) for rule in DRAWN]
 
 
 def toulouse_halves() -> Split:
@@ -187,9 +191,8 @@ def _seeded(split: Split) -> list[Row]:
     rows = []
     for name, rule, on_grid in (("jacobian_loo", "loo", grid), (SEEDED[1], SEEDED[1], None)):
         choice = choose(rule, split.X, split.y, ALPHA, grid=on_grid)
-        seconds = {"seconds": choice.seconds, "seconds_formula": ""}
         r2 = r2_on_test(split, choice.sigma, ALPHA)
-        rows.append({"rule": name, "sigma": choice.sigma, **seconds, "r2": r2})
+        rows.append(rule_row(name, choice.sigma, choice.seconds, r2=r2))
     return rows
 
 
@@ -205,17 +208,16 @@ def _curve(sigmas: dict[int, float]) -> list[Row]:
     return _moments(predictions, {"hours": hours})
 
 
-def draw_fig5(tables: Tables) -> Any:
+def draw_fig5(rows: list[Row], curves: list[Row]) -> Any:
     """The month above, its first four days below, with the bandwidths in the legend."""
-    fig = figure(11, 7.2)
-    top, bottom = fig.subplots(2, 1)
+    fig, (top, bottom) = panels(11, 7.2, 2, 1)
     half = toulouse_halves()
     for ax, size in ((top, 3), (bottom, 7)):
         ax.plot(half.X / 24, half.y, "ok", markersize=size, label="training rows")
         style = {"markersize": size, "fillstyle": "none", "label": "reference rows"}
         ax.plot(half.X_test / 24, half.y_test, "ok", **style)
         for rule in DRAWN:
-            _draw_curve(ax, tables, rule)
+            _draw_curve(ax, rule, where(rows, rule=rule), where(curves, rule=rule))
         ax.set(xlabel="day of January 2020", ylabel="temperature (°C)")
     top.set(xlim=(-0.3, 31.2), ylim=(-11, 23), xticks=range(0, 32, 2))
     bottom.set(xlim=(-0.1, 4.1), ylim=(-8, 18), xticks=range(5))
@@ -224,12 +226,10 @@ def draw_fig5(tables: Tables) -> Any:
     return fig
 
 
-def _draw_curve(ax: Any, tables: Tables, rule: str) -> None:
+def _draw_curve(ax: Any, rule: str, rows: list[Row], curve: list[Row]) -> None:
     """Mean of one rule, thin lines one deviation away from it."""
-    rows = where(tables["fig5_curve"], rule=rule)
-    days, mean, std = column(rows, "hours") / 24, column(rows, "mean"), column(rows, "std")
-    sigma = column(where(tables["fig5"], rule=rule), "sigma")
+    days, mean, std = column(curve, "hours") / 24, column(curve, "mean"), column(curve, "std")
+    sigma = column(rows, "sigma")
     label = f"{LABELS[rule]}: mean σ {sigma.mean():.3g} h, std {jackknife_std(sigma):.2g} h"
-    style = line_style(rule)
-    ax.plot(days, mean, linewidth=1.6, label=label, **style)
-    ax.fill_between(days, mean - std, mean + std, color=style["color"], alpha=0.13, linewidth=0)
+    ends = np.array([mean - std, mean, mean + std])
+    draw_band(ax, rule, days, ends, linewidth=1.6, label=label)

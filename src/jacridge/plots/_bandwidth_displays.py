@@ -5,12 +5,12 @@ Each keeps what it has computed as attributes, so that it can be drawn again wit
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from .. import Choice, last_step, select_bandwidth, theory
 from .._checks import check_choice, check_number, check_rows, check_targets
@@ -31,6 +31,7 @@ CRITERION_LABELS = {
 GEOMETRY = "scale"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class JacobianNormDisplay(Display):
     """Approximate and true Jacobian norm over the bandwidth, with the model's own marked.
 
@@ -40,11 +41,10 @@ class JacobianNormDisplay(Display):
     chosen : float
     """
 
-    def __init__(
-        self, *, bandwidths: Array, approximate: Array, true: Array, chosen: float
-    ) -> None:
-        self.bandwidths, self.approximate, self.true = bandwidths, approximate, true
-        self.chosen = chosen
+    bandwidths: Array
+    approximate: Array
+    true: Array
+    chosen: float
 
     @classmethod
     def from_estimator(
@@ -78,26 +78,23 @@ class JacobianNormDisplay(Display):
         JacobianNormDisplay
         """
         estimator, X = last_step(estimator, X)
-        check_is_fitted(estimator)
         space = _space(estimator)
         X, y = _sample(estimator, X, y, max_samples, random_state)
         lam = _penalty(estimator)
         rule = "jacobian_median" if estimator.bandwidth == "jacobian_median" else GEOMETRY
-        choice = _geometry(estimator, X, rule, lam)
-        sigmas = _grid(bandwidths, choice.l_max, choice.spacing, 25, estimator.bandwidth_)
+        sigmas, choice = _grid(estimator, X, bandwidths, 25, rule)
         true = [
             theory.true_jacobian_norm(
                 _refitted(estimator, X, y, sigma, lam), places_around(X, sigma)
             ).max()
             for sigma in sigmas
         ]
-        display = cls(
+        return cls(
             bandwidths=sigmas,
             approximate=approximate_norm(space.kernel, sigmas, choice.n, choice.spacing, lam),
             true=np.array(true),
             chosen=estimator.bandwidth_,
-        )
-        return display.plot(ax=ax, **style)
+        ).plot(ax=ax, **style)
 
     def plot(self, *, ax: Axes | None = None, **style: Any) -> JacobianNormDisplay:
         """Draw both norms."""
@@ -105,6 +102,7 @@ class JacobianNormDisplay(Display):
         return self._drawn(plot_norms(*curves, chosen=self.chosen, ax=ax, **style))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CriterionDisplay(Display):
     """A criterion over the bandwidth, or over the bandwidth and the ridge penalty.
 
@@ -117,17 +115,11 @@ class CriterionDisplay(Display):
     chosen : (bandwidth, alpha)
     """
 
-    def __init__(
-        self,
-        *,
-        bandwidths: Array,
-        alphas: Array,
-        values: Array,
-        criterion: str,
-        chosen: tuple[float, float],
-    ) -> None:
-        self.bandwidths, self.alphas, self.values = bandwidths, alphas, values
-        self.criterion, self.chosen = criterion, chosen
+    bandwidths: Array
+    alphas: Array
+    values: Array
+    criterion: str
+    chosen: tuple[float, float]
 
     @classmethod
     def from_estimator(
@@ -166,23 +158,20 @@ class CriterionDisplay(Display):
         CriterionDisplay
         """
         estimator, X = last_step(estimator, X)
-        check_is_fitted(estimator)
-        check_choice("criterion", criterion, CRITERION_LABELS)
         space = _space(estimator)
+        check_choice("criterion", criterion, CRITERION_LABELS)
         X, y = _sample(estimator, X, y, max_samples, random_state)
         lam = _penalty(estimator)
-        choice = _geometry(estimator, X, GEOMETRY, lam)
-        sigmas = _grid(bandwidths, choice.l_max, choice.spacing, 40, estimator.bandwidth_)
+        sigmas, _ = _grid(estimator, X, bandwidths, 40)
         lams = np.array([lam]) if alphas is None else np.sort(np.asarray(alphas, dtype=float))
         grid = criterion_grid(X, y[:, 0] - y[:, 0].mean(), sigmas, lams, space)
-        display = cls(
+        return cls(
             bandwidths=sigmas,
             alphas=lams,
             values=grid[criterion],
             criterion=criterion,
             chosen=(estimator.bandwidth_, lam),
-        )
-        return display.plot(ax=ax, **style)
+        ).plot(ax=ax, **style)
 
     def plot(self, *, ax: Axes | None = None, **style: Any) -> CriterionDisplay:
         """Draw the map, or the curve if there is one penalty only."""
@@ -201,16 +190,10 @@ def _space(estimator: Any) -> Space:
     return estimator._function().space
 
 
-def _metric_after(estimator: Any) -> str:
-    """Metric of rows that have been mapped by that of the fit."""
-    metric: str = estimator._notes["metric"]
-    return "euclidean" if metric in LINEAR else metric
-
-
-def _geometry(estimator: Any, X: Array, rule: str, lam: float) -> Choice:
-    """Size, spacing and largest distance of rows in the distance of the estimator's kernel."""
-    options = {"kernel": estimator.kernel_, "metric": _metric_after(estimator)}
-    return select_bandwidth(X, rule=rule, alpha=lam, **options)
+def _kernel_and_metric(estimator: Any) -> dict[str, Any]:
+    """Options for a fit to rows that have been mapped by the metric of the estimator."""
+    metric = estimator._notes["metric"]
+    return {"kernel": estimator.kernel_, "metric": "euclidean" if metric in LINEAR else metric}
 
 
 def _sample(
@@ -233,15 +216,20 @@ def _penalty(estimator: Any) -> float:
     return float(np.ravel(estimator.alpha_)[0])
 
 
-def _grid(given: Any, l_max: float, spacing: float, points: int, chosen: float) -> Array:
+def _grid(
+    estimator: Any, X: Array, given: Any, points: int, rule: str = GEOMETRY
+) -> tuple[Array, Choice]:
+    """Bandwidths to look at, and size, spacing and largest distance of rows as the kernel sees."""
+    options = _kernel_and_metric(estimator)
+    found = select_bandwidth(X, rule=rule, alpha=_penalty(estimator), **options)
     if given is not None:
-        return np.sort(np.asarray(given, dtype=float))
-    return sigma_grid(l_max, spacing, points, chosen)
+        return np.sort(np.asarray(given, dtype=float)), found
+    return sigma_grid(found.l_max, found.spacing, points, estimator.bandwidth_), found
 
 
 def _refitted(estimator: Any, X: Array, y: Array, sigma: float, lam: float) -> Any:
     # A sample is small enough for the exact solver, whatever the model itself needed.
     options: dict[str, Any] = {"solver": "exact", "n_landmarks": None, "landmarks": "kmeans"}
-    options |= {"kernel": estimator.kernel_, "metric": _metric_after(estimator)}
+    options |= _kernel_and_metric(estimator)
     copy = clone(estimator).set_params(bandwidth=float(sigma), alpha=lam, **options)
     return copy.fit(X, y[:, 0] if y.shape[1] == 1 else y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,7 @@ def plot_slope_band(
     return ax
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class EffectsDisplay(Display):
     """Average effects with their intervals, one below the other.
 
@@ -96,8 +98,7 @@ class EffectsDisplay(Display):
     effects : Effects
     """
 
-    def __init__(self, *, effects: Effects) -> None:
-        self.effects = effects
+    effects: Effects
 
     @classmethod
     def from_estimator(
@@ -136,6 +137,7 @@ class EffectsDisplay(Display):
         return self._drawn(plot_effects(names, columns["estimate"], *ends, ax=ax, **style))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SlopeBandDisplay(Display):
     """Slopes along one feature at the rows of X, with pointwise intervals.
 
@@ -145,11 +147,12 @@ class SlopeBandDisplay(Display):
     name : str
     """
 
-    def __init__(
-        self, *, x: Array, slopes: Array, std_error: Array, low: Array, high: Array, name: str
-    ) -> None:
-        self.x, self.slopes, self.std_error = x, slopes, std_error
-        self.low, self.high, self.name = low, high, name
+    x: Array
+    slopes: Array
+    std_error: Array
+    low: Array
+    high: Array
+    name: str
 
     @classmethod
     def from_estimator(
@@ -187,15 +190,14 @@ class SlopeBandDisplay(Display):
         slopes, errors = (part[:, j] for part in estimator.jacobian(X, return_std=True))
         degrees = estimator._function().influences[0].residual_degrees
         reach = student.ppf((1 + level) / 2, degrees) * errors
-        display = cls(
+        return cls(
             x=rows[:, j],
             slopes=slopes,
             std_error=errors,
             low=slopes - reach,
             high=slopes + reach,
             name=names[j],
-        )
-        return display.plot(ax=ax, **style)
+        ).plot(ax=ax, **style)
 
     def plot(self, *, ax: Axes | None = None, **style: Any) -> SlopeBandDisplay:
         """Draw the slopes and their intervals."""
@@ -203,6 +205,7 @@ class SlopeBandDisplay(Display):
         return self._drawn(plot_slope_band(*parts, name=self.name, ax=ax, **style))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AverageCurveDisplay(Display):
     """Average prediction along one feature (partial dependence), with its interval.
 
@@ -211,8 +214,7 @@ class AverageCurveDisplay(Display):
     curve : AverageCurve
     """
 
-    def __init__(self, *, curve: AverageCurve) -> None:
-        self.curve = curve
+    curve: AverageCurve
 
     @classmethod
     def from_estimator(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,7 @@ def plot_choices(
     return ax
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MetricDisplay(Display):
     """The learned metric: how much each pair of features weighs in a squared distance.
 
@@ -88,8 +90,8 @@ class MetricDisplay(Display):
     names : list of str
     """
 
-    def __init__(self, *, metric: Array, names: list[str]) -> None:
-        self.metric, self.names = metric, names
+    metric: Array
+    names: list[str]
 
     @classmethod
     def from_estimator(
@@ -127,6 +129,7 @@ class MetricDisplay(Display):
         return self._drawn(plot_metric(self.metric, self.names, ax=ax, **style))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ChoiceDisplay(Display):
     """The candidates of the automatic choice and their errors on held-out rows.
 
@@ -136,8 +139,7 @@ class ChoiceDisplay(Display):
         As in `choices_` of the estimator.
     """
 
-    def __init__(self, *, choices: list[dict[str, Any]]) -> None:
-        self.choices = choices
+    choices: list[dict[str, Any]]
 
     @classmethod
     def from_estimator(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from ._look import Axes, Display
 from ._model import plot_curve, plot_importances, plot_slopes, plot_surface
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CurveDisplay(Display):
     """Prediction along one feature, the other features held at their medians.
 
@@ -32,17 +34,11 @@ class CurveDisplay(Display):
     name : str
     """
 
-    def __init__(
-        self,
-        *,
-        x: Array,
-        prediction: Array,
-        name: str,
-        interval: tuple[Array, Array] | None = None,
-        data: tuple[Array, Array] | None = None,
-    ) -> None:
-        self.x, self.prediction, self.name = x, prediction, name
-        self.interval, self.data = interval, data
+    x: Array
+    prediction: Array
+    name: str
+    interval: tuple[Array, Array] | None = None
+    data: tuple[Array, Array] | None = None
 
     @classmethod
     def from_estimator(
@@ -88,14 +84,13 @@ class CurveDisplay(Display):
         interval = None
         if coverage is not None:
             interval = _on_made_rows(estimator.predict_interval, rows, coverage)
-        display = cls(
+        return cls(
             x=x,
             prediction=_on_made_rows(estimator.predict, rows),
             name=names[j],
             interval=interval,
             data=None if y is None or X.shape[1] > 1 else (X[:, 0], np.asarray(y)),
-        )
-        return display.plot(ax=ax, **style)
+        ).plot(ax=ax, **style)
 
     def plot(self, *, ax: Axes | None = None, **style: Any) -> CurveDisplay:
         """Draw the curve, with the interval and the observations if there are some."""
@@ -106,6 +101,7 @@ class CurveDisplay(Display):
         return self._drawn(ax)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SurfaceDisplay(Display):
     """Prediction over two features, the other features held at their medians.
 
@@ -117,11 +113,11 @@ class SurfaceDisplay(Display):
     names : the two names
     """
 
-    def __init__(
-        self, *, x_1: Array, x_2: Array, prediction: Array, data: Array, names: tuple[str, str]
-    ) -> None:
-        self.x_1, self.x_2, self.prediction = x_1, x_2, prediction
-        self.data, self.names = data, names
+    x_1: Array
+    x_2: Array
+    prediction: Array
+    data: Array
+    names: tuple[str, str]
 
     @classmethod
     def from_estimator(
@@ -159,14 +155,13 @@ class SurfaceDisplay(Display):
         rows = np.tile(np.median(X, axis=0), (points**2, 1))
         rows[:, i], rows[:, j] = np.tile(x_1, points), np.repeat(x_2, points)
         prediction = _on_made_rows(estimator.predict, rows)
-        display = cls(
+        return cls(
             x_1=x_1,
             x_2=x_2,
             prediction=prediction.reshape(points, points),
             data=X[:, [i, j]],
             names=(names[i], names[j]),
-        )
-        return display.plot(ax=ax, **style)
+        ).plot(ax=ax, **style)
 
     def plot(self, *, ax: Axes | None = None, **style: Any) -> SurfaceDisplay:
         """Draw filled contours and the places of the observations."""
@@ -175,6 +170,7 @@ class SurfaceDisplay(Display):
         return self._drawn(ax)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SlopeDisplay(Display):
     """Slopes of the prediction at the rows of X: importances of all features, or one feature.
 
@@ -188,12 +184,14 @@ class SlopeDisplay(Display):
     feature : int or None
     """
 
-    def __init__(
-        self, *, slopes: Array, X: Array, names: list[str], feature: int | None = None
-    ) -> None:
-        self.slopes, self.X, self.names, self.feature = slopes, X, names, feature
-        squares = np.square(slopes).reshape(-1, X.shape[1])
-        self.importances = np.sqrt(squares.mean(axis=0)) * X.std(axis=0)
+    slopes: Array
+    X: Array
+    names: list[str]
+    feature: int | None = None
+
+    def __post_init__(self) -> None:
+        squares = np.square(self.slopes).reshape(-1, self.X.shape[1])
+        self.importances = np.sqrt(squares.mean(axis=0)) * self.X.std(axis=0)
 
     @classmethod
     def from_estimator(

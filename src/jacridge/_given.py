@@ -1,7 +1,12 @@
 """Rows as callers give them: arrays, Parquet files and Dask arrays, to fit to and to predict for.
 
-Each kind has the methods of `RowsGiven`. They take the estimator as scikit-learn's `validate_data`
-does, which keeps number and names of the features there and compares those of other rows with them.
+Each kind has the same methods. `source` returns checked rows to fit to, and whether they have one
+target rather than a table of them. `each` returns results for blocks of rows to predict for, put
+together; its `shape` begins with their number, followed by their shape for one row. `read` returns
+such rows in memory.
+
+They take the estimator as scikit-learn's `validate_data` does, which keeps number and names of the
+features there and compares those of other rows with them.
 """
 
 from __future__ import annotations
@@ -9,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from .._checks import (
+from ._checks import (
     check_columns,
     check_range,
     check_rows,
@@ -22,40 +27,17 @@ from .._checks import (
     naming_classes,
     naming_texts,
 )
-from .._compute.arrays import Array
-from .dask import dask_array, dask_rows, is_dask, lazy_rows
-from .parquet_files import ParquetFiles
-from .rows import ArrayRows
-from .source import Source, array_source
+from ._compute.arrays import Array
+from ._rows.dask import dask_array, dask_rows, is_dask, lazy_rows
+from ._rows.parquet_files import ParquetFiles
+from ._rows.rows import ArrayRows
+from ._rows.source import Source, array_source
 
 if TYPE_CHECKING:
-    from .._geometry.distances import Distance
+    from ._geometry.distances import Distance
 
 # Results for a block of rows, all with one entry a row.
 BlockWork = Callable[[Array], tuple[Array, ...]]
-
-
-class RowsGiven(Protocol):
-    """Rows of one kind."""
-
-    def source(self, est: Any, y: Any, w: Any, distance: Distance) -> tuple[Source, bool]:
-        """Checked rows to fit to, and whether they have one target rather than a table of them."""
-
-    def each(self, est: Any, work: BlockWork, distance: Distance, *shape: int) -> tuple[Any, ...]:
-        """Results of `work` for blocks of the rows, put together.
-
-        `shape` begins with their number, followed by their shape for one row.
-        """
-
-    def read(self, est: Any, distance: Distance) -> Array:
-        """The rows in memory, checked as for a prediction."""
-
-
-def rows_given(X: Any) -> RowsGiven:
-    """The rows X as an object of their kind."""
-    if is_dask(X):
-        return GivenDask(X)
-    return GivenFiles(X) if isinstance(X, ParquetFiles) else GivenArray(X)
 
 
 @dataclass(frozen=True)
@@ -154,6 +136,16 @@ class GivenDask:
         """Compare number and names of the features; no value is looked at."""
         shown = self.X._meta if hasattr(self.X, "to_dask_array") else self.X
         validate_data(est, shown, reset=reset, skip_check_array=True)
+
+
+RowsGiven = GivenArray | GivenFiles | GivenDask
+
+
+def rows_given(X: Any) -> RowsGiven:
+    """The rows X as an object of their kind."""
+    if is_dask(X):
+        return GivenDask(X)
+    return GivenFiles(X) if isinstance(X, ParquetFiles) else GivenArray(X)
 
 
 def _new_rows(X: Array, distance: Distance) -> Array:
