@@ -21,6 +21,7 @@ DOTS = 400  # rows on a map
 MOST_LEVELS = 12
 RUG = 150  # rows whose values are marked below a curve
 STRAIGHT = 0.99  # share of the variance of a curve that a line explains
+FLAT = 0.02  # importances of this share of the deviation of the target are not shown
 HEAVY = 5.0  # how much longer the upper tail of a column with a log axis is than the lower
 
 
@@ -56,6 +57,11 @@ def importances(case: Case) -> list[tuple[Column, float]]:
         moved[:, column.places] = X[rng.permutation(len(X))][:, column.places]
         found.append((column, float(np.sqrt(np.mean((case.outputs(moved) - before) ** 2)))))
     return sorted(found, key=lambda item: -item[1])
+
+
+def are_flat(case: Case, sizes: list[tuple[Column, float]]) -> bool:
+    """Whether no column moves the predictions by more than a small share of their deviation."""
+    return bool(max((size for _, size in sizes), default=0.0) <= FLAT * case.outcomes.std())
 
 
 class Steps(NamedTuple):
