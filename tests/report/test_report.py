@@ -785,6 +785,13 @@ def test_what_is_wrong_with_the_data_is_said(chosen, words):
     assert words in chosen[chosen.index('id="quality"') : chosen.index('id="trust"')]
 
 
+def test_dates_of_a_data_frame_are_refused_and_not_one_hot(rng):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"day": pandas.date_range("2020-01-01", periods=30), "x": 1.0})
+    with pytest.raises(TypeError, match="got dates in column 'day'"):
+        report_page(frame, rng.normal(size=30))
+
+
 def test_duplicate_rows_are_counted(wave):
     X, y = np.repeat(wave[0][:20], 2, axis=0), np.repeat(wave[1][:20], 2)
     page = report_page(X, y, bandwidth="jacobian")

@@ -13,7 +13,7 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from .._checks import check_choice, check_rows
+from .._checks import check_choice, check_no_dates, check_rows
 from .._compute.arrays import Array
 
 TASK_NAMES = ("regression", "classification")
@@ -182,6 +182,7 @@ def table_of(X: Any, features: Sequence[str] | None, parts: Mapping[str, str]) -
             )
         return Table(X, names, names, [], _together(names, parts))
     wanted = list(features or X.columns)
+    check_no_dates(X[wanted])
     is_number = {name: np.asarray(X[name]).dtype.kind in "fiub" for name in wanted}
     numbers = [name for name in wanted if is_number[name]]
     texts = [name for name in wanted if not is_number[name]]
