@@ -68,6 +68,15 @@ def test_parts_that_are_equal_in_all_rows_are_no_features(tmp_path):
     assert rows.dates["when"].parts == ["year", "weekday sine", "weekday cosine"]
 
 
+@pytest.mark.parametrize("step", [0, -1])
+def test_first_and_last_days_of_months_are_months(tmp_path, step):
+    """Their days of the week say nothing."""
+    firsts = [datetime.date(2020 + i // 12, 1 + i % 12, 1) for i in range(30)]
+    days = [day + datetime.timedelta(days=step) for day in firsts]
+    rows = read_rows(write(tmp_path, [f"{day}" for day in days]), ["y"])
+    assert rows.dates["when"].parts == ["year", "month sine", "month cosine"]
+
+
 @pytest.mark.parametrize("form", ["%Y-%m", "%Y/%m"])
 def test_a_year_and_a_month_are_a_date_without_a_weekday(tmp_path, form, capsys):
     days = [datetime.datetime(2012 + i // 12, i % 12 + 1, 1) for i in range(30)]

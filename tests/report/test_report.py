@@ -375,8 +375,8 @@ def test_dots_on_a_map_leave_out_the_effects_of_other_columns(rng):
     names = ["latitude", "longitude", "height"]
     page = report_page(X, y, features=names, bandwidth=10.0, alpha=1e-3)
     assert (
-        "averaged over the other columns; dots are 400 of the 500 rows, coloured as observed but "
-        "for the effects of the other columns"
+        "averaged over the other columns; dots are 400 of the 500 rows, coloured by the observed "
+        "value, adjusted for the other columns"
     ) in page
     cells, dots = charts_of(page)["surface"]["layers"]
     seen = np.polyfit(dots["y"], dots["values"], 1)
@@ -542,6 +542,50 @@ def test_columns_that_move_no_prediction_have_no_effects(rng):
     assert "Importance" not in text
     assert "Average effects" not in text
     assert "effect-0" not in charts_of(page)
+
+
+def effects_of(page):
+    """Rows of the table of average effects: name, effect and the rest."""
+    table = page[page.index("Average effects") : page.index('id="quality"')]
+    rows = re.findall(r"<tr><td class=\"name\">(.*?)</td>(.*?)</tr>", table)
+    return {name: re.findall(r">([^<]*)</td>", rest) for name, rest in rows}
+
+
+def test_the_average_effect_of_a_hump_is_not_tested(rng):
+    """It is near zero, and the column matters."""
+    X = rng.uniform(-1, 1, (120, 2))
+    y = X[:, 0] ** 2 + X[:, 1] + 0.05 * rng.normal(size=120)
+    page = report_page(X, y, features=["hump", "line"], bandwidth=1.0)
+    found = effects_of(page)
+    assert found["hump (rises and falls)"][-1] == "–"
+    assert found["line"][-1] == "&lt; 0.001"
+    assert "the average says little: see its chart" in page
+
+
+def test_columns_that_say_the_same_are_named_as_pairs(rng):
+    X = rng.normal(size=(60, 2))
+    X = np.column_stack([X, np.exp(X[:, 0]), -X[:, 1], rng.normal(size=60)])
+    page = report_page(X, X[:, 0], features=["a", "b", "exp_a", "minus_b", "c"], bandwidth=2.0)
+    text = Page(page).all("section", id="quality")[0]["text"]
+    assert (
+        "Columns that say nearly the same share one effect each: a and exp_a; b and minus_b. "
+        "Leave one out"
+    ) in text
+
+
+def test_a_season_is_an_effect_as_large_as_its_chart_is_high(rng):
+    month = np.arange(96) % 12
+    angle = month / 6 * np.pi
+    X = np.column_stack([2010 + np.arange(96) / 12, np.sin(angle), np.cos(angle)])
+    names = ["day (year)", "day (month sine)", "day (month cosine)"]
+    given = {"features": names, "parts": dict.fromkeys(names, "day"), "bandwidth": 3.0}
+    page = report_page(X, 5 * np.sin(angle), **given)
+    (dots,) = [
+        layer["y"] for layer in charts_of(page)["effect-1"]["layers"] if layer["kind"] == "dots"
+    ]
+    effect, *rest = effects_of(page)["day (month): 4 - 10"]
+    assert float(effect) == pytest.approx(np.ptp(dots), abs=0.01)  # three digits are shown
+    assert rest == ["–", "–", "–"]
 
 
 def test_a_column_that_gives_the_target_away_is_named_in_the_verdict(rng):

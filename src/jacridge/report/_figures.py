@@ -54,9 +54,9 @@ def place_figures(case: Case) -> Iterator[Figure]:
     if surface is not None:
         more = len(case.columns) > 2
         others = ", averaged over the other columns" if more else ""
-        dots = f"{_dots(len(surface.points), len(case.X))}, coloured as observed"
-        alike = " but for the effects of the other columns" if more and not case.classes else ""
-        words = f"{shown}: predicted{others}; dots are {dots}{alike}"
+        dots = f"{_dots(len(surface.points), len(case.X))}, coloured by the observed value"
+        adjusted = ", adjusted for the other columns" if more and not case.classes else ""
+        words = f"{shown}: predicted{others}; dots are {dots}{adjusted}"
         yield Figure(surface_chart(case, surface), words)
 
 

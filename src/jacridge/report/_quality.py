@@ -10,7 +10,7 @@ import numpy as np
 from .._compute.arrays import Array
 from ._case import Case
 from ._code import Origin
-from ._columns import YEAR, looks_like_id, on_places, place_columns
+from ._columns import YEAR, alike, looks_like_id, on_alike, on_places, place_columns
 from ._pieces import unrounded
 
 POSSIBLE_LEAK = "possible leak"  # the name of a remark
@@ -43,6 +43,7 @@ def remarks(case: Case, on_target: Iterable[Remark], source: Origin) -> list[Rem
         *_duplicates(case),
         *_constants(case),
         *_ids(case),
+        *_alike(case),
         *_dates(case),
         *_places(case),
         *on_target,
@@ -83,6 +84,12 @@ def _ids(case: Case) -> Iterator[Remark]:
         if whole or len(column.levels) == n > 10:
             sentence = f"`{column.name}` looks like an id: it numbers or names the rows."
             yield Remark("id", f"{sentence} Leave it out, unless it matters.", True)
+
+
+def _alike(case: Case) -> Iterator[Remark]:
+    pairs = alike(case.table)
+    if pairs:
+        yield Remark("alike", on_alike(pairs))
 
 
 def _dates(case: Case) -> Iterator[Remark]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from html import escape
 from typing import Any
@@ -15,7 +16,7 @@ from ..effects import Effect
 from ._case import Case, answer
 from ._charts import LOOKS, lines_of
 from ._columns import WAVES, YEAR, Column
-from ._effects import BACKGROUND, FLAT, are_flat, has_no_error
+from ._effects import BACKGROUND, FLAT, are_flat, curves_of, has_no_error
 from ._folds import COVERAGE, OURS, TREES, Folds
 from ._pieces import (
     breakable,
@@ -34,7 +35,7 @@ from ._pieces import (
 )
 from ._quality import POSSIBLE_LEAK, Remark
 from ._tasks import r2
-from ._units import effects_in_units
+from ._units import effects_in_units, rises_and_falls
 
 MOST_COLUMNS = 20
 FINDING = ("name", "warning", "sentence")  # keys of a finding for programs
@@ -391,6 +392,14 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
         return ""
     unknown = any(has_no_error(e.estimate, e.std_error, e.conf_high) for e in found)
     rows = [_effect_row(effect, unknown) for effect in found.rows[:MOST_EFFECTS]]
+    both = any(map(rises_and_falls, found.rows[:MOST_EFFECTS])) and not unknown
+    seasons = [] if unknown else [row for column, _ in sizes for row in _seasons(case, column)]
+    words = (
+        " Where a column rises and falls, the average says little: see its chart." if both else "",
+        " For months, weekdays and hours it is the highest prediction less the lowest."
+        if seasons
+        else "",
+    )
     more = plural(len(found) - len(rows), "more effect")
     rest = f" {more} not shown: <code>jacridge effects</code>." if len(found) > len(rows) else ""
     head = ("column", "effect", *(() if unknown else ("standard error", "95 % interval", "p")))
@@ -402,10 +411,20 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
     return (
         f"<h3>Average effects</h3><p>How far the prediction of <b>{escape(case.target)}</b> "
         f"moves, on average over {of_rows(case, len(some))}, per unit of a column, or from one "
-        "category to another. "
+        f"category to another.{''.join(words)} "
         f"These are associations, not causes; {errors}.{rest}</p>"
-        f"<div class=effects>{scroll(table(head, rows))}</div>"
+        f"<div class=effects>{scroll(table(head, [*rows, *seasons]))}</div>"
     )
+
+
+def _seasons(case: Case, column: Column) -> Iterator[tuple[str, ...]]:
+    """Rows on the cycles of a date: the highest and the lowest point of the chart."""
+    for curve in curves_of(case, column):
+        if any(case.names[place].endswith(WAVES) for place in curve.steps.places):
+            mean, levels = curve.mean[0], curve.steps.levels
+            low, high = (levels[i] for i in (mean.argmin(), mean.argmax()))
+            name = f"{curve.column.name}: {high} - {low}"
+            yield breakable(name), number(float(np.ptp(mean))), "–", "–", "–"
 
 
 def _effect_row(effect: Effect, unknown: bool) -> tuple[str, ...]:
@@ -415,12 +434,14 @@ def _effect_row(effect: Effect, unknown: bool) -> tuple[str, ...]:
         name = f"{name.removesuffix(YEAR)}, per year"
     if unknown:
         return breakable(name), number(effect.estimate)
+    p = "&lt; 0.001" if effect.p_value < 1e-3 else f"{effect.p_value:.3f}"
+    both = rises_and_falls(effect)
     return (
-        breakable(name),
+        breakable(f"{name} (rises and falls)" if both else name),
         number(effect.estimate),
         number(effect.std_error),
         f"{number(effect.conf_low)} to {number(effect.conf_high)}",
-        "&lt; 0.001" if effect.p_value < 1e-3 else f"{effect.p_value:.3f}",
+        "–" if both else p,  # that of an average, which is no reason to leave the column out
     )
 
 
