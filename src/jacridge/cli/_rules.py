@@ -26,7 +26,7 @@ from ._compare import (
     score_key,
     which_is_enough,
 )
-from ._dates import part_name
+from ._dates import DAYS, part_name
 from ._options import (
     FILE,
     Alpha,
@@ -261,6 +261,11 @@ def _origin(file: str, rows: Rows, reading: Reading) -> dict[str, Any]:
         "losses": rows.losses.sentences,
         "remarks": remarks,
         "parts": {part_name(name, p): name for name, d in rows.dates.items() for p in d.parts},
+        "formats": {
+            name: d.format
+            for name, d in rows.dates.items()
+            if d.format in (None, *DAYS) and "hour sine" not in d.parts
+        },
     }
 
 

@@ -140,11 +140,6 @@ class Case:
         """The name of what is predicted: the target, or the probability of the main class."""
         return self.target if self.main is None else f"{self.target} = {self.classes[self.main]}"
 
-    @property
-    def predicted(self) -> str:
-        """The label of an axis of predictions."""
-        return f"predicted {self.shown}" if self.main is None else f"probability of {self.shown}"
-
     def outputs(self, X: Array) -> Array:
         """Predictions for rows in their own units, of shape (n,), or (n, k) for classes."""
         return self.task.outputs(self.estimator, self.seen(X))

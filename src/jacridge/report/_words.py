@@ -361,7 +361,7 @@ def effects_text(case: Case) -> str:
             f"Each line is the mean probability of a class of <b>{escape(case.target)}</b> as one "
             f"column changes and the others keep their values, over {rows}: {keys}."
         )
-    what = "mean prediction" if case.main is None else f"mean {escape(case.predicted)}"
+    what = "mean prediction" if case.main is None else f"mean probability of {escape(case.shown)}"
     sure = " The inner band is the 95 % interval of the mean." if case.main is None else ""
     return (
         "How to read a chart: its title is a column, whose values go from left to right; the "
