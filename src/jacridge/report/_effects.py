@@ -106,14 +106,18 @@ def steps_of(case: Case, column: Column) -> Steps:
 
 def curves_of(case: Case, column: Column) -> list[Curve]:
     """The partial dependence of the prediction on a column; of a date, on each of its parts."""
-    cycles = [
-        (Column(_of_cycle(column.name, name), places), cycle_of(case, places, name))
+    cycles = cycles_of(case, column)
+    along = not cycles or any(case.names[place].endswith(YEAR) for place in column.places)
+    return ([_curve(case, column, steps_of(case, column))] if along else []) + cycles
+
+
+def cycles_of(case: Case, column: Column) -> list[Curve]:
+    """The partial dependence of the prediction on the months, weekdays and hours of a date."""
+    return [
+        _curve(case, Column(_of_cycle(column.name, name), places), cycle_of(case, places, name))
         for name in CYCLE_VALUES
         if len(places := _waves(case, column.name, name)) == 2
     ]
-    along = not cycles or any(case.names[place].endswith(YEAR) for place in column.places)
-    whole = [(column, steps_of(case, column))] if along else []
-    return [_curve(case, part, steps) for part, steps in whole + cycles]
 
 
 def _waves(case: Case, date: str, cycle: str) -> list[int]:

@@ -16,7 +16,7 @@ from ..effects import Effect
 from ._case import Case, answer
 from ._charts import LOOKS, lines_of
 from ._columns import WAVES, YEAR, Column
-from ._effects import BACKGROUND, FLAT, are_flat, curves_of, has_no_error
+from ._effects import BACKGROUND, FLAT, are_flat, cycles_of, has_no_error
 from ._folds import COVERAGE, OURS, TREES, Folds
 from ._pieces import (
     breakable,
@@ -419,12 +419,10 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
 
 def _seasons(case: Case, column: Column) -> Iterator[tuple[str, ...]]:
     """Rows on the cycles of a date: the highest and the lowest point of the chart."""
-    for curve in curves_of(case, column):
-        if any(case.names[place].endswith(WAVES) for place in curve.steps.places):
-            mean, levels = curve.mean[0], curve.steps.levels
-            low, high = (levels[i] for i in (mean.argmin(), mean.argmax()))
-            name = f"{curve.column.name}: {high} - {low}"
-            yield breakable(name), number(float(np.ptp(mean))), "–", "–", "–"
+    for curve in cycles_of(case, column):
+        mean, levels = curve.mean[0], curve.steps.levels
+        name = f"{curve.column.name}: {levels[mean.argmax()]} - {levels[mean.argmin()]}"
+        yield breakable(name), number(float(np.ptp(mean))), "–", "–", "–"
 
 
 def _effect_row(effect: Effect, unknown: bool) -> tuple[str, ...]:
