@@ -19,7 +19,7 @@ help:
 	@echo "make lint    ruff and mypy only;  make format  let ruff rewrite the files"
 	@echo "make docs    the documentation;  make bench  the benchmarks;  make clean"
 
-demo: $(VENV)/.cli,plots
+demo: $(VENV)/.cli,plots,xlsx
 	@mkdir -p out
 	$(BIN)/jacridge compare --plot out/compare.png
 

@@ -368,3 +368,20 @@ def test_a_column_of_dates_is_named(door, as_text):
         door(frame, y)
     assert "the year" in str(error.value)
     assert "OneHotEncoder" not in str(error.value)
+
+
+@both_doors
+@pytest.mark.parametrize("kind", ["pandas", "polars", "numpy", "durations", "texts"])
+def test_dates_alone_are_not_taken_as_nanoseconds(door, kind):
+    """NumPy turns them into numbers without a word."""
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    frame = pandas.DataFrame({"day": pandas.date_range("2020-01-01", periods=12)})
+    given = {
+        "pandas": frame,
+        "polars": polars.DataFrame({"day": frame["day"].to_numpy()}),
+        "numpy": frame.to_numpy(),
+        "durations": frame - frame.iloc[0],
+        "texts": frame.assign(kind="a"),
+    }
+    with pytest.raises(TypeError, match=r"`X` must hold numbers, got dates.*the year"):
+        door(given[kind], y)

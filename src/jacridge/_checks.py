@@ -146,16 +146,10 @@ def check_rows(X: npt.ArrayLike, name: str = "X") -> Array:
 
 @contextmanager
 def naming_texts(X: Any, name: str = "X") -> Iterator[None]:
-    """Name the first column of texts or dates where scikit-learn refuses to convert them."""
+    """Refuse dates, and name the first column of texts where scikit-learn refuses it."""
+    check_no_dates(X, name)
     try:
         yield
-    except TypeError as error:
-        date = _first_date(X) if "could not be promoted" in str(error) else None
-        if date is None:
-            raise
-        raise TypeError(
-            f"`{name}` must hold numbers, got dates in column {date!r}. {DATES}"
-        ) from error
     except ValueError as error:
         column = _first_text(X) if "could not convert string" in str(error) else None
         if column is None:
@@ -185,10 +179,19 @@ def naming_classes(y: Any) -> Iterator[None]:
         ) from error
 
 
-def _first_date(X: Any) -> Any:
-    """Name of the first column of a pandas frame that holds dates or durations, or None."""
-    kinds = dict(getattr(X, "dtypes", {}))
-    return next((name for name, kind in kinds.items() if getattr(kind, "kind", "") in "mM"), None)
+def check_no_dates(X: Any, name: str = "X") -> None:
+    """Refuse dates and durations, which NumPy turns into counts of nanoseconds without a word."""
+    is_frame = hasattr(X, "columns") and hasattr(X, "dtypes")
+    kinds = zip(X.columns, X.dtypes, strict=True) if is_frame else ()
+    date = next((column for column, kind in kinds if _is_date(kind)), None)
+    if date is not None or (isinstance(X, np.ndarray) and _is_date(X.dtype)):
+        where = "" if date is None else f" in column {date!r}"
+        raise TypeError(f"`{name}` must hold numbers, got dates{where}. {DATES}")
+
+
+def _is_date(kind: Any) -> bool:
+    """Whether the type of a column of pandas, polars or NumPy is one of dates or durations."""
+    return getattr(kind, "kind", "") in ("m", "M") or getattr(kind, "is_temporal", bool)()
 
 
 def _first_text(X: Any) -> Any:

@@ -97,3 +97,22 @@ def test_an_unknown_form_of_picture_leaves_nothing_behind(tmp_path):
     with pytest.raises(ValueError, match="not supported"):
         save_picture([row], str(tmp_path / "p.nonsense"))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("scores", "line"),
+    [
+        ((0.5, 0.6, 0.595), "A linear model is enough: trees 0.600, linear 0.595, auto 0.500."),
+        ((0.7, 0.6, 0.5), "Best: auto 0.700, trees 0.600, linear 0.500."),
+        ((0.0, -0.1, 0.01), "None of them predicts clearly better than the mean: linear 0.010,"),
+    ],
+)
+def test_the_simplest_model_that_is_as_good_is_named(scores, line):
+    names = ("auto", "trees", "linear")
+    rows = [{"rule": name, "r2_mean": score} for name, score in zip(names, scores, strict=True)]
+    y = np.arange(9.0)
+    assert compare.which_is_enough(rows, compare.TASKS["regression"], y).startswith(f"\n{line}")
+    assert compare.which_is_enough(rows[1:], compare.TASKS["regression"], y) == ""
+    classes = [{"rule": row["rule"], "accuracy_mean": 0.67} for row in rows]
+    found = compare.which_is_enough(classes, compare.TASKS["classification"], y > 2)
+    assert "than the most frequent class (0.667)" in found

@@ -2,6 +2,7 @@
 
 import datetime
 import re
+from html import unescape
 
 import numpy as np
 import polars as pl
@@ -66,6 +67,15 @@ def test_parts_that_are_equal_in_all_rows_are_no_features(tmp_path):
     days = [f"2020-03-{i:02d}" for i in range(1, 29)]
     rows = read_rows(write(tmp_path, days), ["y"])
     assert rows.dates["when"].parts == ["year", "weekday sine", "weekday cosine"]
+
+
+@pytest.mark.parametrize("step", [0, -1])
+def test_first_and_last_days_of_months_are_months(tmp_path, step):
+    """Their days of the week say nothing."""
+    firsts = [datetime.date(2020 + i // 12, 1 + i % 12, 1) for i in range(30)]
+    days = [day + datetime.timedelta(days=step) for day in firsts]
+    rows = read_rows(write(tmp_path, [f"{day}" for day in days]), ["y"])
+    assert rows.dates["when"].parts == ["year", "month sine", "month cosine"]
 
 
 @pytest.mark.parametrize("form", ["%Y-%m", "%Y/%m"])
@@ -187,3 +197,26 @@ def test_a_model_keeps_how_its_dates_are_read(model):
     saved = load_model(str(model))
     assert saved.dates["when"].format == "%d/%m/%Y %H:%M"
     assert len(saved.numbers) == len(PARTS)
+
+
+@pytest.mark.parametrize("typed", [False, True])
+def test_the_python_code_of_a_report_reads_dates_as_the_command_does(
+    run, tmp_path, monkeypatch, rng, typed
+):
+    monkeypatch.chdir(tmp_path)
+    days = [datetime.date(2021, 3, 1) + datetime.timedelta(days=9 * i) for i in range(60)]
+    when = days if typed else [day.strftime("%d.%m.%Y") for day in days]
+    file, y = "t.parquet" if typed else "t.csv", rng.normal(size=60)
+    table = pl.DataFrame({"when": when, "x": rng.normal(size=60), "y": y}).sample(60, shuffle=True)
+    (table.write_parquet if typed else table.write_csv)(file)
+    options = ("-t", "y", "--rule", "2.0", "--alpha", "0.1")
+    assert run("report", file, *options, "-o", "r.html")[0] == 0
+    assert run("fit", file, *options, "-o", "m.skops")[0] == 0
+    _, out, _ = run("predict", "m.skops", file)
+    expected = [float(line) for line in out.split()[1:]]
+    page = (tmp_path / "r.html").read_text()
+    blocks = re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", page, re.DOTALL)[:2]
+    for block in blocks:
+        names = {}
+        exec(unescape(block), names)
+        np.testing.assert_allclose(names["model"].predict(names["X"]), expected, rtol=1e-6)

@@ -172,3 +172,17 @@ def test_clustered_effects_on_classes_are_those_of_the_classifier(run, patients)
     assert found["errors"] == "clustered"
     wanted = [row.std_error for row in known]
     np.testing.assert_allclose(found["effects"]["std_error"], wanted, rtol=1e-6)
+
+
+def test_what_averages_hide_is_noted(run, tmp_path, rng):
+    """A hump, whose average slope is zero, and two columns that share one effect."""
+    cm, age = rng.uniform(150, 200, 80), rng.uniform(20, 80, 80)
+    columns = {"cm": cm, "inches": cm / 2.54, "age": age}
+    kilos = cm - 100 - (age - 50) ** 2 / 100 + rng.normal(size=80)
+    pl.DataFrame({**columns, "kilos": kilos}).write_csv(tmp_path / "t.csv")
+    given = ("effects", tmp_path / "t.csv", "-t", "kilos", "--rule", "3", "--alpha", "0.01")
+    _, _, err = run(*given)
+    assert "Note: `age` raises the prediction in some rows and lowers it in others" in err
+    assert "say nearly the same share one effect: `cm` and `inches`." in err
+    _, _, err = run(*given, "--variables", "cm")
+    assert "Note" not in err

@@ -28,6 +28,7 @@ from inside import (
     number,
     report_numbers,
     table_of,
+    unrounded,
 )
 from jacridge import AutoKernelRidge, JacobianKernelRidge, select_bandwidth
 from jacridge.diagnostics import Diagnosis, Finding
@@ -170,8 +171,8 @@ def test_rows_in_the_order_of_time_are_judged_by_later_ones():
         predicted.append(JacobianKernelRidge().fit(Z[train], y[train]).predict(Z[test]))
     score = f"{r2_score(y[40:], np.concatenate(predicted)):.2f}".replace("-", "−")
     assert f"On rows later than those it was fitted to, the model reaches R² = {score}" in verdict
-    assert "Between rows whose values are known, before and after, it reaches R² =" in verdict
-    assert "Better predictions by a linear model, " in verdict
+    assert "For gaps between known rows it reaches R² =" in verdict
+    assert "A linear model predicts better: prefer it." in verdict
     assert "the rows are in order of <b>day</b>" in page
 
 
@@ -323,9 +324,9 @@ def test_what_speaks_against_the_model_in_the_verdict_does_so_below(rng):
     page = report_page(day[:, None], y, features=["day"], bandwidth="loo", target="height")
     verdict = page[page.index("<h1") : page.index('id="performance"')]
     trust = page[page.index('id="trust"') : page.index('id="curious"')]
-    assert "etter predictions by a linear model" in verdict
-    assert "No finding" not in trust
-    assert "These rows are predicted better by a linear model." in trust
+    assert "A linear model predicts better: prefer it." in re.sub("</?a[^>]*>", "", verdict)
+    assert "No problems" not in trust
+    assert "A linear model predicts these rows better." in trust
     assert "earlier values of <b>height</b> may help" in trust
     assert ("intervals hold only" in trust) == ("intervals that hold" in verdict)
 
@@ -374,8 +375,8 @@ def test_dots_on_a_map_leave_out_the_effects_of_other_columns(rng):
     names = ["latitude", "longitude", "height"]
     page = report_page(X, y, features=names, bandwidth=10.0, alpha=1e-3)
     assert (
-        "averaged over the other columns; dots are 400 of the 500 rows, coloured as observed but "
-        "for the effects of the other columns"
+        "averaged over the other columns; dots are 400 of the 500 rows, coloured by the observed "
+        "value, adjusted for the other columns"
     ) in page
     cells, dots = charts_of(page)["surface"]["layers"]
     seen = np.polyfit(dots["y"], dots["values"], 1)
@@ -434,10 +435,14 @@ def test_names_may_be_broken_after_underscores_only(wave):
     [
         (
             0.0,
-            "A linear model predicts as well, and it is simpler: prefer it. Nothing else that was "
-            "checked speaks against this model.",
+            "A linear model predicts as well, and it is simpler: prefer it. "
+            "No other problems were found.",
         ),
-        (0.5, '<a href="#performance">Better predictions by a linear model</a> speak against it.'),
+        (
+            0.5,
+            '<a href="#performance">A linear model predicts better</a>: prefer it. '
+            "No other problems were found.",
+        ),
     ],
 )
 def test_a_simple_model_that_would_do_is_told(rng, ours, words):
@@ -459,7 +464,7 @@ def test_a_simple_model_that_is_better_by_every_score_is_said_to_be_so(rng):
     outputs = {OURS: y + 1.1 * error, TREES: 0 * y, "linear model": y + error}
     words = doubts(case, Folds(y, outputs, {}, np.column_stack([y - 1, y + 1]), 30, 1), [])
     assert words.startswith(
-        "A linear model predicts a little better, and it is simpler: prefer it. Nothing else"
+        "A linear model predicts a little better, and it is simpler: prefer it. No other"
     )
 
 
@@ -496,7 +501,7 @@ def test_a_much_smaller_typical_error_is_better_where_r2_is_the_same(rng):
     """R² hangs on one value that no model predicts."""
     y = np.r_[rng.normal(size=60), 1e4]
     ours, trees = np.r_[y[:60] + 0.5, 0], np.r_[y[:60] + 0.2, 0]
-    assert "Better predictions by boosted trees" in doubts(*judged(y, ours, trees), [])
+    assert "Boosted trees predict better</a>: prefer them." in doubts(*judged(y, ours, trees), [])
 
 
 def test_a_row_predicted_far_off_is_named_as_the_table_has_it(rng):
@@ -505,7 +510,9 @@ def test_a_row_predicted_far_off_is_named_as_the_table_has_it(rng):
     ours = y + 0.1
     ours[7] = 0.0
     case, folds = judged(y, ours, half_width=1.0)
-    assert "Row 8 predicted far off</a> speaks against it." in doubts(case, folds, [])
+    assert 'To check: <a href="#performance">row 8 predicted far off</a>.' in doubts(
+        case, folds, []
+    )
     text = report_numbers.words(case, folds)
     assert "row 8 (observed 12.125, predicted 0)" in text
     assert re.search(r"Without it R² is 0.99 instead of 0\.\d\d", text)
@@ -518,6 +525,76 @@ def test_rows_far_off_that_hardly_change_r2_do_so_without_a_word(rng):
     text = report_numbers.words(*judged(y, ours))
     assert "row 401 (observed 10, predicted 7" in text
     assert "Without it" not in text
+
+
+def test_where_no_model_beats_the_mean_none_is_recommended(rng):
+    y = rng.normal(size=100)
+    mean, worse = np.full(100, y.mean()), y.mean() + 0.3 * rng.normal(size=100)
+    words = doubts(*judged(y, mean, worse, mean + 0.01, half_width=3), [])
+    assert words.startswith("None of them predicts <b>y</b> better than its mean does. No other ")
+
+
+def test_columns_that_move_no_prediction_have_no_effects(rng):
+    """Bars and charts would enlarge what is nothing."""
+    page = report_page(rng.normal(size=(150, 3)), rng.normal(size=150), alpha=1e6, bandwidth=2.0)
+    text = Page(page).all("section", id="matters")[0]["text"]
+    assert "No column moves the predictions of y by more than 2\xa0% of its deviation." in text
+    assert "Importance" not in text
+    assert "Average effects" not in text
+    assert "effect-0" not in charts_of(page)
+
+
+def effects_of(page):
+    """Rows of the table of average effects: name, effect and the rest."""
+    table = page[page.index("Average effects") : page.index('id="quality"')]
+    rows = re.findall(r"<tr><td class=\"name\">(.*?)</td>(.*?)</tr>", table)
+    return {name: re.findall(r">([^<]*)</td>", rest) for name, rest in rows}
+
+
+def test_the_average_effect_of_a_hump_is_not_tested(rng):
+    """It is near zero, and the column matters."""
+    X = rng.uniform(-1, 1, (120, 2))
+    y = X[:, 0] ** 2 + X[:, 1] + 0.05 * rng.normal(size=120)
+    page = report_page(X, y, features=["hump", "line"], bandwidth=1.0)
+    found = effects_of(page)
+    assert found["hump (rises and falls)"][-1] == "–"
+    assert found["line"][-1] == "&lt; 0.001"
+    assert "the average says little: see its chart" in page
+
+
+def test_columns_that_say_the_same_are_named_as_pairs(rng):
+    X = rng.normal(size=(60, 2))
+    X = np.column_stack([X, np.exp(X[:, 0]), -X[:, 1], rng.normal(size=60)])
+    page = report_page(X, X[:, 0], features=["a", "b", "exp_a", "minus_b", "c"], bandwidth=2.0)
+    text = Page(page).all("section", id="quality")[0]["text"]
+    assert (
+        "Columns that say nearly the same share one effect each: a and exp_a; b and minus_b. "
+        "Leave one out"
+    ) in text
+
+
+def test_a_season_is_an_effect_as_large_as_its_chart_is_high(rng):
+    month = np.arange(96) % 12
+    angle = month / 6 * np.pi
+    X = np.column_stack([2010 + np.arange(96) / 12, np.sin(angle), np.cos(angle)])
+    names = ["day (year)", "day (month sine)", "day (month cosine)"]
+    given = {"features": names, "parts": dict.fromkeys(names, "day"), "bandwidth": 3.0}
+    page = report_page(X, 5 * np.sin(angle), **given)
+    (dots,) = [
+        layer["y"] for layer in charts_of(page)["effect-1"]["layers"] if layer["kind"] == "dots"
+    ]
+    effect, *rest = effects_of(page)["day (month): 4 - 10"]
+    assert float(effect) == pytest.approx(np.ptp(dots), abs=0.01)  # three digits are shown
+    assert rest == ["–", "–", "–"]
+
+
+def test_a_column_that_gives_the_target_away_is_named_in_the_verdict(rng):
+    X = rng.normal(size=(60, 2))
+    y = X[:, 0] + 1e-4 * rng.normal(size=60)
+    page = report_page(X, y, features=["pounds", "age"], target="kilos", bandwidth=2.0)
+    verdict = Page(page).all("p", id="verdict")[0]["text"]
+    assert "To check: ⚠ pounds may give kilos away" in verdict
+    assert "prefer" not in verdict
 
 
 def test_small_errors_of_a_function_without_noise_are_not_far_off(rng):
@@ -585,7 +662,7 @@ def test_an_outlier_of_the_target_stands_in_the_verdict_with_its_row(rng):
     verdict, trust = (Page(page).all(tag, id=name)[0]["text"] for tag, name in PLACES)
     quality = Page(page).all("section", id="quality")[0]["text"]
     assert "⚠ a value of price far from all others (19,100,000, in row 17)" in verdict
-    assert "the farthest is 19,100,000, in row 17. Is it right?" in quality
+    assert "lies far from the rest: 19,100,000, in row 17. Is it right?" in quality
     assert "Is it right?" not in trust  # which has a link instead
 
 
@@ -606,9 +683,9 @@ def test_rows_and_categories_that_were_lost_stand_in_the_verdict_and_in_trust(wa
     ]
     page = report_page(*wave, left_out=40, losses=losses, bandwidth="loo", alpha="loo")
     verdict, trust = (Page(page).all(tag, id=name)[0]["text"] for tag, name in PLACES)
-    assert "⚠ 40 of 100 rows left out and ⚠ no row with kind = 'flat' is left speak" in verdict
-    assert "No finding" not in trust
-    assert "2 remarks on the data speak against the model." in trust
+    lost = "To check: ⚠ 40 of 100 rows left out and ⚠ no row with kind = 'flat' is left."
+    assert lost in verdict
+    assert "To check: 2 remarks on the data." in trust
     assert "⚠ category lost" in Page(page).all("section", id="quality")[0]["text"]
 
 
@@ -625,13 +702,19 @@ def test_a_choice_that_lost_is_no_check_that_was_passed(wave):
 
 def test_how_rows_were_kept_aside_is_said_in_plain_words(rng, chosen):
     assert (
-        "90 rows were kept aside. Each fifth of the rows was predicted by a model fitted to the "
+        "All 90 rows were kept aside in turn: each fifth was predicted by a model fitted to the "
         "other four"
     ) in chosen
     assert "Intervals of rows kept aside; missed" in chosen
     X = rng.normal(size=(130, 1))
     page = report_page(X, X[:, 0], bandwidth=1.0)
     assert "Intervals of 100 rows, a sample of the 130 kept aside; missed" in page
+
+
+def test_small_values_are_written_as_the_table_has_them():
+    """Below 1e-5 numbers have powers of ten everywhere."""
+    written = [unrounded(v) for v in (1.0169570364e-06, -2.5e-10, 1e-5, 0.0, 1e15)]
+    assert written == ["1.01696 × 10⁻⁶", "−2.5 × 10⁻¹⁰", "0.00001", "0", "1 × 10¹⁵"]
 
 
 def test_the_chart_of_errors_says_what_an_error_is(chosen):
@@ -727,8 +810,7 @@ def test_intervals_that_hold_too_few_rows_speak_against_a_model(rng):
     ends = np.column_stack([y - 1, np.where(np.arange(40) < 20, y + 1, y - 0.5)])
     outputs = {OURS: y, TREES: 0 * y, "linear model": 0 * y}
     assert doubts(case, Folds(y, outputs, {}, ends, 30, 1), []) == (
-        '<a href="#performance">90\xa0% intervals that hold 50\xa0% of the rows</a> speak against '
-        "it."
+        'To check: <a href="#performance">90\xa0% intervals that hold 50\xa0% of the rows</a>.'
     )
 
 
@@ -739,11 +821,19 @@ def test_intervals_that_hold_too_few_rows_speak_against_a_model(rng):
         "<code>always</code> has the same value in all rows.",
         "<code>row</code> looks like an id",
         "<code>tax</code> orders the rows almost as <code>price</code> does",
-        "the rest of <code>size</code>; the farthest is 4000, in row 1 of those that are left.",
+        "One value of <code>size</code> lies far from the rest: 4000, in row 1 of those that are "
+        "left.",
     ],
 )
 def test_what_is_wrong_with_the_data_is_said(chosen, words):
     assert words in chosen[chosen.index('id="quality"') : chosen.index('id="trust"')]
+
+
+def test_dates_of_a_data_frame_are_refused_and_not_one_hot(rng):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"day": pandas.date_range("2020-01-01", periods=30), "x": 1.0})
+    with pytest.raises(TypeError, match="got dates in column 'day'"):
+        report_page(frame, rng.normal(size=30))
 
 
 def test_duplicate_rows_are_counted(wave):
@@ -876,9 +966,9 @@ def test_observed_values_are_drawn_against_leave_one_out_predictions(page, wave)
 def test_the_verdict_points_to_what_speaks_against_the_model(wave):
     """A bandwidth far below the distance of neighbours follows the noise."""
     narrow = Page(report_page(*wave, bandwidth=0.01)).all("p", id="verdict")[0]["text"]
-    assert re.search(r"\d findings? on the model speaks? against it", narrow)
+    assert re.search(r"To check: \d findings? on the model\.", narrow)
     fine = Page(report_page(*wave, bandwidth="loo", alpha="loo")).all("p", id="verdict")[0]["text"]
-    assert "Nothing that was checked speaks against it." in fine
+    assert "No problems were found." in fine
 
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)>&amp;\"'"

@@ -54,15 +54,35 @@ def held_out(moons):
     return y[np.concatenate(order)], parts
 
 
-def test_the_verdict_has_accuracy_and_log_loss_of_rows_not_seen(page, held_out):
+def test_the_verdict_has_the_accuracy_of_rows_not_seen_and_the_table_the_log_loss(page, held_out):
     y, P = held_out
     right = {name: np.mean((p[:, 1] > 0.5) == (y == "yes")) for name, p in P.items()}
     loss = {name: log_loss(y, p) for name, p in P.items()}
-    assert (
-        f"<b>{100 * right['ours']:.0f}\xa0%</b> of the cases (log‑loss {loss['ours']:.3g})" in page
-    )
-    assert f"boosted trees reach {100 * right['trees']:.0f}\xa0% ({loss['trees']:.3g})" in page
-    assert "logistic regression" in page
+    assert f"<b>{100 * right['ours']:.0f}\xa0%</b> of the cases; on the same" in page
+    assert f"boosted trees reach {100 * right['trees']:.0f}\xa0%, logistic regression" in page
+    for name in P:
+        cells = f'{right[name]:.2f}</td><td class="number">{loss[name]:.3g}</td>'
+        assert cells in page
+
+
+def test_of_two_classes_the_rare_one_is_shown_and_how_many_of_its_rows_are_found(rng):
+    X = rng.normal(size=(200, 2))
+    y = np.where(X[:, 0] + 0.7 * rng.normal(size=200) > 1.5, "fraud", "ok")
+    page = report_page(X, y, target="label", bandwidth="scale")
+    found = []
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
+        Z = (X - X[train].mean(axis=0)) / X[train].std(axis=0)
+        model = JacobianKernelClassifier("scale", 1e-3, random_state=0).fit(Z[train], y[train])
+        found += model.predict(Z[test])[y[test] == "fraud"].tolist()
+    share = 100 * np.mean(np.array(found) == "fraud")
+    assert f"Of the rows with label = fraud, it finds {share:.0f}\xa0%." in page
+    assert "mean probability of label = fraud" in page
+    assert "Are probabilities of label = fraud true?" in page
+
+
+def test_where_no_model_beats_the_shares_of_the_classes_the_verdict_says_so(rng):
+    page = report_page(rng.normal(size=(200, 2)), np.arange(200) % 3 == 0, target="z", alpha=100.0)
+    assert "None of them is better than the shares of the classes of <b>z</b> alone." in page
 
 
 def test_the_confusion_matrix_is_scikit_learn_s(page, held_out):

@@ -23,6 +23,7 @@ from ..report._tasks import REGRESSION, TASKS, Task
 from ._terminal import check_suffix
 
 TEST_SHARE = 0.35  # as in the paper
+CLEAR_GAIN = 0.02  # of a score; half of it is not worth a model that is less simple
 PARALLEL_ROWS = 600  # from which a process for each core pays
 GAUSSIAN = {"kernel": "gaussian", "metric": "euclidean"}
 
@@ -148,6 +149,23 @@ def _summary(rule: str, outcomes: list[dict[str, Any]], key: str) -> dict[str, A
         f"{key}_std": float(scores.std()),
         "notes": notes,
     }
+
+
+def which_is_enough(table: Sequence[dict[str, Any]], task: Task, y: Any) -> str:
+    """A line on `auto`, `trees` and `linear`: the simplest that is as good; empty without them."""
+    key = f"{score_key(task)}_mean"
+    scores = {row["rule"]: row[key] for row in table if row["rule"] in MODELS and key in row}
+    if len(scores) < len(MODELS):
+        return ""
+    constant = 0.0 if task is REGRESSION else float(task.observed(y).mean(axis=0).max())
+    order = sorted(scores, key=lambda name: -scores[name])
+    words = [f"{name} {scores[name]:.3f}" for name in order]
+    if scores[order[0]] < constant + CLEAR_GAIN:
+        what = "the mean" if task is REGRESSION else f"the most frequent class ({constant:.3f})"
+        return f"\nNone of them predicts clearly better than {what}: {', '.join(words)}."
+    if scores["linear"] > scores[order[0]] - CLEAR_GAIN / 2:
+        return f"\nA linear model is enough: {', '.join(words)}."
+    return f"\nBest: {', '.join(words)}."
 
 
 def check_picture_name(path: str) -> None:

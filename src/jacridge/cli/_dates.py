@@ -94,10 +94,13 @@ def part_name(column: str, part: str) -> str:
 def varying_parts(column: pl.Series, form: str | None) -> list[str]:
     """The parts of a column of dates that differ between rows; of months no day of the week.
 
+    Dates that all are the first or the last day of a month stand for months, too.
     Within less than a year no month: a trend and a season cannot be told apart.
     """
     months = column.drop_nulls().dt.truncate("1mo").n_unique()
-    without = {"weekday": form in MONTHS, "month": months < 12}
+    days = column.drop_nulls().dt.date()
+    are_months = any((days == end).all() for end in (days.dt.month_start(), days.dt.month_end()))
+    without = {"weekday": form in MONTHS or are_months, "month": months < 12}
     parts = [part for part in PARTS if not without.get(part.split()[0], False)]
     values = column.to_frame("date").select(
         PARTS[part](pl.col("date")).round(9).n_unique().alias(part) for part in parts

@@ -8,9 +8,9 @@ import typer
 
 from .._compute.files import check_place
 from ..effects import Effects
-from ..report._columns import WAVES, YEAR, Table, deviations, table_of
+from ..report._columns import WAVES, YEAR, Table, alike, deviations, on_alike, table_of
 from ..report._tasks import TASKS
-from ..report._units import effects_in_units
+from ..report._units import effects_in_units, rises_and_falls
 from ._columns import columns_named
 from ._options import (
     AsJson,
@@ -84,6 +84,7 @@ def effects(
     with progress("fitting"):
         estimator = spec.model(TASKS[rows.task]).fit(encoded.X / scale, rows.y, rows.weights)
         found = effects_in_units(estimator, encoded, scale, shown, **noise)
+    _note_what_averages_hide(encoded, found, shown)
     summary: dict[str, Any] = {"target": rows.target, "task": rows.task}
     summary |= {"n_samples": len(rows.y), "errors": found.noise}
     if output is None:
@@ -118,6 +119,18 @@ def _cell(name: str, value: Any, term: str) -> str:
     if name == "contrast" and value == "dY/dX":
         return "per year" if term.endswith(YEAR) else "per unit"
     return cell(value + 0.0 if isinstance(value, float) else value, 3)  # no minus before a zero
+
+
+def _note_what_averages_hide(table: Table, found: Effects, shown: list[str]) -> None:
+    """Name columns with effects in both directions, and those that share an effect."""
+    for term in dict.fromkeys(row.term for row in found if rises_and_falls(row)):
+        note(
+            f"`{term}` raises the prediction in some rows and lowers it in others (q25, q75), so "
+            "its average says little."
+        )
+    pairs = [pair for pair in alike(table) if {*pair[:2]} <= {*shown}]
+    if pairs:
+        note(on_alike(pairs))
 
 
 def _note_constants(table: Table, shown: list[str]) -> None:

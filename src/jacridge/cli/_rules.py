@@ -18,8 +18,15 @@ from ..report._columns import GAPS_FILLED, TEXTS_READ
 from ..report._tasks import TASKS, Task
 from ._cells import TargetError, TextTargetError
 from ._columns import IGNORED, Reading, Rows
-from ._compare import NAMES, check_picture_name, compare_rules, save_picture, score_key
-from ._dates import part_name
+from ._compare import (
+    NAMES,
+    check_picture_name,
+    compare_rules,
+    save_picture,
+    score_key,
+    which_is_enough,
+)
+from ._dates import DAYS, part_name
 from ._options import (
     FILE,
     Alpha,
@@ -171,7 +178,8 @@ def compare(
         note(f"the picture is in {plot}.")
     summary = {"data": file or "diabetes", "task": rows.task, "n_samples": len(rows.y)}
     summary |= {"splits": splits, **space, "rules": found}
-    show(summary, as_json=as_json, text=_rules_text(found, known))
+    enough = which_is_enough(found, known, rows.y)
+    show(summary, as_json=as_json, text=f"{_rules_text(found, known)}{enough}")
 
 
 def _rules_named(text: str | None, kernel: str) -> list[str]:
@@ -253,6 +261,11 @@ def _origin(file: str, rows: Rows, reading: Reading) -> dict[str, Any]:
         "losses": rows.losses.sentences,
         "remarks": remarks,
         "parts": {part_name(name, p): name for name, d in rows.dates.items() for p in d.parts},
+        "formats": {
+            name: d.format
+            for name, d in rows.dates.items()
+            if d.format in (None, *DAYS) and "hour sine" not in d.parts
+        },
     }
 
 

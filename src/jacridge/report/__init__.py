@@ -127,10 +127,15 @@ def make_report(
     losses: Sequence[str] = (),
     remarks: Sequence[tuple[str, str]] = (),
     parts: Mapping[str, str] | None = None,
+    formats: Mapping[str, str | None] | None = None,
     progress: Progress = lambda done, total, what: None,
     **model: Any,
 ) -> Report:
-    """The report with its summary; options as for `report_page`."""
+    """The report with its summary; options as for `report_page`.
+
+    `formats` has those of columns of dates that the code on the page can read, None for columns
+    whose type is a date.
+    """
     start = perf_counter()
     table = table_of(X, features, parts or {})
     kind = TASKS[task_name(task, y)]
@@ -141,7 +146,7 @@ def make_report(
     check_choice("metric", spec.metric, COLUMN_METRICS)
     check_choice("kernel", spec.kernel, (*KERNELS, "auto"))
     case = Case(table, labels, target, spec, kind)
-    about = Origin(source, tuple(options), left_out, tuple(losses), tuple(remarks))
+    about = Origin(source, tuple(options), left_out, tuple(losses), tuple(remarks), formats or {})
     return _filled(case, about, start, progress)
 
 

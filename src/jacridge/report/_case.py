@@ -20,6 +20,7 @@ SOLVED_ROWS = 250
 # A row is predicted far off if its error is so many times that which nine rows in ten stay below,
 # and more than a share of the deviation of the target: where there is no noise, both are small.
 FAR_OFF, SHARE_OFF = 4.0, 0.2
+RARE_SHARE = 1 / 3  # of the rows are of a rare class
 
 
 @dataclass(frozen=True)
@@ -123,19 +124,21 @@ class Case:
 
     @cached_property
     def main(self) -> int | None:
-        """The class whose probability is drawn: the second of two, else the most frequent."""
-        counts = self.task.observed(self.y).sum(axis=0)
-        return None if not self.classes else 1 if len(self.classes) == 2 else int(counts.argmax())
+        """The class whose probability is drawn: the most frequent of many.
+
+        Of two it is a rare one, of which people want to know, else the second.
+        """
+        if not self.classes:
+            return None
+        shares = self.task.observed(self.y).mean(axis=0)
+        if len(shares) > 2:
+            return int(shares.argmax())
+        return 0 if shares[0] < RARE_SHARE else 1
 
     @property
     def shown(self) -> str:
         """The name of what is predicted: the target, or the probability of the main class."""
         return self.target if self.main is None else f"{self.target} = {self.classes[self.main]}"
-
-    @property
-    def predicted(self) -> str:
-        """The label of an axis of predictions."""
-        return f"predicted {self.shown}" if self.main is None else f"probability of {self.shown}"
 
     def outputs(self, X: Array) -> Array:
         """Predictions for rows in their own units, of shape (n,), or (n, k) for classes."""

@@ -178,7 +178,7 @@ def effects_axis(case: Case, curves: list[Curve]) -> Chart:
     ends = [
         end[drawn] for c in curves for end in ((c.low, c.high) if len(drawn) == 1 else (c.mean,))
     ]
-    label = "probability" if case.classes else case.predicted
+    label = "probability" if case.classes else case.target
     return _axis(label, *ends)
 
 

@@ -8,13 +8,13 @@ from html import escape
 import numpy as np
 
 from .._compute.arrays import Array
-from ._case import Case
+from ._case import RARE_SHARE, Case
 from ._charts import calibration_chart, roc_chart
 from ._figures import Figure
 from ._folds import OURS, Folds
-from ._pieces import number, percent, plural, scroll
-from ._quality import Remark
-from ._tasks import accuracy, log_loss
+from ._pieces import percent, plural, scroll
+from ._quality import POSSIBLE_LEAK, Remark, leak_in_short
+from ._tasks import accuracy
 
 MOST_CLASSES = 12
 # A class with a smaller share of the rows is hardly seen in training.
@@ -32,16 +32,21 @@ def verdict(case: Case, folds: Folds | None) -> str:
             f"Predicting each row from all others, the model names the right class of {target} in "
             f"<b>{right}</b> of the rows; the most frequent class has {most}."
         )
-    trees, linear = (
-        f"{percent(accuracy(observed, found))} ({number(log_loss(observed, found))})"
-        for found in list(predicted.values())[1:]
-    )
+    trees, linear = (percent(accuracy(observed, found)) for found in list(predicted.values())[1:])
     return (
-        f"On {folds.which}, the model names the right class of {target} in "
-        f"<b>{right}</b> of the cases (log‑loss {number(log_loss(observed, predicted[OURS]))}); on "
-        f"the same rows boosted trees reach {trees}, logistic regression {linear}, and naming the "
-        f"most frequent class {most}."
+        f"On {folds.which}, the model names the right class of {target} in <b>{right}</b> of the "
+        f"cases; on the same rows boosted trees reach {trees}, logistic regression {linear}, and "
+        f"naming the most frequent class {most}.{_found(case, observed, predicted[OURS])}"
     )
+
+
+def _found(case: Case, observed: Array, predicted: Array) -> str:
+    """How many rows of the rarer of two classes are found, if it has few of the rows."""
+    k = case.main
+    if len(case.classes) > 2 or k is None or not 0 < observed[:, k].mean() < RARE_SHARE:
+        return ""
+    hit = (predicted.argmax(axis=1) == k)[observed[:, k] > 0].mean()
+    return f" Of the rows with {escape(case.shown)}, it finds {percent(float(hit))}."
 
 
 def _kept_aside(case: Case, folds: Folds | None) -> tuple[Array, dict[str, Array]]:
@@ -92,7 +97,8 @@ def confusion(case: Case, observed: Array, predicted: Array) -> str:
 def figures(case: Case, folds: Folds | None) -> Iterator[Figure]:
     """The calibration curve and the ROC, of all models on the same rows."""
     observed, predicted = _kept_aside(case, folds)
-    one = slice(None) if len(case.classes) > 2 else slice(1, 2)  # two classes mirror each other
+    # Two classes mirror each other.
+    one = slice(None) if len(case.classes) > 2 or case.main is None else [case.main]
     shown, each = observed[:, one], {name: found[:, one] for name, found in predicted.items()}
     looks = ("c1", "c2 dashed", "c3 dotted")
     keys = ", ".join(
@@ -121,7 +127,7 @@ def remarks(case: Case) -> Iterator[Remark]:
                 f"`{column.name}` alone tells the classes apart. Is it known before "
                 f"`{case.target}` is?"
             )
-            yield Remark("possible leak", sentence, True)
+            yield Remark(POSSIBLE_LEAK, sentence, True, leak_in_short(column.name, case.target))
 
 
 def _separates(case: Case, x: Array) -> bool:

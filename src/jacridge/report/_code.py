@@ -6,7 +6,8 @@ import glob
 import gzip
 import re
 import shlex
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,9 @@ from .._select import in_other_packages
 from ._case import Case
 from ._columns import GAPS_FILLED, TEXTS_READ
 from ._encoding import OLD_WINDOWS, encoding_of, separator_of, text_encoding
-from ._pieces import marked_up
+from ._pieces import joined, marked_up
 
+LINE = 90  # characters of a line of code
 GZIP = b"\x1f\x8b"  # the first bytes of a gzip file
 # Suffixes of files that are no text, and the function of polars that reads each.
 POLARS_READERS = {
@@ -50,6 +52,15 @@ IMPORTS = {
     }.items()
     for name in names
 }
+# Parts of a date without its time, as the command makes them.
+PARTS_OF_DATES = {
+    "year": "(date.dt.year() + (date.dt.ordinal_day() - 1) / 366)",
+    **{
+        f"{cycle} {wave}": f"((date.dt.{cycle}() - 1) * 2 * np.pi / {period}).{function}()"
+        for cycle, period in (("month", 12), ("weekday", 7))
+        for wave, function in (("sine", "sin"), ("cosine", "cos"))
+    },
+}
 NULL_WORDS = ["NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
 
 
@@ -62,6 +73,7 @@ class Origin:
     left_out: int = 0
     losses: tuple[str, ...] = ()
     remarks: tuple[tuple[str, str], ...] = ()
+    formats: Mapping[str, str | None] = field(default_factory=dict)  # of dates that Python can read
 
     @property
     def file(self) -> str:
@@ -93,7 +105,7 @@ def code_blocks(case: Case, source: Origin) -> str:
 
 def _beyond_python(case: Case, source: Origin) -> str:
     """Steps taken on the table that a few lines of Python do not repeat; empty if none."""
-    dates = [c.name for c in case.columns if not c.levels and case.names[c.places[0]] != c.name]
+    dates = [name for name in _dates(case) if name not in source.formats]
     done = {
         f"how the dates in {', '.join(f'`{name}`' for name in dates)} became numbers": dates,
         "how decimal commas were read": "--decimal" in source.options,
@@ -101,17 +113,38 @@ def _beyond_python(case: Case, source: Origin) -> str:
         "how texts were read as numbers": any(name == TEXTS_READ for name, _ in source.remarks),
         "how texts that are not UTF-8 were joined": _has_old_parts(source.file),
     }
-    return " and ".join(what for what, is_so in done.items() if is_so)
+    parts = [what for what, is_so in done.items() if is_so]
+    return joined(parts) if parts else ""
+
+
+def _dates(case: Case) -> dict[str, list[str]]:
+    """The columns of dates, and the names of the features that were made of each."""
+    return {
+        column.name: [case.names[place] for place in column.places]
+        for column in case.columns
+        if not column.levels and case.names[column.places[0]] != column.name
+    }
+
+
+def _reading_dates(case: Case, source: Origin) -> str:
+    """Lines that turn dates into the features that were made of them."""
+    lines = []
+    for name, parts in _dates(case).items():
+        form = source.formats[name]
+        read = "" if form is None else f".str.to_datetime({form!r})"
+        made = [f"    {PARTS_OF_DATES[p.rpartition('(')[2][:-1]]}.alias({p!r}),\n" for p in parts]
+        lines.append(
+            f"date = pl.col({name!r}){read}\ntable = table.with_columns(\n{''.join(made)})\n"
+        )
+    return "".join(lines)
 
 
 def python_code(case: Case, source: Origin) -> str:
     """A model that makes its choices again when it is fitted."""
     name = (case.task.automatic if case.spec.is_auto else case.task.plain).__name__
-    body = (
-        f"{_reading(case, source)}"
-        f"model = make_pipeline(\n{_preparing(case)}    {name}({_options(case)}),\n"
-        f").fit(X, y)\n{_predicting(case)}"
-    )
+    made, prepared = f"{name}({_options(case)})", _preparing(case)
+    steps = f"make_pipeline(\n{prepared}    {made},\n)" if prepared else made
+    body = f"{_reading(case, source)}model = {steps}.fit(X, y)\n{_predicting(case)}"
     return f"{_imports(body)}\nfrom jacridge import {name}\n\n{body}"
 
 
@@ -205,7 +238,7 @@ def _array(name: str, values: Array, what: str) -> str:
         values,
         separator=", ",
         threshold=values.size + 1,
-        max_line_width=90,
+        max_line_width=LINE,
         formatter={"float_kind": lambda v: f"{v:.10g}"},
     )
     return f"{name} = np.array(  # {what}\n    {text.replace(chr(10), chr(10) + '    ')}\n)\n"
@@ -292,12 +325,24 @@ def _reading(case: Case, source: Origin) -> str:
         header = f"csv.reader(io.StringIO(text), delimiter={_separator(source.file)!r})"
         names = f"table.columns = [name.strip() for name in next({header})]\n"
     return (
-        f"columns = {case.table.numbers + case.table.texts!r}\n"
+        f"columns = {_names(case.table.numbers + case.table.texts)}\n"
         f"{text}table = pl.read_{kind}({arguments})\n"
-        f"{names}"
+        f"{names}{_reading_dates(case, source)}"
         f"table = table.select([*columns, {case.target!r}]){complete}\n"
         f"X, y = table[columns], table[{case.target!r}].to_numpy()\n"
     )
+
+
+def _names(names: Sequence[str]) -> str:
+    """A list of names, on several lines where it is long."""
+    if len(repr(names)) <= LINE:
+        return repr(list(names))
+    lines = [""]
+    for name in names:
+        if len(lines[-1]) + len(repr(name)) > LINE:
+            lines.append("")
+        lines[-1] += f" {name!r},"
+    return "[\n" + "".join(f"   {line}\n" for line in lines) + "]"
 
 
 def _has_old_parts(pattern: str) -> bool:

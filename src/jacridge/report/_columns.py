@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from .._checks import check_choice, check_rows
+from .._checks import check_choice, check_no_dates, check_rows
 from .._compute.arrays import Array
 
 TASK_NAMES = ("regression", "classification")
@@ -34,6 +35,8 @@ GAP = "(missing)"  # the category of texts that are missing
 # Names of remarks.
 GAPS_FILLED, TEXTS_READ = "gaps filled", "texts as numbers"
 FEWEST_TIMES = 10
+# Columns whose ranks agree like this say nearly the same; so many columns are compared at most.
+ALIKE_RANKS, MOST_COMPARED, NAMED_PAIRS = 0.98, 500, 3
 TIME_WORDS = {"year", "month", "week", "day", "hour", "minute", "second", "time", "t", "step"}
 
 
@@ -168,6 +171,33 @@ def deviations(table: Table) -> Array:
     return np.where(is_number & (deviation > 0), deviation, 1.0)
 
 
+def alike(table: Table) -> list[tuple[str, str, float]]:
+    """Pairs of columns of numbers that rank the rows alike, and their rank correlations.
+
+    The most alike first. Of a date the year counts. Very wide tables are not searched.
+    """
+    place_of = {c.name: c.places[0] for c in table.columns if not c.levels}
+    place_of = {name: i for name, i in place_of.items() if not table.names[i].endswith(WAVES)}
+    names = [name for name, i in place_of.items() if np.ptp(table.X[:, i]) > 0]
+    if not 1 < len(names) <= MOST_COMPARED or len(table.X) < FEWEST_TIMES:
+        return []
+    R = np.corrcoef(rankdata(table.X[:, [place_of[name] for name in names]], axis=0).T)
+    found = np.argwhere(np.triu(np.abs(R) > ALIKE_RANKS, 1))
+    pairs = [(names[i], names[j], float(R[i, j])) for i, j in found]
+    return sorted(pairs, key=lambda pair: -abs(pair[2]))
+
+
+def on_alike(pairs: Sequence[tuple[str, str, float]]) -> str:
+    """The sentence on pairs of columns that say nearly the same."""
+    one, *others = (f"`{a}` and `{b}`" for a, b, _ in pairs[:NAMED_PAIRS])
+    more = f", and {len(pairs) - NAMED_PAIRS:,} more pairs" if len(pairs) > NAMED_PAIRS else ""
+    shown = "; ".join([one, *others]) + more
+    verb = "share one effect" if len(pairs) == 1 else "share one effect each"
+    return (
+        f"Columns that say nearly the same {verb}: {shown}. Leave one out to see the whole effect."
+    )
+
+
 def table_of(X: Any, features: Sequence[str] | None, parts: Mapping[str, str]) -> Table:
     """A table from an array, or from a data frame whose columns hold numbers or texts.
 
@@ -182,6 +212,7 @@ def table_of(X: Any, features: Sequence[str] | None, parts: Mapping[str, str]) -
             )
         return Table(X, names, names, [], _together(names, parts))
     wanted = list(features or X.columns)
+    check_no_dates(X[wanted])
     is_number = {name: np.asarray(X[name]).dtype.kind in "fiub" for name in wanted}
     numbers = [name for name in wanted if is_number[name]]
     texts = [name for name in wanted if not is_number[name]]

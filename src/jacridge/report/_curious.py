@@ -99,25 +99,22 @@ def geometry(case: Case) -> str:
     options = {"rule": "jacobian_median", "alpha": case.lam, "metric": case.spec.distance}
     nearest = answer(select_bandwidth, case.mapped(case.Z), **options)
     regime = {
-        "global minimum": "the approximate norm has one minimum (λ = 0)",
-        "local minimum": "the approximate norm has a local minimum",
-        "no minimum": "too large for a minimum: σ is taken at the threshold",
+        "global minimum": "As λ is 0, the approximate norm has one minimum",
+        "local minimum": "At this λ the approximate norm has a local minimum",
+        "no minimum": "This λ is too large for the approximate norm to have a minimum",
     }[theory.regime(choice.n, case.lam)]
     rows = [
         ("rows", f"{n:,}"),
         ("dimensions of the metric", f"{choice.p}"),
         ("largest distance between two rows", number(choice.l_max)),
-        ("spacing of as many rows spread evenly", number(choice.spacing)),
+        ("spacing if the rows were spread evenly", number(choice.spacing)),
         ("median distance to the nearest other row", number(nearest and nearest.spacing)),
-        (
-            "bandwidth as a share of the largest distance",
-            number(case.estimator.bandwidth_ / choice.l_max),
-        ),
-        ("bandwidth by the rule jacobian", number(choice.sigma)),
-        (f"ridge penalty λ: {regime}", number(case.lam)),
-        ("largest λ for which there is a minimum", number(theory.lambda_threshold(choice.n))),
+        ("σ of the model", number(case.estimator.bandwidth_)),
+        ("σ by the rule <code>jacobian</code>", number(choice.sigma)),
+        ("ridge penalty λ of the model", number(case.lam)),
+        ("largest λ with a minimum", number(theory.lambda_threshold(choice.n))),
     ]
-    return scroll(table(("what", "value"), rows))
+    return f'{scroll(table(("what", "value"), rows))}<p class="small">{regime}.</p>'
 
 
 def sample(case: Case) -> str:

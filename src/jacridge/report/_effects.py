@@ -21,6 +21,7 @@ DOTS = 400  # rows on a map
 MOST_LEVELS = 12
 RUG = 150  # rows whose values are marked below a curve
 STRAIGHT = 0.99  # share of the variance of a curve that a line explains
+FLAT = 0.02  # importances of this share of the deviation of the target are not shown
 HEAVY = 5.0  # how much longer the upper tail of a column with a log axis is than the lower
 
 
@@ -56,6 +57,11 @@ def importances(case: Case) -> list[tuple[Column, float]]:
         moved[:, column.places] = X[rng.permutation(len(X))][:, column.places]
         found.append((column, float(np.sqrt(np.mean((case.outputs(moved) - before) ** 2)))))
     return sorted(found, key=lambda item: -item[1])
+
+
+def are_flat(case: Case, sizes: list[tuple[Column, float]]) -> bool:
+    """Whether no column moves the predictions by more than a small share of their deviation."""
+    return bool(max((size for _, size in sizes), default=0.0) <= FLAT * case.outcomes.std())
 
 
 class Steps(NamedTuple):
@@ -100,14 +106,18 @@ def steps_of(case: Case, column: Column) -> Steps:
 
 def curves_of(case: Case, column: Column) -> list[Curve]:
     """The partial dependence of the prediction on a column; of a date, on each of its parts."""
-    cycles = [
-        (Column(_of_cycle(column.name, name), places), cycle_of(case, places, name))
+    cycles = cycles_of(case, column)
+    along = not cycles or any(case.names[place].endswith(YEAR) for place in column.places)
+    return ([_curve(case, column, steps_of(case, column))] if along else []) + cycles
+
+
+def cycles_of(case: Case, column: Column) -> list[Curve]:
+    """The partial dependence of the prediction on the months, weekdays and hours of a date."""
+    return [
+        _curve(case, Column(_of_cycle(column.name, name), places), cycle_of(case, places, name))
         for name in CYCLE_VALUES
         if len(places := _waves(case, column.name, name)) == 2
     ]
-    along = not cycles or any(case.names[place].endswith(YEAR) for place in column.places)
-    whole = [(column, steps_of(case, column))] if along else []
-    return [_curve(case, part, steps) for part, steps in whole + cycles]
 
 
 def _waves(case: Case, date: str, cycle: str) -> list[int]:

@@ -9,10 +9,9 @@ from typing import NamedTuple
 from ._case import Case
 from ._charts import Chart, effect_chart, effects_axis, line_chart, series_chart, surface_chart
 from ._columns import Column
-from ._effects import curves_of, surface_of
+from ._effects import are_flat, curves_of, surface_of
 
 MOST_CURVES = 6
-FLAT = 1e-3  # effects of this share of the deviation of the target are not drawn
 
 
 class Figure(NamedTuple):
@@ -34,13 +33,14 @@ def effect_figures(case: Case, found: list[tuple[Column, float]]) -> Iterator[Fi
     """Curves of the most important columns."""
     if len(case.columns) == 1 and case.columns[0].is_number:
         return
+    if are_flat(case, found):
+        return
     largest = found[0][1]
     wanted = [c for c, size in found if size > 0.02 * largest]
     curves = [curve for column in wanted[:MOST_CURVES] for curve in curves_of(case, column)]
-    axis = effects_axis(case, curves) if curves else {"low": 0, "high": 0}
-    if axis["high"] - axis["low"] > FLAT * case.outcomes.std():
-        for i, curve in enumerate(curves):
-            yield Figure(effect_chart(case, curve, i, axis), escape(curve.column.name))
+    axis = effects_axis(case, curves)
+    for i, curve in enumerate(curves):
+        yield Figure(effect_chart(case, curve, i, axis), escape(curve.column.name))
 
 
 def place_figures(case: Case) -> Iterator[Figure]:
@@ -54,9 +54,9 @@ def place_figures(case: Case) -> Iterator[Figure]:
     if surface is not None:
         more = len(case.columns) > 2
         others = ", averaged over the other columns" if more else ""
-        dots = f"{_dots(len(surface.points), len(case.X))}, coloured as observed"
-        alike = " but for the effects of the other columns" if more and not case.classes else ""
-        words = f"{shown}: predicted{others}; dots are {dots}{alike}"
+        dots = f"{_dots(len(surface.points), len(case.X))}, coloured by the observed value"
+        adjusted = ", adjusted for the other columns" if more and not case.classes else ""
+        words = f"{shown}: predicted{others}; dots are {dots}{adjusted}"
         yield Figure(surface_chart(case, surface), words)
 
 

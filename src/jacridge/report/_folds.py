@@ -21,6 +21,8 @@ MANY_ROWS, MOST_TRAINING, MOST_TEST = 2000, 1500, 1000
 COVERAGE = 0.9
 OURS, TREES = "this model", "boosted trees"
 
+FIFTHS = {2: "two", 3: "three"}  # of the rows
+
 TrainTest = tuple[Indices, Indices]  # training rows and test rows
 
 
@@ -46,15 +48,14 @@ class Folds:
 
     @property
     def how(self) -> str:
-        """Which models predicted which rows, in words."""
-        fifths = {2: "two fifths", 3: "three fifths", 5: "all"}
-        if self.count not in fifths:
-            return f"They were predicted by models fitted to {self.n_train:,} others."
-        what = "" if self.count == 5 else f" They are {fifths[self.count]} of the table."
-        return (
-            "Each fifth of the rows was predicted by a model fitted to the other four, which is "
-            f"cross-validation.{what}"
-        )
+        """How many rows were kept aside, and which models predicted them, in words."""
+        n = f"{len(self.observed):,} rows"
+        each = "each fifth was predicted by a model fitted to the other four (cross-validation)."
+        if self.count == 5:
+            return f"All {n} were kept aside in turn: {each}"
+        if self.count not in FIFTHS:
+            return f"{n} were kept aside and predicted by models fitted to {self.n_train:,} others."
+        return f"{n}, {FIFTHS[self.count]} fifths of the table, were kept aside: {each}"
 
     @property
     def is_narrow(self) -> bool:

@@ -14,7 +14,7 @@ from ._charts import DRAWN_INTERVALS, interval_chart, observed_chart, residual_c
 from ._figures import Figure
 from ._folds import COVERAGE, OURS, Folds
 from ._pieces import number, percent, share, unrounded
-from ._quality import Remark
+from ._quality import POSSIBLE_LEAK, Remark, leak_in_short
 from ._tasks import r2, typical_error
 
 # A column whose ranks agree with those of the target like this may know its answer.
@@ -48,7 +48,7 @@ def _between(case: Case, folds: Folds) -> str:
     if not folds.later:
         return ""
     score = share(r2(case.y, case.loo_predictions))
-    return f" Between rows whose values are known, before and after, it reaches R² = {score}."
+    return f" For gaps between known rows it reaches R² = {score}."
 
 
 def words(case: Case, folds: Folds | None) -> str:
@@ -82,8 +82,8 @@ def _how_kind(case: Case, folds: Folds | None) -> str:
     if loo > ours:
         return f"{fixed}, which is more favourable than the comparison"
     hard = np.setdiff1d(case.far_off, [] if folds.rows is None else folds.rows)
-    why = "; its rows are easier" if not len(hard) else f"; {_named(hard)} not among its rows"
-    return f"{fixed}. The comparison has R² = {share(ours)}{why}"
+    why = f". The comparison has R² = {share(ours)}: {_named(hard)} not among its rows"
+    return f"{fixed}{why if len(hard) else ''}"
 
 
 def _named(rows: Indices) -> str:
@@ -137,16 +137,16 @@ def _drawn(folds: Folds) -> str:
 
 
 def remarks(case: Case) -> Iterator[Remark]:
-    """Columns that may know the target."""
+    """Columns that may know the target; the time, which is always known, does not."""
     if case.y.var() == 0 or len(case.y) < 10 or len(case.columns) == 1:
         return
     y, varied = rankdata(case.y), case.X.std(axis=0) > 0
     for column in case.columns:
-        if column.is_number and varied[column.places[0]]:
+        if column.is_number and varied[column.places[0]] and column.places[0] != case.time:
             r = float(np.corrcoef(rankdata(case.X[:, column.places[0]]), y)[0, 1])
             if abs(r) > LEAKING_CORRELATION:
                 sentence = (
                     f"`{column.name}` orders the rows almost as `{case.target}` does (rank "
                     f"correlation {r:.3f}). Is it known before `{case.target}` is?"
                 )
-                yield Remark("possible leak", sentence, True)
+                yield Remark(POSSIBLE_LEAK, sentence, True, leak_in_short(column.name, case.target))

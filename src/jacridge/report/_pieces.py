@@ -37,12 +37,15 @@ def unrounded(value: float) -> str:
 
     Commas from 10,000 on, as the value may be a year.
     """
-    if not 1e-6 < abs(value) < 1e15 and value != 0:
-        return f"{value:.6g}".replace("-", "−")
+    if value != 0 and not 1e-5 <= abs(value) < 1e15:
+        exact, power = f"{value:.5e}".replace("-", "−", value < 0).split("e")
+        exponent = str(int(power)).translate(RAISED)
+        return f"{exact.rstrip('0').rstrip('.')} × 10{exponent}"
     digits = 10 if float(f"{value:.10g}") == value else 6
     text = f"{value:,.15g}" if value == round(value) else f"{value:,.{digits}g}"
     if "e" in text:
-        text = f"{value:,.0f}"
+        whole = f"{value:,.0f}"
+        text = whole if abs(value) >= 1 else np.format_float_positional(float(text), trim="-")
     return (text if abs(value) >= 10_000 else text.replace(",", "")).replace("-", "−")
 
 
@@ -67,6 +70,12 @@ def share(value: float) -> str:
 def plural(count: int, word: str) -> str:
     """A count and what is counted."""
     return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def joined(parts: Sequence[str]) -> str:
+    """Parts of a sentence with commas, and the last one with "and"."""
+    *first, last = parts
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def breakable(text: str) -> str:
@@ -102,4 +111,5 @@ def scroll(html: str) -> str:
 
 def percent(value: float) -> str:
     """A share in percent, which is not broken before the sign."""
-    return f"{100 * value:.{0 if 0.005 <= value < 0.995 else 1}f}\N{NO-BREAK SPACE}%"
+    digits = 0 if 0.005 <= value < 0.995 or value in (0, 1) else 1
+    return f"{100 * value:.{digits}f}\N{NO-BREAK SPACE}%"

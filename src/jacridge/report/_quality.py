@@ -10,9 +10,10 @@ import numpy as np
 from .._compute.arrays import Array
 from ._case import Case
 from ._code import Origin
-from ._columns import YEAR, looks_like_id, on_places, place_columns
+from ._columns import YEAR, alike, looks_like_id, on_alike, on_places, place_columns
 from ._pieces import unrounded
 
+POSSIBLE_LEAK = "possible leak"  # the name of a remark
 # A value so many robust standard deviations from the median is named.
 FAR_OUT = 8.0
 # At most so many values that are so many times as far out as the next one may be errors.
@@ -29,6 +30,11 @@ class Remark:
     short: str = ""  # how the verdict has it; if empty, the remark is only counted
 
 
+def leak_in_short(column: str, target: str) -> str:
+    """A column that knows the target, as the verdict has it."""
+    return f"`{column}` may give `{target}` away"
+
+
 def remarks(case: Case, on_target: Iterable[Remark], source: Origin) -> list[Remark]:
     """Everything that was found, reasons for doubt first."""
     found = [
@@ -37,6 +43,7 @@ def remarks(case: Case, on_target: Iterable[Remark], source: Origin) -> list[Rem
         *_duplicates(case),
         *_constants(case),
         *_ids(case),
+        *_alike(case),
         *_dates(case),
         *_places(case),
         *on_target,
@@ -59,7 +66,8 @@ def _duplicates(case: Case) -> Iterator[Remark]:
     n = len(case.X)
     equal = n - len(np.unique(case.X, axis=0))
     if equal:
-        sentence = f"{equal:,} of {n:,} rows have the same features as an earlier row."
+        verb = "has" if equal == 1 else "have"
+        sentence = f"{equal:,} of {n:,} rows {verb} the same features as an earlier row."
         yield Remark("duplicate rows", sentence, equal > n / 2)
 
 
@@ -78,14 +86,20 @@ def _ids(case: Case) -> Iterator[Remark]:
             yield Remark("id", f"{sentence} Leave it out, unless it matters.", True)
 
 
+def _alike(case: Case) -> Iterator[Remark]:
+    pairs = alike(case.table)
+    if pairs:
+        yield Remark("alike", on_alike(pairs))
+
+
 def _dates(case: Case) -> Iterator[Remark]:
     """Dates that the rows do not follow, by which nothing was measured."""
     found = [name for name in case.names if name.endswith(YEAR)]
     if found and case.time is None:
         name = found[0].removesuffix(YEAR)
         sentence = (
-            f"The rows are not in the order of `{name}`, so that rows kept aside are of all dates. "
-            "Sort the table by it to see how well later rows are predicted."
+            f"The rows are not in the order of `{name}`, so the rows kept aside are of all dates. "
+            "To see how well later rows are predicted, sort the table by it."
         )
         yield Remark("dates", sentence)
 
@@ -127,7 +141,10 @@ def outliers(name: str, x: Array, some_left: bool) -> Iterator[Remark]:
     alone = int(np.argmax(ratios)) + 1 if ratios.max() > ALONE else 0
     where = f"{unrounded(float(x[order[0]]))}, in row {order[0] + 1:,}"
     where += " of those that are left" if some_left else ""
-    values = "value lies" if count == 1 else "values lie"
-    sentence = f"{count:,} {values} far from the rest of `{name}`; the farthest is {where}."
+    sentence = (
+        f"One value of `{name}` lies far from the rest: {where}."
+        if count == 1
+        else f"{count:,} values lie far from the rest of `{name}`; the farthest is {where}."
+    )
     short = f"a value of `{name}` far from all others ({where})"
     yield Remark("outliers", sentence + (" Is it right?" if alone else ""), alone > 0, short)

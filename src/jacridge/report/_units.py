@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from .._compute.arrays import Array
     from ..effects import Effect, Effects
 
+# A slope goes both ways if both quartiles are so many standard errors of the mean from zero.
+BOTH_WAYS = 5.0
 # Numbers that are per unit of a column, and change with its scale.
 PER_UNIT = ("estimate", "std_error", "conf_low", "conf_high", "q25", "q50", "q75")
 
@@ -57,6 +59,12 @@ def _in_units(
         return replace(row, contrast=f"{labels[one]} - {labels[zero]}")
     low, high = labels_of_two(row.term, np.unique(table.X[:, place]))
     return replace(row, contrast=f"{high} - {low}")
+
+
+def rises_and_falls(effect: Effect) -> bool:
+    """Whether a column clearly raises the prediction in many rows and lowers it in many others."""
+    clear = BOTH_WAYS * effect.std_error
+    return effect.kind == "slope" and effect.q25 < -clear and effect.q75 > clear
 
 
 def labels_of_two(name: str, values: Array) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from html import escape
 from typing import Any
@@ -15,12 +16,13 @@ from ..effects import Effect
 from ._case import Case, answer
 from ._charts import LOOKS, lines_of
 from ._columns import WAVES, YEAR, Column
-from ._effects import BACKGROUND, has_no_error
+from ._effects import BACKGROUND, FLAT, are_flat, cycles_of, has_no_error
 from ._folds import COVERAGE, OURS, TREES, Folds
 from ._pieces import (
     breakable,
     brief,
     day_of,
+    joined,
     marked_up,
     number,
     percent,
@@ -31,15 +33,17 @@ from ._pieces import (
     table,
     unrounded,
 )
-from ._quality import Remark
+from ._quality import POSSIBLE_LEAK, Remark
 from ._tasks import r2
-from ._units import effects_in_units
+from ._units import effects_in_units, rises_and_falls
 
 MOST_COLUMNS = 20
 FINDING = ("name", "warning", "sentence")  # keys of a finding for programs
 MOST_EFFECTS = 30
 CLEARLY = 0.02  # a difference of R2 or accuracy
 SLIGHTLY = 0.005
+HARDLY = 0.95  # an error is hardly smaller than another above this ratio
+FLATTERED = 0.1  # by which the R2 of leave-one-out exceeds that of rows kept aside
 MUCH = 0.8  # an error is much smaller than another at this ratio
 MOST_ROWS = 1000  # over which effects are averaged
 # What the standard errors of effects take as given, by how they treat the metric.
@@ -63,34 +67,27 @@ SCORES = {
 
 
 def doubts(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
-    """Reasons against the model, with links to them, after a word on rivals that are as good."""
-    found = sum(finding.warning for finding in findings(case))
+    """Whether another model would do, and what to check before this one is used, with links."""
+    found = [finding for finding in findings(case) if finding.warning]
     against = [remark for remark in remarks if remark.warning]
+    leaks = any(remark.name == POSSIBLE_LEAK for remark in against)
+    if leaks:  # which the remark says with its name
+        found = [finding for finding in found if finding.name != "best single feature"]
+    instead = "" if leaks else _instead(case, folds)
+    if _predicts_nothing(case, folds):
+        found = [finding for finding in found if finding.name != "leave-one-out R2"]
     told = [f"⚠ {marked_up(remark.short)}" for remark in against if remark.short]
     counted = len(against) - len(told)
     on_data = plural(counted, "more remark" if told else "remark")
-    on_rows = [phrase for _, phrase, _ in _unseen(case, folds)]
     parts = [
-        *(f'<a href="#performance">{phrase}</a>' for phrase in on_rows),
-        *([f'<a href="#trust">{plural(found, "finding")} on the model</a>'] if found else []),
         *(f'<a href="#quality">{text}</a>' for text in told),
+        *(f'<a href="#performance">{phrase}</a>' for _, phrase, _ in _unseen(case, folds)),
+        *([f'<a href="#trust">{plural(len(found), "finding")} on the model</a>'] if found else []),
         *([f'<a href="#quality">{on_data} on the data</a>'] if counted else []),
     ]
-    rivals = _as_well(case, folds)
     if not parts:
-        if rivals:
-            return f"{rivals}Nothing else that was checked speaks against this model."
-        return "Nothing that was checked speaks against it."
-    single = len(parts) == 1 and found + counted + len(told) == (not _is_one_row(on_rows))
-    *first, last = parts
-    text = f"{', '.join(first)} and {last}" if first else last
-    start = text.index(">") + (3 if ">⚠ " in text[: text.index(">") + 3] else 1)
-    words = f"{text[:start]}{text[start].upper()}{text[start + 1 :]}"
-    return f"{rivals}{words} {'speaks' if single else 'speak'} against it."
-
-
-def _is_one_row(phrases: list[str]) -> bool:
-    return bool(phrases) and phrases[0].startswith("row ")
+        return f"{instead}No {'other ' if instead else ''}problems were found."
+    return f"{instead}To check: {joined(parts)}."
 
 
 def findings(case: Case) -> list[Finding]:
@@ -114,23 +111,41 @@ def _unseen(case: Case, folds: Folds | None) -> list[tuple[str, str, str]]:
 
 
 def _kept_aside(case: Case, folds: Folds) -> list[tuple[str, str, str]]:
-    """Rows kept aside that another model predicts better, or that intervals do not hold."""
-    found = []
+    """Intervals that do not hold as many of the rows kept aside as they should."""
+    if not folds.is_narrow:
+        return []
+    held = f"{percent(folds.coverage)} of the rows"
+    phrase = f"{percent(COVERAGE)} intervals that hold {held}"
+    sentence = f"{percent(COVERAGE)} intervals hold only {held} kept aside."
+    return [("intervals", phrase, sentence)]
+
+
+def _others(case: Case, folds: Folds | None) -> list[tuple[str, str]]:
+    """Another model that predicts the rows kept aside clearly better: name and sentence."""
     better = _better(case, folds)
-    if better:
-        beyond = (
-            " A kernel model returns to the mean beyond the times that it has seen; columns with "
-            f"earlier values of <b>{escape(case.target)}</b> may help."
-        )
-        sentence = f"These rows are predicted better by {better}.{beyond if folds.later else ''}"
-        found.append(("rows kept aside", f"better predictions by {better}", sentence))
-    if folds.is_narrow:
-        held = f"{percent(folds.coverage)} of the rows"
-        phrase = f"{percent(COVERAGE)} intervals that hold {held}"
-        found.append(
-            ("intervals", phrase, f"{percent(COVERAGE)} intervals hold only {held} kept aside.")
-        )
-    return found
+    if folds is None or not better or _predicts_nothing(case, folds):
+        return []
+    beyond = (
+        " A kernel model returns to the mean beyond the times that it has seen; columns with "
+        f"earlier values of <b>{escape(case.target)}</b> may help."
+    )
+    sentence = f"{_predict_better(better, 'these rows ')}.{beyond if folds.later else ''}"
+    return [("rows kept aside", sentence)]
+
+
+def _on_rows(case: Case, folds: Folds | None) -> list[tuple[str, str]]:
+    """Names and sentences of everything that was found on rows that the model has not seen."""
+    return [*_others(case, folds), *((name, text) for name, _, text in _unseen(case, folds))]
+
+
+def _predict_better(who: str, rows: str = "") -> str:
+    """The sentence on a model that is clearly better."""
+    return f"{_subject(who)} predict{'' if who == TREES else 's'} {rows}better"
+
+
+def _subject(who: str) -> str:
+    """A model at the start of a sentence."""
+    return f"A {who}" if who in ("linear model", "constant") else who.capitalize()
 
 
 def _far_off(case: Case) -> list[tuple[str, str, str]]:
@@ -152,7 +167,7 @@ def _flattery(case: Case, folds: Folds) -> list[tuple[str, str, str]]:
     if case.classes or folds.later:
         return []
     ours, loo = r2(folds.observed, folds.predicted[OURS]), r2(case.y, case.loo_predictions)
-    if not loo - ours > CLEARLY or 1 - ours < 1.5 * (1 - loo):
+    if not loo - ours > FLATTERED:
         return []
     phrase = f"R² of {share(ours)} against {share(loo)} by leave-one-out"
     sentence = (
@@ -168,17 +183,26 @@ def _scores(case: Case, folds: Folds, outputs: Array) -> tuple[float, float]:
     return high, low
 
 
-def _as_well(case: Case, folds: Folds | None) -> str:
-    """Sentences on other models that are better by a score, and on a simple one that would do."""
-    if folds is None or _better(case, folds):
+def _instead(case: Case, folds: Folds | None) -> str:
+    """Sentences on other models that are better, and on a simple one that would do."""
+    if folds is None:
         return ""
+    if _predicts_nothing(case, folds):
+        target = f"<b>{escape(case.target)}</b>"
+        if case.classes:
+            return f"None of them is better than the shares of the classes of {target} alone. "
+        return f"None of them predicts {target} better than its mean does. "
+    better = _better(case, folds)
+    if better:
+        advice = f": prefer {'them' if better == TREES else 'it'}" if better != "constant" else ""
+        return f'<a href="#performance">{_predict_better(better)}</a>{advice}. '
     high, low = _scores(case, folds, folds.predicted[OURS])
     names = list(case.task.scores)
     words = []
     for name in (TREES, case.task.linear_name):
         theirs = _scores(case, folds, folds.predicted[name])
         gain, less = theirs[0] - high, low - theirs[1]
-        who = f"A {name}" if name == "linear model" else name.capitalize()
+        who = _subject(name)
         verb = "" if name == TREES else "s"
         if gain > 0 and less > 0:
             simpler = ", and it is simpler: prefer it" if verb else ""
@@ -198,6 +222,16 @@ def _as_well(case: Case, folds: Folds | None) -> str:
     return "".join(words)
 
 
+def _predicts_nothing(case: Case, folds: Folds | None) -> bool:
+    """Whether no model predicts the rows kept aside better than a constant does."""
+    if folds is None:
+        return False
+    constant = np.broadcast_to(folds.observed.mean(axis=0), folds.observed.shape)
+    high, low = _scores(case, folds, constant)
+    each = [_scores(case, folds, outputs) for outputs in folds.predicted.values()]
+    return all(h < high + CLEARLY and le > HARDLY * low for h, le in each)
+
+
 def _better(case: Case, folds: Folds | None) -> str:
     """The best of the other models, or a constant, if it predicts clearly better; else nothing.
 
@@ -213,13 +247,9 @@ def _better(case: Case, folds: Folds | None) -> str:
     best = max(scores, key=lambda name: scores[name][0])
     least = min(scores, key=lambda name: scores[name][1])
     if scores[best][0] > high + CLEARLY:
-        return _with_article(best)
+        return best
     smaller = scores[least][1] < MUCH * low and scores[least][0] > high - CLEARLY
-    return _with_article(least) if smaller else ""
-
-
-def _with_article(name: str) -> str:
-    return name if name == TREES else f"a {name}"
+    return least if smaller else ""
 
 
 def summary(case: Case, folds: Folds | None, remarks: list[Remark]) -> dict[str, Any]:
@@ -236,7 +266,7 @@ def summary(case: Case, folds: Folds | None, remarks: list[Remark]) -> dict[str,
         for name, found in outputs.items()
     ]
     against = [
-        *((name, True, plain_text(sentence)) for name, _, sentence in _unseen(case, folds)),
+        *((name, True, plain_text(sentence)) for name, sentence in _on_rows(case, folds)),
         *((f.name, f.warning, f.sentence) for f in findings(case)),
         *((r.name, r.warning, r.sentence) for r in remarks),
     ]
@@ -277,13 +307,12 @@ def comparison(case: Case, folds: Folds | None) -> str:
         for name, outputs in folds.predicted.items()
     ]
     trees, linear = case.task.rivals
-    kept = f"{plural(len(folds.observed), 'row')} were kept aside."
     fitted = (
-        f"{kept} They were predicted by models fitted to earlier ones alone, because the rows are "
-        f"in order of <b>{escape(case.time_name)}</b>: rows drawn at random would flatter a model "
-        "that has to predict the future."
+        f"{len(folds.observed):,} rows were kept aside and predicted by models fitted to earlier "
+        f"ones alone, because the rows are in order of <b>{escape(case.time_name)}</b>: rows drawn "
+        "at random would flatter a model that has to predict the future."
         if folds.later
-        else f"{kept} {folds.how}"
+        else folds.how
     )
     words = (
         f"{fitted} Every model made all its choices without them. Boosted trees are scikit-learn's "
@@ -297,7 +326,12 @@ def importances(case: Case, found: list[tuple[Column, float]]) -> str:
     """A row with a bar for each column, the most important first; nothing for one column."""
     if len(found) == 1:
         return ""
-    largest = max(max((size for _, size in found), default=0.0), np.finfo(float).tiny)
+    if are_flat(case, found):
+        return (
+            f"<p>No column moves the predictions of <b>{escape(case.target)}</b> by more than "
+            f"{percent(FLAT)} of its deviation.</p>"
+        )
+    largest = found[0][1]
     lines = "".join(
         f'<tr><td class="name">{breakable(column.name)}</td>'
         f'<td class="bar"><span style="width:{100 * size / largest:.1f}%"></span></td>'
@@ -327,7 +361,7 @@ def effects_text(case: Case) -> str:
             f"Each line is the mean probability of a class of <b>{escape(case.target)}</b> as one "
             f"column changes and the others keep their values, over {rows}: {keys}."
         )
-    what = "mean prediction" if case.main is None else f"mean {escape(case.predicted)}"
+    what = "mean prediction" if case.main is None else f"mean probability of {escape(case.shown)}"
     sure = " The inner band is the 95 % interval of the mean." if case.main is None else ""
     return (
         "How to read a chart: its title is a column, whose values go from left to right; the "
@@ -342,9 +376,9 @@ def effects_text(case: Case) -> str:
 def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
     """The table of average effects in the columns' own units, the most important column first.
 
-    Nothing for classes.
+    Nothing for classes, and where no column has an effect.
     """
-    if case.classes:
+    if case.classes or are_flat(case, sizes):
         return ""
     some = case.some_rows(MOST_ROWS)
     terms = [
@@ -358,6 +392,14 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
         return ""
     unknown = any(has_no_error(e.estimate, e.std_error, e.conf_high) for e in found)
     rows = [_effect_row(effect, unknown) for effect in found.rows[:MOST_EFFECTS]]
+    both = any(map(rises_and_falls, found.rows[:MOST_EFFECTS])) and not unknown
+    seasons = [] if unknown else [row for column, _ in sizes for row in _seasons(case, column)]
+    words = (
+        " Where a column rises and falls, the average says little: see its chart." if both else "",
+        " For months, weekdays and hours it is the highest prediction less the lowest."
+        if seasons
+        else "",
+    )
     more = plural(len(found) - len(rows), "more effect")
     rest = f" {more} not shown: <code>jacridge effects</code>." if len(found) > len(rows) else ""
     head = ("column", "effect", *(() if unknown else ("standard error", "95 % interval", "p")))
@@ -369,10 +411,18 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
     return (
         f"<h3>Average effects</h3><p>How far the prediction of <b>{escape(case.target)}</b> "
         f"moves, on average over {of_rows(case, len(some))}, per unit of a column, or from one "
-        "category to another. "
+        f"category to another.{''.join(words)} "
         f"These are associations, not causes; {errors}.{rest}</p>"
-        f"<div class=effects>{scroll(table(head, rows))}</div>"
+        f"<div class=effects>{scroll(table(head, [*rows, *seasons]))}</div>"
     )
+
+
+def _seasons(case: Case, column: Column) -> Iterator[tuple[str, ...]]:
+    """Rows on the cycles of a date: the highest and the lowest point of the chart."""
+    for curve in cycles_of(case, column):
+        mean, levels = curve.mean[0], curve.steps.levels
+        name = f"{curve.column.name}: {levels[mean.argmax()]} - {levels[mean.argmin()]}"
+        yield breakable(name), number(float(np.ptp(mean))), "–", "–", "–"
 
 
 def _effect_row(effect: Effect, unknown: bool) -> tuple[str, ...]:
@@ -382,12 +432,14 @@ def _effect_row(effect: Effect, unknown: bool) -> tuple[str, ...]:
         name = f"{name.removesuffix(YEAR)}, per year"
     if unknown:
         return breakable(name), number(effect.estimate)
+    p = "&lt; 0.001" if effect.p_value < 1e-3 else f"{effect.p_value:.3f}"
+    both = rises_and_falls(effect)
     return (
-        breakable(name),
+        breakable(f"{name} (rises and falls)" if both else name),
         number(effect.estimate),
         number(effect.std_error),
         f"{number(effect.conf_low)} to {number(effect.conf_high)}",
-        "&lt; 0.001" if effect.p_value < 1e-3 else f"{effect.p_value:.3f}",
+        "–" if both else p,  # that of an average, which is no reason to leave the column out
     )
 
 
@@ -415,7 +467,7 @@ def diagnosis(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
     """Reasons against the model, those in the data by a link, and numbers that are none."""
     found = findings(case)
     against = [
-        *((name, sentence, True) for name, _, sentence in _unseen(case, folds)),
+        *((name, sentence, True) for name, sentence in _on_rows(case, folds)),
         *(_finding_row(finding) for finding in found if finding.warning),
     ]
     passed = [_finding_row(finding) for finding in found if not finding.warning]
@@ -424,8 +476,7 @@ def diagnosis(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
         *([plural(len(against), "finding")] if against else []),
         *([f'<a href="#quality">{plural(on_data, "remark")} on the data</a>'] if on_data else []),
     ]
-    verb = "speaks" if len(against) + on_data < 2 else "speak"
-    words = f"<p>{' and '.join(parts) or 'No finding'} {verb} against the model.</p>"
+    words = f"<p>To check: {joined(parts)}.</p>" if parts else "<p>No problems found.</p>"
     shown = _findings(against) if against else ""
     note = (
         '<p class="small"><code>bandwidth</code> in Python is <code>--rule</code> in the '
