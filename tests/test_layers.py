@@ -22,7 +22,6 @@ LAYERS = [
     ["_rules"],
     ["diagnostics"],
     ["effects"],
-    ["_given"],
     ["_estimator", "_select"],
     ["_classifier", "_transformer"],
     ["_pipeline"],

@@ -20,8 +20,8 @@ from ._compute.progress import listening, printer
 from ._geometry.maps import FeatureMap, Warp
 from ._geometry.nearest import Neighbours
 from ._geometry.space import LEARNED, LINEAR, space_of
-from ._given import rows_given
 from ._rows.dask import is_dask
+from ._rows.given import rows_given
 from ._rows.parquet_files import ParquetFiles
 from ._rules.choice import Loss, squared_errors
 from ._rules.fitting import Solution, fitted

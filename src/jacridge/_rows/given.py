@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from ._checks import (
+from .._checks import (
     check_columns,
     check_range,
     check_rows,
@@ -27,14 +27,14 @@ from ._checks import (
     naming_classes,
     naming_texts,
 )
-from ._compute.arrays import Array
-from ._rows.dask import dask_array, dask_rows, is_dask, lazy_rows
-from ._rows.parquet_files import ParquetFiles
-from ._rows.rows import ArrayRows
-from ._rows.source import Source, array_source
+from .._compute.arrays import Array
+from .dask import dask_array, dask_rows, is_dask, lazy_rows
+from .parquet_files import ParquetFiles
+from .rows import ArrayRows
+from .source import Source, array_source
 
 if TYPE_CHECKING:
-    from ._geometry.distances import Distance
+    from .._geometry.distances import Distance
 
 # Results for a block of rows, all with one entry a row.
 BlockWork = Callable[[Array], tuple[Array, ...]]
