@@ -8,12 +8,14 @@ that only one of them works at any time. A job that a version does not have is l
 
 import subprocess
 import sys
-from time import perf_counter
+from time import perf_counter, sleep
 
 import numpy as np
 from _ratio import Rows
 
 ROUNDS = 5
+# Seconds until the BLAS threads of the other version have stopped waiting for work.
+SETTLE = 0.3
 
 
 def made(n, p=8, seed=0):
@@ -117,6 +119,7 @@ def serve():
                 job()  # warms up
                 print("ready", flush=True)
             else:
+                sleep(SETTLE)
                 start = perf_counter()
                 job()
                 print(perf_counter() - start, flush=True)

@@ -164,3 +164,14 @@ def test_a_file_with_damaged_arrays_is_refused_when_it_is_loaded(table, solver, 
                 ValueError, match=r"A saved model must hold (arrays that fit|finite)"
             ):
                 load(broken)
+
+
+def test_a_saved_model_of_replicates_leaves_out_the_same_observations(rng):
+    """A restored model has no rows as given, but the weights of those in its sample."""
+    X = np.repeat(rng.normal(size=(60, 2)), 3, axis=0)
+    y = np.round(np.sin(2 * X[:, 0]) + 0.4 * rng.normal(size=180), 1)
+    est = JacobianKernelRidge(1.0, 0.5, solver="nystrom", n_landmarks=15, random_state=0)
+    est.fit(X, y, rng.integers(1, 4, 180).astype(float))
+    restored = pickle.loads(pickle.dumps(est))
+    numbers = [model.diagnose().findings[0].value for model in (est, restored)]
+    assert numbers[0] == pytest.approx(numbers[1], rel=1e-9)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import LinAlgError
 
 from .._compute.arrays import Array
-
-if TYPE_CHECKING:
-    pass
 
 # How often the steps of a search are halved before its last parabola.
 HALVINGS = 3

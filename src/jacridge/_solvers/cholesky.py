@@ -1,9 +1,10 @@
 """Cholesky factors of K + lambda I, made in place, and what is computed from them.
 
-Large matrices are worked on in our own threads, each with one BLAS thread. They meet once a panel,
-where the threads of a BLAS wait for each other in each of its calls: where other processes keep
-processors busy, that takes several times as long. Nor do they crash, as a threaded dpotrf does on
-large matrices. Large products are NumPy's: SciPy's functions hold Python's lock.
+On an idle machine the threads of LAPACK factor matrices of some thousand rows. Others are worked on
+in our own threads, each with one BLAS thread. They meet once a panel, where the threads of a BLAS
+wait for each other in each of its calls: where other processes keep processors busy, that takes
+several times as long. Nor do they crash, as a threaded dpotrf does on large matrices. Large
+products are NumPy's: SciPy's functions hold Python's lock.
 
 Factors are in the precision of their matrix: searches that only rank candidates use single.
 """
@@ -11,6 +12,7 @@ Factors are in the precision of their matrix: searches that only rank candidates
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -24,10 +26,12 @@ from .._compute.arrays import EPS, Array, Indices, row_blocks
 from .._compute.lapack import factor_in_place
 from .._compute.threads import (
     BLAS_ORDER,
+    LAPACK_ORDER,
     SMALL_ORDER,
     one_blas_thread,
     our_threads,
     processors,
+    threads_pay,
 )
 
 # Columns of a panel, and the most rows of it that one thread takes at a time.
@@ -249,8 +253,9 @@ def factor(K: Array, lam: Array | float) -> Factor:
     """
     K.flat[:: len(K) + 1] += lam
     diagonal = np.diagonal(K).copy()
-    if len(K) <= BLAS_ORDER or processors() == 1:
-        with one_blas_thread():
+    by_blas = len(K) <= LAPACK_ORDER and threads_pay(len(K))
+    if by_blas or len(K) <= BLAS_ORDER or processors() == 1:
+        with nullcontext() if by_blas else one_blas_thread():
             info = factor_in_place(K)
         if info:
             raise LinAlgError(f"K + lambda I is not positive definite (leading minor {info}).")

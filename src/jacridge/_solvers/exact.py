@@ -102,6 +102,8 @@ class InverseColumns:
             order = np.argsort(known)
             known, columns = known[order], columns[order]
             self._known = known, columns  # both at once, for other threads
+        if np.array_equal(known, which):  # which is no copy
+            return np.asarray(columns.T)
         return np.asarray(columns[np.searchsorted(known, which)].T)
 
 

@@ -107,7 +107,9 @@ class Shifts:
         return np.asarray(change)
 
     def some(self, rows: Indices) -> Shifts:
-        """The changes without some of the rows."""
+        """The changes without some of the rows, which rise."""
+        if len(rows) == len(self.moved):  # all of them, of which no copy is made
+            return self
         influence = self.influence.T[rows].T
         moved, intercept = self.moved[rows], self.intercept[rows]
         return replace(self, influence=influence, moved=moved, intercept=intercept)

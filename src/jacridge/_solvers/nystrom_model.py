@@ -29,12 +29,16 @@ SAMPLE_ROWS = 5000
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows with mean targets y and weights; `within` is the given target minus that mean."""
+    """Rows as given, with the mean target y and the weight of the rows that equal each.
+
+    `within` is the given target minus that mean, `weights` are those of the rows themselves.
+    """
 
     X: Array
     y: Array
     w: Array
     within: Array
+    weights: Array
 
     def target(self, t: int) -> Sample:
         """The sample with one target alone."""
@@ -43,7 +47,7 @@ class Sample:
     def some(self, most: int) -> Sample:
         """At most so many of the rows, drawn at random."""
         rows = fixed_sample(len(self.X), most)
-        return Sample(*(part[rows] for part in (self.X, self.y, self.w, self.within)))
+        return Sample(*(part[rows] for part in vars(self).values()))
 
     def distinct(self) -> tuple[Indices, Indices]:
         """Where each distinct row comes first, and which of these each row is."""
@@ -64,7 +68,9 @@ def jackknife_sample(sample: Block, rows: Rows, given: GivenRows | None) -> Samp
         within = np.zeros((len(some), sample[1].shape[1]))
         sample = rows_of(sample, some)
     X, y, w = sample
-    return Sample(X, y, np.ones(len(X)) if w is None else w, within)
+    w = np.ones(len(X)) if w is None else w
+    weights = w if given is None or given.weights is None else given.weights[some]
+    return Sample(X, y, w, within, weights)
 
 
 @dataclass(frozen=True)
@@ -228,20 +234,11 @@ class NystromModel:
 
     @cached_property
     def _observed(self) -> tuple[Array, Array] | None:
-        """Weights of the sample's observations, and those that leave, where equal rows differ in y.
-
-        A restored model does not know the weights of the rows as given: equal ones share their
-        total, as far as they are in the sample.
-        """
+        """Weights of the sample's rows, and those that leave, where equal ones differ in y."""
         if not self.sample.within.any():
             return None
-        group = self.sample.distinct()[1]
-        known = min(len(group) / self.sums.given_n, 1.0)  # share of the rows that the sample has
-        w = self.sample.w / np.bincount(group)[group] * known
-        if self.given is not None and self.given.weights is not None:
-            weights: Any = self.given.weighed().weights
-            w = weights[fixed_sample(len(weights), SAMPLE_ROWS)]
-        y, leaves = self.sample.y + self.sample.within, leaving(w)
+        y, w = self.sample.y + self.sample.within, self.sample.weights
+        group, leaves = self.sample.distinct()[1], leaving(w)
         return (w, leaves) if are_replicates(group, y, w / leaves) else None
 
     @property
@@ -269,6 +266,8 @@ class NystromModel:
         state = {"given_n": state["n"], "given_within": np.zeros_like(state["yy"]), **state}
         kept = ((field.name, state[field.name]) for field in fields(Sums))
         parts: Any = {name: part if np.ndim(part) else float(part) for name, part in kept}
+        # Nor weights of single rows, which are taken for one.
+        state = {"sample_weights": np.ones(len(state["sample_w"])), **state}
         sample = Sample(*(state[f"sample_{field.name}"] for field in fields(Sample)))
         phi = Features(at.Z, np.asfortranarray(state["L"]), at.sigma, at.space)
         return solve_nystrom(phi, Sums(**parts), at.lams, at.kind, sample=sample)

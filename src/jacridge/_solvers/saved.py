@@ -14,6 +14,7 @@ SHAPES = {
     "y": "mk", "w": "m", "mean": "k", "group": "n", "within": "nk", "weights": "n",
     "L": "mm", "G": "mm", "B": "mb", "yy": "k", "given_within": "k",
     "sample_X": "sq", "sample_y": "sk", "sample_w": "s", "sample_within": "sk",
+    "sample_weights": "s",
 }  # fmt: skip
 
 

@@ -218,8 +218,8 @@ def _width_finding(data: TrainingData, fit: Fitted, gain: Gain) -> Finding:
     ratio = fit.sigma / data.l_max
     wide = ratio > 1
     sentence = f"The kernel is {'wider' if wide else 'narrower'} than the data"
-    if wide and data.space.kernel.is_smooth:
-        sentence += ": the model is close to a polynomial of low degree"
+    if wide and data.space.kernel.smoothness == np.inf:
+        sentence += ": the model is close to a polynomial"
     sentence += "."
     return Finding("sigma / l_max", ratio, wide and gain.is_clear, sentence)
 
