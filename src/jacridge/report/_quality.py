@@ -22,7 +22,10 @@ FEW, ALONE = 3, 3.0
 
 @dataclass(frozen=True)
 class Remark:
-    """A short name, a sentence, and whether it is a reason for doubt."""
+    """A short name, a sentence, and whether it is a reason for doubt.
+
+    Sentences on the data have names in backquotes; those on the model are HTML.
+    """
 
     name: str
     sentence: str

@@ -38,7 +38,7 @@ from ._tasks import r2
 from ._units import effects_in_units, rises_and_falls
 
 MOST_COLUMNS = 20
-FINDING = ("name", "warning", "sentence")  # keys of a finding for programs
+
 MOST_EFFECTS = 30
 CLEARLY = 0.02  # a difference of R2 or accuracy
 SLIGHTLY = 0.005
@@ -81,7 +81,7 @@ def doubts(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
     on_data = plural(counted, "more remark" if told else "remark")
     parts = [
         *(f'<a href="#quality">{text}</a>' for text in told),
-        *(f'<a href="#performance">{phrase}</a>' for _, phrase, _ in _unseen(case, folds)),
+        *(f'<a href="#performance">{doubt.short}</a>' for doubt in _unseen(case, folds)),
         *([f'<a href="#trust">{plural(len(found), "finding")} on the model</a>'] if found else []),
         *([f'<a href="#quality">{on_data} on the data</a>'] if counted else []),
     ]
@@ -104,38 +104,38 @@ def findings(case: Case) -> list[Finding]:
     return found
 
 
-def _unseen(case: Case, folds: Folds | None) -> list[tuple[str, str, str]]:
-    """Reasons against the model from rows that it has not seen: name, phrase and sentence."""
-    aside = [] if folds is None else [*_kept_aside(case, folds), *_flattery(case, folds)]
-    return [*aside, *_far_off(case)]
+def _unseen(case: Case, folds: Folds | None) -> Iterator[Remark]:
+    """Reasons against the model from rows that it has not seen."""
+    if folds is not None:
+        yield from _kept_aside(folds)
+        yield from _flattery(case, folds)
+    yield from _far_off(case)
 
 
-def _kept_aside(case: Case, folds: Folds) -> list[tuple[str, str, str]]:
+def _kept_aside(folds: Folds) -> Iterator[Remark]:
     """Intervals that do not hold as many of the rows kept aside as they should."""
-    if not folds.is_narrow:
-        return []
-    held = f"{percent(folds.coverage)} of the rows"
-    phrase = f"{percent(COVERAGE)} intervals that hold {held}"
-    sentence = f"{percent(COVERAGE)} intervals hold only {held} kept aside."
-    return [("intervals", phrase, sentence)]
+    if folds.is_narrow:
+        held, what = f"{percent(folds.coverage)} of the rows", f"{percent(COVERAGE)} intervals"
+        sentence, short = f"{what} hold only {held} kept aside.", f"{what} that hold {held}"
+        yield Remark("intervals", sentence, True, short)
 
 
-def _others(case: Case, folds: Folds | None) -> list[tuple[str, str]]:
-    """Another model that predicts the rows kept aside clearly better: name and sentence."""
+def _others(case: Case, folds: Folds | None) -> Iterator[Remark]:
+    """Another model that predicts the rows kept aside clearly better."""
     better = _better(case, folds)
     if folds is None or not better or _predicts_nothing(case, folds):
-        return []
+        return
     beyond = (
         " A kernel model returns to the mean beyond the times that it has seen; columns with "
         f"earlier values of <b>{escape(case.target)}</b> may help."
     )
     sentence = f"{_predict_better(better, 'these rows ')}.{beyond if folds.later else ''}"
-    return [("rows kept aside", sentence)]
+    yield Remark("rows kept aside", sentence, True)
 
 
-def _on_rows(case: Case, folds: Folds | None) -> list[tuple[str, str]]:
-    """Names and sentences of everything that was found on rows that the model has not seen."""
-    return [*_others(case, folds), *((name, text) for name, _, text in _unseen(case, folds))]
+def _on_rows(case: Case, folds: Folds | None) -> list[Remark]:
+    """Everything that was found on rows that the model has not seen."""
+    return [*_others(case, folds), *_unseen(case, folds)]
 
 
 def _predict_better(who: str, rows: str = "") -> str:
@@ -148,33 +148,34 @@ def _subject(who: str) -> str:
     return f"A {who}" if who in ("linear model", "constant") else who.capitalize()
 
 
-def _far_off(case: Case) -> list[tuple[str, str, str]]:
+def _far_off(case: Case) -> Iterator[Remark]:
     """Rows that the model without them predicts far off."""
     far = case.far_off
     if not len(far):
-        return []
-    which = f"row {far[0] + 1:,}" if len(far) == 1 else plural(len(far), "row")
+        return
+    if len(far) == 1:
+        which, verb, each = f"row {far[0] + 1:,}", "is", "it"
+    else:
+        which, verb, each = plural(len(far), "row"), "are", "each of them"
     sentence = (
-        f"{which[0].upper()}{which[1:]} {'is' if len(far) == 1 else 'are'} predicted far off by "
-        "the model without it: are the values right?"
+        f"{which.capitalize()} {verb} predicted far off by the model without {each}: are the "
+        "values right?"
     )
-    sentence = sentence if len(far) == 1 else sentence.replace("without it", "without each of them")
-    return [("worst rows", f"{which} predicted far off", sentence)]
+    yield Remark("worst rows", sentence, True, f"{which} predicted far off")
 
 
-def _flattery(case: Case, folds: Folds) -> list[tuple[str, str, str]]:
+def _flattery(case: Case, folds: Folds) -> Iterator[Remark]:
     """A leave-one-out R² clearly above that of rows kept aside."""
     if case.classes or folds.later:
-        return []
+        return
     ours, loo = r2(folds.observed, folds.predicted[OURS]), r2(case.y, case.loo_predictions)
-    if not loo - ours > FLATTERED:
-        return []
-    phrase = f"R² of {share(ours)} against {share(loo)} by leave-one-out"
-    sentence = (
-        f"R² is {share(ours)} on rows kept aside and {share(loo)} by leave-one-out, which holds "
-        "kernel, metric, bandwidth and penalty fixed: trust the lower one."
-    )
-    return [("leave-one-out", phrase, sentence)]
+    if loo - ours > FLATTERED:
+        sentence = (
+            f"R² is {share(ours)} on rows kept aside and {share(loo)} by leave-one-out, which "
+            "holds kernel, metric, bandwidth and penalty fixed: trust the lower one."
+        )
+        short = f"R² of {share(ours)} against {share(loo)} by leave-one-out"
+        yield Remark("leave-one-out", sentence, True, short)
 
 
 def _scores(case: Case, folds: Folds, outputs: Array) -> tuple[float, float]:
@@ -265,16 +266,15 @@ def summary(case: Case, folds: Folds | None, remarks: list[Remark]) -> dict[str,
         {"model": name, **{keys.get(s, s): f(observed, found) for s, f in case.task.scores.items()}}
         for name, found in outputs.items()
     ]
-    against = [
-        *((name, True, plain_text(sentence)) for name, sentence in _on_rows(case, folds)),
-        *((f.name, f.warning, f.sentence) for f in findings(case)),
-        *((r.name, r.warning, r.sentence) for r in remarks),
-    ]
+    on_rows = [replace(r, sentence=plain_text(r.sentence)) for r in _on_rows(case, folds)]
+    against: list[Remark | Finding] = [*on_rows, *findings(case), *remarks]
     kept = "later rows" if folds and folds.later else "rows kept aside"
     return {
         "judged_on": "leave-one-out" if folds is None else kept,
         "models": models,
-        "findings": [dict(zip(FINDING, row, strict=True)) for row in against],
+        "findings": [
+            {"name": f.name, "warning": f.warning, "sentence": f.sentence} for f in against
+        ],
     }
 
 
@@ -450,14 +450,15 @@ def quality(remarks: list[Remark]) -> str:
             "<p>No rows left out, no duplicate rows, no constant columns, no outliers, no ids, no "
             "column that gives the target away.</p>"
         )
-    return _findings([(r.name, marked_up(r.sentence), r.warning) for r in remarks])
+    return _findings([replace(r, sentence=marked_up(r.sentence)) for r in remarks])
 
 
-def _findings(rows: list[tuple[str, str, bool]]) -> str:
+def _findings(rows: list[Remark]) -> str:
+    """A table of remarks whose sentences are HTML."""
     lines = "".join(
-        f'<tr><td class="name{" doubt" if warning else ""}">{"⚠ " if warning else ""}'
-        f"{escape(name)}</td><td>{sentence}</td></tr>"
-        for name, sentence, warning in rows
+        f'<tr><td class="name{" doubt" if row.warning else ""}">{"⚠ " if row.warning else ""}'
+        f"{escape(row.name)}</td><td>{row.sentence}</td></tr>"
+        for row in rows
     )
     head = "<tr><th>what</th><th>what was found</th></tr>"
     return f'<table class="wide"><thead>{head}</thead><tbody>{lines}</tbody></table>'
@@ -466,11 +467,8 @@ def _findings(rows: list[tuple[str, str, bool]]) -> str:
 def diagnosis(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
     """Reasons against the model, those in the data by a link, and numbers that are none."""
     found = findings(case)
-    against = [
-        *((name, sentence, True) for name, sentence in _on_rows(case, folds)),
-        *(_finding_row(finding) for finding in found if finding.warning),
-    ]
-    passed = [_finding_row(finding) for finding in found if not finding.warning]
+    against = _on_rows(case, folds) + [_as_remark(f) for f in found if f.warning]
+    passed = [_as_remark(finding) for finding in found if not finding.warning]
     on_data = sum(remark.warning for remark in remarks)
     parts = [
         *([plural(len(against), "finding")] if against else []),
@@ -491,11 +489,11 @@ def diagnosis(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
     return f"{words}{shown}{note if 'bandwidth=' in shown else ''}{rest}"
 
 
-def _finding_row(finding: Finding) -> tuple[str, str, bool]:
+def _as_remark(finding: Finding) -> Remark:
     """A finding with numbers and R² as the page writes them."""
     aside = f'<span class="small">({number(finding.value)})</span>'
     sentence = f"{_as_written(finding.sentence)} {aside}"
-    return finding.name.replace("R2", "R²"), sentence, finding.warning
+    return Remark(finding.name.replace("R2", "R²"), sentence, finding.warning)
 
 
 def _as_written(text: str) -> str:
