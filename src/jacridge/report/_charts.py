@@ -50,6 +50,16 @@ def _marks(kind: str, look: str, x: Array, y: Array) -> Chart:
     return {"kind": kind, "look": look, "x": numbers(x), "y": numbers(y)}
 
 
+def _range(kind: str, x: Array, low: Array, high: Array, **look: str) -> Chart:
+    """Bars or a band from low to high."""
+    return {"kind": kind, **look, "x": numbers(x), "low": numbers(low), "high": numbers(high)}
+
+
+def _chart(name: str, x: Chart, y: Chart, layers: list[Chart], alt: str) -> Chart:
+    """Layers over two axes, and a sentence for those who do not see them."""
+    return {"id": name, "x": x, "y": y, "layers": layers, "alt": alt}
+
+
 def _at_edge(axis: Chart, values: Array) -> Array:
     """Values within an axis; those beyond its ends are drawn just inside."""
     inside = 0.01 * (axis["high"] - axis["low"])
@@ -70,13 +80,9 @@ def observed_chart(case: Case) -> Chart:
     axis = _axis("", x, y)
     line = np.array([axis["low"], axis["high"]])
     layers = [_marks("line", "rule", line, line), _marks("dots", "dot", x, y)]
-    return {
-        "id": "observed",
-        "x": {**axis, "label": f"predicted {case.target}"},
-        "y": {**axis, "label": f"observed {case.target}"},
-        "layers": [*layers, *_far_dots(case, axis, axis, case.y)],
-        "alt": f"Observed against predicted {case.target} of {len(x)} rows, with the diagonal.",
-    }
+    across, up = ({**axis, "label": f"{what} {case.target}"} for what in ("predicted", "observed"))
+    words = f"Observed against predicted {case.target} of {len(x)} rows, with the diagonal."
+    return _chart("observed", across, up, layers + _far_dots(case, axis, axis, case.y), words)
 
 
 def residual_chart(case: Case) -> Chart:
@@ -86,13 +92,8 @@ def residual_chart(case: Case) -> Chart:
     axis, up = _axis(f"predicted {case.target}", x), _axis("error", error)
     ends = np.array([axis["low"], axis["high"]])
     layers = [_marks("line", "rule", ends, 0 * ends), _marks("dots", "dot", x, error)]
-    return {
-        "id": "residuals",
-        "x": axis,
-        "y": up,
-        "layers": [*layers, *_far_dots(case, axis, up, errors)],
-        "alt": f"Errors against predictions of {len(x)} rows, with a line at zero.",
-    }
+    words = f"Errors against predictions of {len(x)} rows, with a line at zero."
+    return _chart("residuals", axis, up, layers + _far_dots(case, axis, up, errors), words)
 
 
 def interval_chart(case: Case, folds: Folds) -> Chart:
@@ -106,15 +107,14 @@ def interval_chart(case: Case, folds: Folds) -> Chart:
     usual = ~np.isin(some if folds.rows is None else folds.rows[some], case.far_off)
     axis = _axis(case.target, low, high, seen[usual])
     seen = _at_edge(axis, seen)
-    bars = {"kind": "bars", "x": numbers(x), "low": numbers(low), "high": numbers(high)}
-    looks = {"data": inside, "miss": ~inside}
-    return {
-        "id": "intervals",
-        "x": _axis("later rows" if folds.later else "rows, lowest prediction first", x),
-        "y": axis,
-        "layers": [bars, *(_marks("dots", k, x[part], seen[part]) for k, part in looks.items())],
-        "alt": f"Intervals of {len(x)} rows kept aside; {int(inside.sum())} hold the observation.",
-    }
+    layers = [
+        _range("bars", x, low, high),
+        _marks("dots", "data", x[inside], seen[inside]),
+        _marks("dots", "miss", x[~inside], seen[~inside]),
+    ]
+    across = _axis("later rows" if folds.later else "rows, lowest prediction first", x)
+    words = f"Intervals of {len(x)} rows kept aside; {int(inside.sum())} hold the observation."
+    return _chart("intervals", across, axis, layers, words)
 
 
 def effect_chart(case: Case, curve: Curve, number: int, everything: Chart) -> Chart:
@@ -132,16 +132,11 @@ def effect_chart(case: Case, curve: Curve, number: int, everything: Chart) -> Ch
         axis = {**_axis(words, steps.x, room=0), "years": is_date, "log": log}
         layers.append({"kind": "rug", "x": numbers(steps.seen)})
     mean = curve.mean[drawn[0]]
-    return {
-        "id": f"effect-{number}",
-        "x": axis,
-        "y": everything,
-        "layers": layers,
-        "alt": (
-            f"Mean prediction of {case.shown} as {curve.column.name} changes: from "
-            f"{mean[0]:.4g} at the left to {mean[-1]:.4g} at the right."
-        ),
-    }
+    words = (
+        f"Mean prediction of {case.shown} as {curve.column.name} changes: from {mean[0]:.4g} at "
+        f"the left to {mean[-1]:.4g} at the right."
+    )
+    return _chart(f"effect-{number}", axis, everything, layers, words)
 
 
 def lines_of(case: Case) -> list[int]:
@@ -155,21 +150,16 @@ def lines_of(case: Case) -> list[int]:
 def _effect_layers(curve: Curve, k: int, i: int, count: int) -> list[Chart]:
     """One output: with the spread of the rows' own curves, if it is drawn alone."""
     x, mean = curve.steps.x, curve.mean[k]
-    spread = {"x": numbers(x), "low": numbers(curve.low[k]), "high": numbers(curve.high[k])}
     if curve.steps.levels:
-        dots = _marks("dots", f"big {LOOKS[i][:2]}", x, mean)
-        return [{"kind": "bars", **spread}, dots] if count == 1 else [dots]
-    line = _marks("line", LOOKS[i], x, mean)
-    return [{"kind": "band", **spread}, *_sure(curve), line] if count == 1 else [line]
-
-
-def _sure(curve: Curve) -> list[Chart]:
-    """The interval of the mean curve, where its standard errors are known."""
-    if curve.error is None:
-        return []
-    low, high = numbers(curve.mean[0] - curve.error), numbers(curve.mean[0] + curve.error)
-    band = {"kind": "band", "look": "sure", "x": numbers(curve.steps.x)}
-    return [{**band, "low": low, "high": high}]
+        kind, layers = "bars", [_marks("dots", f"big {LOOKS[i][:2]}", x, mean)]
+    else:
+        kind, layers = "band", [_marks("line", LOOKS[i], x, mean)]
+    if count > 1:
+        return layers
+    if curve.error is not None:  # the interval of the mean
+        sure = _range("band", x, mean - curve.error, mean + curve.error, look="sure")
+        layers = [sure, *layers]
+    return [_range(kind, x, curve.low[k], curve.high[k]), *layers]
 
 
 def effects_axis(case: Case, curves: list[Curve]) -> Chart:
@@ -186,17 +176,17 @@ def surface_chart(case: Case, surface: EffectSurface) -> Chart:
     """The prediction over two columns as colours, with the rows as dots of the observed colour."""
     low, high = np.quantile(np.r_[surface.values.ravel(), surface.points[:, 2]], [0.01, 0.99])
     x, y, seen = surface.points.T
+    across = {"low": surface.x[0], "high": surface.x[-1], "label": surface.across}
+    up = {"low": surface.y[0], "high": surface.y[-1], "label": surface.up}
+    layers = [
+        {"kind": "cells", "values": numbers(surface.values)},
+        {"kind": "places", "x": numbers(x), "y": numbers(y), "values": numbers(seen)},
+    ]
+    words = f"Predicted {case.shown} over {surface.across} and, upwards, {surface.up}."
     return {
-        "id": "surface",
-        "x": {"low": surface.x[0], "high": surface.x[-1], "label": surface.across},
-        "y": {"low": surface.y[0], "high": surface.y[-1], "label": surface.up},
+        **_chart("surface", across, up, layers, words),
         "shape": float(np.cos(np.radians(surface.y.mean()))) if surface.is_map else None,
         "colours": {"low": float(low), "high": float(high), "label": case.shown},
-        "layers": [
-            {"kind": "cells", "values": numbers(surface.values)},
-            {"kind": "places", "x": numbers(x), "y": numbers(y), "values": numbers(seen)},
-        ],
-        "alt": f"Predicted {case.shown} over {surface.across} and, upwards, {surface.up}.",
     }
 
 
@@ -209,17 +199,13 @@ def line_chart(case: Case) -> Chart:
     if not case.classes:
         low, high = case.estimator.predict_interval(case.seen(at[:, None]), 0.9)
         finite = np.isfinite(low) & np.isfinite(high)
-        band = {"kind": "band", "x": numbers(at), "low": numbers(low), "high": numbers(high)}
-        layers, ends = [band], [*ends, low[finite], high[finite]]
+        layers, ends = [_range("band", at, low, high)], [*ends, low[finite], high[finite]]
     layers.append(_marks("dots", "data", x[some], case.outcomes[some]))
-    return {
-        "id": "surface",
-        "x": _axis(case.names[0], x, room=0.01),
-        "y": _axis(case.shown, *ends),
-        "layers": [*layers, _marks("line", "c1", at, curve)],
-        "alt": f"The fitted curve of {case.shown} over {case.names[0]}, and the {len(some)} "
-        "observations.",
-    }
+    layers.append(_marks("line", "c1", at, curve))
+    name = case.names[0]
+    words = f"The fitted curve of {case.shown} over {name}, and the {len(some)} observations."
+    up = _axis(case.shown, *ends)
+    return _chart("surface", _axis(name, x, room=0.01), up, layers, words)
 
 
 def series_chart(case: Case, place: int) -> Chart:
@@ -229,16 +215,10 @@ def series_chart(case: Case, place: int) -> Chart:
     order = np.argsort(times, kind="stable")
     order = order[_spread(len(order))]
     x, seen, predicted = times[order], case.outcomes[order], case.loo_predictions[order]
-    return {
-        "id": "series",
-        "x": {**_axis(name, x, room=0.01), "years": name != case.names[place]},
-        "y": _axis(case.shown, seen, predicted),
-        "layers": [
-            _marks("dots", "data", x, seen),
-            _marks(*_over_time(predicted), x, predicted),
-        ],
-        "alt": f"Observed and predicted {case.shown} of {len(x)} rows over time.",
-    }
+    layers = [_marks("dots", "data", x, seen), _marks(*_over_time(predicted), x, predicted)]
+    axis = {**_axis(name, x, room=0.01), "years": name != case.names[place]}
+    words = f"Observed and predicted {case.shown} of {len(x)} rows over time."
+    return _chart("series", axis, _axis(case.shown, seen, predicted), layers, words)
 
 
 def _over_time(predicted: Array) -> tuple[str, str]:
@@ -288,10 +268,5 @@ def _shares(name: str, across: str, up: str, curves: dict[str, Array], alt: str)
     lines = [
         _marks("line", look, *curve) for look, curve in zip(LOOKS, curves.values(), strict=False)
     ]
-    return {
-        "id": name,
-        "x": {**unit, "label": across},
-        "y": {**unit, "label": up},
-        "layers": [_marks("line", "rule", ends, ends), *lines[::-1]],
-        "alt": alt,
-    }
+    axes = {**unit, "label": across}, {**unit, "label": up}
+    return _chart(name, *axes, [_marks("line", "rule", ends, ends), *lines[::-1]], alt)
