@@ -37,10 +37,8 @@ from ._options import (
     KernelOrAuto,
     MetricName,
     RuleMetric,
-    RuleName,
     TableOptions,
     Target,
-    TargetIfAny,
     TaskName,
     check_rule,
     looks_at_target,
@@ -48,6 +46,7 @@ from ._options import (
     note_times,
     on_gaps,
     one_of,
+    one_word,
     option,
     rows_of,
     rules_of,
@@ -64,8 +63,10 @@ CLASSES_HINT = (
 
 def select(
     file: Data,
-    target: TargetIfAny = None,
-    rule: RuleName = "jacobian",
+    target: Annotated[
+        str | None, option("--target -t", "COLUMN", "Column to predict, for rules that look at it.")
+    ] = None,
+    rule: Annotated[str, one_word("--rule -r", RULES)] = "jacobian",
     alpha: Alpha = None,
     kernel: KernelName = "gaussian",
     metric: RuleMetric = "auto",
