@@ -126,7 +126,7 @@ def effect_chart(case: Case, curve: Curve, number: int, everything: Chart) -> Ch
     if steps.levels:
         axis = {"low": -0.5, "high": len(steps.levels) - 0.5, "levels": list(steps.levels)}
     else:
-        is_date = case.names[steps.places[0]].endswith(YEAR)
+        is_date = case.table.names[steps.places[0]].endswith(YEAR)
         log = steps.log and not curve.is_straight
         words = "logarithmic scale" if log else ""
         axis = {**_axis(words, steps.x, room=0), "years": is_date, "log": log}
@@ -202,7 +202,7 @@ def line_chart(case: Case) -> Chart:
         layers, ends = [_range("band", at, low, high)], [*ends, low[finite], high[finite]]
     layers.append(_marks("dots", "data", x[some], case.outcomes[some]))
     layers.append(_marks("line", "c1", at, curve))
-    name = case.names[0]
+    name = case.table.names[0]
     words = f"The fitted curve of {case.shown} over {name}, and the {len(some)} observations."
     up = _axis(case.shown, *ends)
     return _chart("surface", _axis(name, x, room=0.01), up, layers, words)
@@ -210,13 +210,13 @@ def line_chart(case: Case) -> Chart:
 
 def series_chart(case: Case, place: int) -> Chart:
     """Observed and predicted values over a column of times."""
-    name = case.names[place].removesuffix(YEAR)
+    name = case.table.names[place].removesuffix(YEAR)
     times = times_of(case, place)
     order = np.argsort(times, kind="stable")
     order = order[_spread(len(order))]
     x, seen, predicted = times[order], case.outcomes[order], case.loo_predictions[order]
     layers = [_marks("dots", "data", x, seen), _marks(*_over_time(predicted), x, predicted)]
-    axis = {**_axis(name, x, room=0.01), "years": name != case.names[place]}
+    axis = {**_axis(name, x, room=0.01), "years": name != case.table.names[place]}
     words = f"Observed and predicted {case.shown} of {len(x)} rows over time."
     return _chart("series", axis, _axis(case.shown, seen, predicted), layers, words)
 

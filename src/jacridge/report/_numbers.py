@@ -142,7 +142,7 @@ def remarks(case: Case) -> Iterator[Remark]:
         return
     y, varied = rankdata(case.y), case.X.std(axis=0) > 0
     for column in case.columns:
-        if column.is_number and varied[column.places[0]] and column.places[0] != case.time:
+        if column.is_number and varied[column.places[0]] and column.places[0] != case.table.time:
             r = float(np.corrcoef(rankdata(case.X[:, column.places[0]]), y)[0, 1])
             if abs(r) > LEAKING_CORRELATION:
                 sentence = (

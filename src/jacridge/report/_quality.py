@@ -97,8 +97,8 @@ def _alike(case: Case) -> Iterator[Remark]:
 
 def _dates(case: Case) -> Iterator[Remark]:
     """Dates that the rows do not follow, by which nothing was measured."""
-    found = [name for name in case.names if name.endswith(YEAR)]
-    if found and case.time is None:
+    found = [name for name in case.table.names if name.endswith(YEAR)]
+    if found and case.table.time is None:
         name = found[0].removesuffix(YEAR)
         sentence = (
             f"The rows are not in the order of `{name}`, so the rows kept aside are of all dates. "
@@ -110,7 +110,7 @@ def _dates(case: Case) -> Iterator[Remark]:
 def _places(case: Case) -> Iterator[Remark]:
     found = place_columns([column.name for column in case.columns if column.is_number])
     if case.spec.distance == "geodesic":
-        lat, lon = case.names
+        lat, lon = case.table.names
         sentence = (
             f"The metric geodesic was asked for: it takes `{lat}` and `{lon}` alone. Other columns "
             "of the file are left out; compare with a report without it."

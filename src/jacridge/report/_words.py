@@ -309,8 +309,8 @@ def comparison(case: Case, folds: Folds | None) -> str:
     trees, linear = case.task.rivals
     fitted = (
         f"{len(folds.observed):,} rows were kept aside and predicted by models fitted to earlier "
-        f"ones alone, because the rows are in order of <b>{escape(case.time_name)}</b>: rows drawn "
-        "at random would flatter a model that has to predict the future."
+        f"ones alone, because the rows are in order of <b>{escape(case.table.time_name)}</b>: rows "
+        "drawn at random would flatter a model that has to predict the future."
         if folds.later
         else folds.how
     )
@@ -384,7 +384,9 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
     terms = [
         name
         for column, _ in sizes
-        for name in ([column.name] if column.levels else [case.names[i] for i in column.places])
+        for name in (
+            [column.name] if column.levels else [case.table.names[i] for i in column.places]
+        )
     ]
     shown = [name for name in terms if not name.endswith(WAVES)]
     found = answer(effects_in_units, case.estimator, case.table, case.scale, shown, X=case.Z[some])
@@ -507,7 +509,7 @@ def columns(case: Case) -> str:
 
     Of a date, the first and the last; the waves of its months and weekdays are not shown.
     """
-    named = zip([*case.names, case.shown], [*case.X.T, case.outcomes], strict=True)
+    named = zip([*case.table.names, case.shown], [*case.X.T, case.outcomes], strict=True)
     rows = [_column_row(column, x) for column, x in named if not column.endswith(WAVES)]
     return table(("column", "lowest", "mean", "highest", "deviation"), rows)
 
