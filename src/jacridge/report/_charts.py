@@ -14,7 +14,7 @@ from ._effects import Curve, EffectSurface, times_of
 from ._folds import OURS, Folds
 
 Chart = dict[str, Any]
-MOST_POINTS = 1200
+MOST_POINTS, ROC_POINTS = 1200, 150
 DRAWN_CLASSES = 4
 ALIKE = 0.8  # correlation of rows that follow each other, from which they are joined by a line
 DRAWN_INTERVALS = 100
@@ -41,8 +41,9 @@ def _axis(label: str, *values: Array, room: float = 0.04) -> Chart:
     return {"low": low - space, "high": high + space, "label": label}
 
 
-def _spread(n: int) -> Array:
-    return np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(int))
+def _spread(n: int, most: int = MOST_POINTS) -> Array:
+    """At most so many of n places, evenly spread."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
 
 
 def _marks(kind: str, look: str, x: Array, y: Array) -> Chart:
@@ -100,7 +101,7 @@ def interval_chart(case: Case, folds: Folds) -> Chart:
     """Intervals of rows kept aside, in the order of predictions or time, and what was observed."""
     predicted = folds.predicted[OURS]
     order = np.arange(len(predicted)) if folds.later else np.argsort(predicted)
-    some = order[np.linspace(0, len(order) - 1, min(len(order), DRAWN_INTERVALS)).astype(int)]
+    some = order[_spread(len(order), DRAWN_INTERVALS)]
     x = np.arange(1.0, len(some) + 1)
     (low, high), seen = folds.intervals[some].T, folds.observed[some]
     inside = (low <= seen) & (seen <= high)
@@ -258,8 +259,7 @@ def roc_chart(observed: Array, predicted: dict[str, Array]) -> Chart:
 def roc(observed: Array, outputs: Array) -> Array:
     """Shares of false alarms and of hits, of shape (2, points)."""
     false, hit, _ = roc_curve(observed.ravel(), outputs.ravel())
-    some = np.unique(np.linspace(0, len(hit) - 1, min(len(hit), 150)).astype(int))
-    return np.array([false, hit])[:, some]
+    return np.array([false, hit])[:, _spread(len(hit), ROC_POINTS)]
 
 
 def _shares(name: str, across: str, up: str, curves: dict[str, Array], alt: str) -> Chart:

@@ -33,9 +33,10 @@ class Remark:
     short: str = ""  # how the verdict has it; if empty, the remark is only counted
 
 
-def leak_in_short(column: str, target: str) -> str:
-    """A column that knows the target, as the verdict has it."""
-    return f"`{column}` may give `{target}` away"
+def leak(column: str, target: str, what: str) -> Remark:
+    """The remark on a column that may know the target, and what it does."""
+    sentence = f"`{column}` {what}. Is it known before `{target}` is?"
+    return Remark(POSSIBLE_LEAK, sentence, True, f"`{column}` may give `{target}` away")
 
 
 def remarks(case: Case, on_target: Iterable[Remark], source: Origin) -> list[Remark]:

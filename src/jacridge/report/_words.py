@@ -68,14 +68,14 @@ SCORES = {
 
 def doubts(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
     """Whether another model would do, and what to check before this one is used, with links."""
-    found = [finding for finding in findings(case) if finding.warning]
     against = [remark for remark in remarks if remark.warning]
     leaks = any(remark.name == POSSIBLE_LEAK for remark in against)
-    if leaks:  # which the remark says with its name
-        found = [finding for finding in found if finding.name != "best single feature"]
     instead = "" if leaks else _instead(case, folds)
-    if _predicts_nothing(case, folds):
-        found = [finding for finding in found if finding.name != "leave-one-out R2"]
+    said = {
+        "best single feature": leaks,  # by the remark, with its name
+        "leave-one-out R2": _predicts_nothing(case, folds),
+    }
+    found = [f for f in findings(case) if f.warning and not said.get(f.name)]
     told = [f"⚠ {marked_up(remark.short)}" for remark in against if remark.short]
     counted = len(against) - len(told)
     on_data = plural(counted, "more remark" if told else "remark")
@@ -178,10 +178,11 @@ def _flattery(case: Case, folds: Folds) -> Iterator[Remark]:
         yield Remark("leave-one-out", sentence, True, short)
 
 
-def _scores(case: Case, folds: Folds, outputs: Array) -> tuple[float, float]:
-    """The score that is high for good models, and the one that is low."""
-    high, low = (score(folds.observed, outputs) for score in case.task.scores.values())
-    return high, low
+def _scores(case: Case, folds: Folds) -> dict[str, tuple[float, float]]:
+    """For each model and a constant the score that is high for good models, and the low one."""
+    seen, (high, low) = folds.observed, case.task.scores.values()
+    each = {**folds.predicted, "constant": np.broadcast_to(seen.mean(axis=0), seen.shape)}
+    return {name: (high(seen, outputs), low(seen, outputs)) for name, outputs in each.items()}
 
 
 def _instead(case: Case, folds: Folds | None) -> str:
@@ -197,12 +198,11 @@ def _instead(case: Case, folds: Folds | None) -> str:
     if better:
         advice = f": prefer {'them' if better == TREES else 'it'}" if better != "constant" else ""
         return f'<a href="#performance">{_predict_better(better)}</a>{advice}. '
-    high, low = _scores(case, folds, folds.predicted[OURS])
-    names = list(case.task.scores)
+    scores, names = _scores(case, folds), list(case.task.scores)
+    high, low = scores[OURS]
     words = []
     for name in (TREES, case.task.linear_name):
-        theirs = _scores(case, folds, folds.predicted[name])
-        gain, less = theirs[0] - high, low - theirs[1]
+        gain, less = scores[name][0] - high, low - scores[name][1]
         who = _subject(name)
         verb = "" if name == TREES else "s"
         if gain > 0 and less > 0:
@@ -227,10 +227,9 @@ def _predicts_nothing(case: Case, folds: Folds | None) -> bool:
     """Whether no model predicts the rows kept aside better than a constant does."""
     if folds is None:
         return False
-    constant = np.broadcast_to(folds.observed.mean(axis=0), folds.observed.shape)
-    high, low = _scores(case, folds, constant)
-    each = [_scores(case, folds, outputs) for outputs in folds.predicted.values()]
-    return all(h < high + CLEARLY and le > HARDLY * low for h, le in each)
+    scores = _scores(case, folds)
+    high, low = scores.pop("constant")
+    return all(h < high + CLEARLY and le > HARDLY * low for h, le in scores.values())
 
 
 def _better(case: Case, folds: Folds | None) -> str:
@@ -240,10 +239,7 @@ def _better(case: Case, folds: Folds | None) -> str:
     """
     if folds is None:
         return ""
-    seen = folds.observed
-    constant = np.broadcast_to(seen.mean(axis=0), seen.shape)
-    each = {**folds.predicted, "constant": constant}
-    scores = {name: _scores(case, folds, outputs) for name, outputs in each.items()}
+    scores = _scores(case, folds)
     high, low = scores[OURS]
     best = max(scores, key=lambda name: scores[name][0])
     least = min(scores, key=lambda name: scores[name][1])
