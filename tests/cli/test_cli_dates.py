@@ -119,6 +119,7 @@ def test_a_date_that_is_missing_is_named_once(tmp_path, capsys):
 
 
 def test_effects_of_a_date_are_per_year_and_leave_waves_out(tmp_path, capsys):
+    """Within groups, too, whose labels may be numbers."""
     path = write(tmp_path, [m.strftime("%Y-%m-%d") for m in MOMENTS])
     for by in ((), ("--by", "when (month sine)")):
         assert run("effects", path, "-t", "y", "--rule", "scale", *by) == 0
