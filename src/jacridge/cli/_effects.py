@@ -96,17 +96,9 @@ def effects(
 
 def _text(found: Effects) -> str:
     """The effects as a table of rounded numbers, with what they mean."""
-    columns = found.dict()
-    names = [name for name in columns if name not in ("kind", "statistic")]
+    names = [name for name in found.dict() if name not in ("kind", "statistic")]
+    rows = [[_cell(name, getattr(row, name), row.term) for name in names] for row in found]
     shown = {"term": "column", "contrast": "effect"}
-    rows = [
-        [
-            _cell(name, value, row[0])
-            for name, value in zip(columns, row, strict=True)
-            if name in names
-        ]
-        for row in zip(*columns.values(), strict=True)
-    ]
     header = [shown.get(name, name.replace("_", " ")) for name in names]
     table = grid(header, rows, words=names.index("estimate"))
     return f"{found.title}\n{table}\n{found.held_fixed}"

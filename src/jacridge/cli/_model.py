@@ -19,17 +19,17 @@ from ._columns import Reading, columns_named, in_place, nearest
 from ._missing import DROP, IMPUTE, POLICIES, complete_rows, costs
 from ._model_file import SavedModel, check_columns, check_model_name, load_model, save_model
 from ._options import (
+    COLUMN,
+    ENGINES,
     AsJson,
     Data,
-    Engine,
     ModelOptions,
     NoHeader,
-    Scheduler,
     TableOptions,
-    Targets,
     between_0_and_1,
     note_classes,
     note_times,
+    one_word,
     option,
     rows_of,
 )
@@ -46,12 +46,22 @@ SLIP = 0.8  # so alike are a category and the one that was meant
 
 def fit(
     file: Data,
-    target: Targets,
+    target: Annotated[
+        str, option("--target -t", "COLUMNS", f"{COLUMN} Several are joined by commas.")
+    ],
     output: Annotated[str, option("--output -o", "FILE", "Model file to write.")],
     *,
     model: ModelOptions,
-    engine: Engine = "memory",
-    scheduler: Scheduler = None,
+    engine: Annotated[str, one_word("--engine", ENGINES)] = "memory",
+    scheduler: Annotated[
+        str | None,
+        option(
+            "--scheduler",
+            "ADDRESS",
+            "Scheduler of a Dask cluster, such as tcp://host:8786.",
+            show_default="none: this process",
+        ),
+    ] = None,
     table: TableOptions,
     as_json: AsJson = False,
 ) -> None:

@@ -77,13 +77,6 @@ FILE = (
 COLUMN = "Column to predict: its name, or its position (1 is the first, -1 the last)."
 Data = Annotated[str, typer.Argument(metavar="FILE", help=FILE, show_default=False)]
 Target = Annotated[str, option("--target -t", "COLUMN", COLUMN)]
-Targets = Annotated[
-    str, option("--target -t", "COLUMNS", f"{COLUMN} Several are joined by commas.")
-]
-TargetIfAny = Annotated[
-    str | None, option("--target -t", "COLUMN", "Column to predict, for rules that look at it.")
-]
-RuleName = Annotated[str, one_word("--rule -r", RULES)]
 BandwidthOrRule = Annotated[
     str,
     option(
@@ -116,56 +109,6 @@ MetricName = Annotated[
     one_word("--metric -m", COLUMN_METRICS, f"; auto: learned with the rule auto, else {PLAIN}"),
 ]
 RuleMetric = Annotated[str, one_word("--metric -m", RULE_METRICS, f"; auto: {PLAIN}")]
-Solver = Annotated[str, one_word("--solver", SOLVERS)]
-Landmarks = Annotated[
-    int | None,
-    option(
-        "--n-landmarks",
-        "NUMBER",
-        "Landmarks of the solvers nystrom and pcg.",
-        min=1,
-        show_default="up to 3000; pcg 1000",
-    ),
-]
-Engine = Annotated[str, one_word("--engine", ENGINES)]
-Scheduler = Annotated[
-    str | None,
-    option(
-        "--scheduler",
-        "ADDRESS",
-        "Scheduler of a Dask cluster, such as tcp://host:8786.",
-        show_default="none: this process",
-    ),
-]
-Features = Annotated[
-    list[str] | None,
-    option("--features", "COLUMNS", "Columns to use, joined by commas; if none, all others."),
-]
-Drop = Annotated[
-    list[str] | None, option("--drop", "COLUMNS", "Columns to leave out, joined by commas.")
-]
-Weights = Annotated[
-    str | None, option("--weights", "COLUMN", "Column of weights: a row of weight 2 counts twice.")
-]
-Standardize = Annotated[
-    bool,
-    typer.Option(
-        "--standardize/--no-standardize", help="Scale features to variance 1, if --metric is auto."
-    ),
-]
-Missing = Annotated[
-    str,
-    option(
-        "--missing",
-        "WHAT",
-        "Missing values: drop (leave rows out), impute (the median, marked; of texts a category of "
-        "their own) or error.",
-        POLICIES,
-    ),
-]
-Decimal = Annotated[
-    str, option("--decimal", "SIGN", "Sign before decimals in texts: . or a comma.", (".", ","))
-]
 TaskName = Annotated[
     str,
     one_word("--task", ("auto", *TASK_NAMES), "; auto takes texts and two values as classes"),
@@ -178,11 +121,33 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and 
 class TableOptions:
     """Options of all commands that read a table of features."""
 
-    features: Features = None
-    drop: Drop = None
-    standardize: Standardize = True
-    missing: Missing = "drop"
-    decimal: Decimal = "."
+    features: Annotated[
+        list[str] | None,
+        option("--features", "COLUMNS", "Columns to use, joined by commas; if none, all others."),
+    ] = None
+    drop: Annotated[
+        list[str] | None, option("--drop", "COLUMNS", "Columns to leave out, joined by commas.")
+    ] = None
+    standardize: Annotated[
+        bool,
+        typer.Option(
+            "--standardize/--no-standardize",
+            help="Scale features to variance 1, if --metric is auto.",
+        ),
+    ] = True
+    missing: Annotated[
+        str,
+        option(
+            "--missing",
+            "WHAT",
+            "Missing values: drop (leave rows out), impute (the median, marked; of texts a "
+            "category of their own) or error.",
+            POLICIES,
+        ),
+    ] = "drop"
+    decimal: Annotated[
+        str, option("--decimal", "SIGN", "Sign before decimals in texts: . or a comma.", (".", ","))
+    ] = "."
     no_header: NoHeader = False
 
     def reading(self, metric: str = "auto", **more: Any) -> Reading:
@@ -207,9 +172,21 @@ class ModelOptions:
     kernel: KernelOrAuto = "auto"
     metric: MetricName = "auto"
     task: TaskName = "auto"
-    solver: Solver = "auto"
-    n_landmarks: Landmarks = None
-    weights: Weights = None
+    solver: Annotated[str, one_word("--solver", SOLVERS)] = "auto"
+    n_landmarks: Annotated[
+        int | None,
+        option(
+            "--n-landmarks",
+            "NUMBER",
+            "Landmarks of the solvers nystrom and pcg.",
+            min=1,
+            show_default="up to 3000; pcg 1000",
+        ),
+    ] = None
+    weights: Annotated[
+        str | None,
+        option("--weights", "COLUMN", "Column of weights: a row of weight 2 counts twice."),
+    ] = None
 
     def spec(self, *, standardize: bool) -> ModelSpec:
         """The model before its fit, if the kernel has the rule."""

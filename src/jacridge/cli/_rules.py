@@ -37,10 +37,8 @@ from ._options import (
     KernelOrAuto,
     MetricName,
     RuleMetric,
-    RuleName,
     TableOptions,
     Target,
-    TargetIfAny,
     TaskName,
     check_rule,
     looks_at_target,
@@ -48,6 +46,7 @@ from ._options import (
     note_times,
     on_gaps,
     one_of,
+    one_word,
     option,
     rows_of,
     rules_of,
@@ -64,8 +63,10 @@ CLASSES_HINT = (
 
 def select(
     file: Data,
-    target: TargetIfAny = None,
-    rule: RuleName = "jacobian",
+    target: Annotated[
+        str | None, option("--target -t", "COLUMN", "Column to predict, for rules that look at it.")
+    ] = None,
+    rule: Annotated[str, one_word("--rule -r", RULES)] = "jacobian",
     alpha: Alpha = None,
     kernel: KernelName = "gaussian",
     metric: RuleMetric = "auto",
@@ -218,20 +219,16 @@ def report(
     rows = rows_of(file, [target], reading)
     note_replaced(output)
     start = perf_counter()
-    from ..report import make_report  # by this command alone, and at the end of a long chain
+    # By this command alone, and at the end of a long chain.
+    from ..report import case_of, make_report
+    from ..report._code import Origin
 
+    origin = Origin(file, **_as_read(rows, reading))
+    parts = {part_name(name, part): name for name, d in rows.dates.items() for part in d.parts}
     with progress("fitting the model") as move:
-        made = make_report(
-            rows.filled().X,
-            rows.y,
-            bandwidth=spec.bandwidth,
-            alpha=spec.alpha,
-            kernel=kernel,
-            metric=metric,
-            standardize=table.standardize,
-            **_origin(file, rows, reading),
-            progress=move,
-        )
+        known: Any = {"target": rows.target, "task": rows.task, "parts": parts}
+        case = case_of(rows.filled().X, rows.y, replace(spec, kernel=kernel), **known)
+        made = make_report(case, origin, move)
     with replaced(output) as beside:
         beside.write_text(made.page, encoding="utf-8")
     result = {
@@ -246,21 +243,17 @@ def report(
     show(result, as_json=as_json, text=f"The report is in {output}.")
 
 
-def _origin(file: str, rows: Rows, reading: Reading) -> dict[str, Any]:
+def _as_read(rows: Rows, reading: Reading) -> dict[str, Any]:
     """Facts on the table as it was read, for the report."""
     remarks = [("id", f"`{name}` looks like an id and was left out.") for name in rows.ids]
     remarks += [("columns left out", text) for text in not_used(rows)]
     remarks += [(TEXTS_READ, text) for text in rows.written.values()]
     remarks += [(GAPS_FILLED, text) for text in on_gaps(rows, reading)]
     return {
-        "source": file,
-        "options": _reading_options(reading),
-        "target": rows.target,
-        "task": rows.task,
+        "options": tuple(_reading_options(reading)),
         "left_out": rows.losses.n,
-        "losses": rows.losses.sentences,
-        "remarks": remarks,
-        "parts": {part_name(name, p): name for name, d in rows.dates.items() for p in d.parts},
+        "losses": tuple(rows.losses.sentences),
+        "remarks": tuple(remarks),
         "formats": {
             name: d.format
             for name, d in rows.dates.items()

@@ -24,6 +24,7 @@ BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 # A table takes up to 20 times the memory of its text: a gzip may unpack to this share of what is
 # available.
 SHARE = 1 / 20
+LISTED = 20  # names in a message
 
 
 def read_frame(source: str, *, header: bool = True) -> pl.DataFrame:
@@ -52,10 +53,10 @@ def table_parts(source: str) -> list[str]:
     return paths
 
 
-def listed(names: Sequence[str], most: int = 20) -> str:
+def listed(names: Sequence[str]) -> str:
     """Names in backquotes; of a long list, the beginning."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(f"`{name}`" for name in names[:most]) + more
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(f"`{name}`" for name in names[:LISTED]) + more
 
 
 def _first(error: BaseException) -> str:
@@ -149,8 +150,8 @@ READERS: dict[bytes, Callable[..., pl.DataFrame]] = {
 
 def _parsed(data: bytes, path: str, *, header: bool) -> pl.DataFrame:
     """A frame from bytes whose first few say what they are."""
-    found = [read for magic, read in READERS.items() if data.startswith(magic)]
-    return (found or [_read_text])[0](data, path, header=header)
+    found = (read for magic, read in READERS.items() if data.startswith(magic))
+    return next(found, _read_text)(data, path, header=header)
 
 
 def _write_text(frame: pl.DataFrame, path: Path, separator: str = ",") -> None:

@@ -104,50 +104,31 @@ def report_page(
     >>> page.startswith("<!DOCTYPE html>")
     True
     """
-    return make_report(**locals()).page
+    spec = ModelSpec(bandwidth, alpha, metric, standardize, kernel, random_state)
+    case = case_of(X, y, spec, features=features, target=target, task=task, parts=parts or {})
+    origin = Origin(source, tuple(options), left_out, tuple(losses), tuple(remarks))
+    return make_report(case, origin, progress).page
 
 
-class Report(NamedTuple):
-    """A page, and its main numbers and findings as plain values."""
-
-    page: str
-    summary: dict[str, Any]
-
-
-def make_report(
+def case_of(
     X: npt.ArrayLike,
     y: npt.ArrayLike,
+    spec: ModelSpec,
     *,
+    target: str,
+    task: str,
+    parts: Mapping[str, str],
     features: Sequence[str] | None = None,
-    target: str = "y",
-    task: str = "auto",
-    source: str = "data.csv",
-    options: Sequence[str] = (),
-    left_out: int = 0,
-    losses: Sequence[str] = (),
-    remarks: Sequence[tuple[str, str]] = (),
-    parts: Mapping[str, str] | None = None,
-    formats: Mapping[str, str | None] | None = None,
-    progress: Progress = lambda done, total, what: None,
-    **model: Any,
-) -> Report:
-    """The report with its summary; options as for `report_page`.
-
-    `formats` has those of columns of dates that the code on the page can read, None for columns
-    whose type is a date.
-    """
-    start = perf_counter()
-    table = table_of(X, features, parts or {})
+) -> Case:
+    """The data of a report, checked; options as for `report_page`."""
+    table = table_of(X, features, parts)
     kind = TASKS[task_name(task, y)]
     labels = kind.checked(y, table.X)
     if len(labels) < 3:
         raise ValueError(f"A report needs at least 3 rows, got {len(labels)}.")
-    spec = ModelSpec(**model)
     check_choice("metric", spec.metric, COLUMN_METRICS)
     check_choice("kernel", spec.kernel, (*KERNELS, "auto"))
-    case = Case(table, labels, target, spec, kind)
-    about = Origin(source, tuple(options), left_out, tuple(losses), tuple(remarks), formats or {})
-    return _filled(case, about, start, progress)
+    return Case(table, labels, target, spec, kind)
 
 
 def write_report(path: str | Path, X: npt.ArrayLike, y: npt.ArrayLike, **options: Any) -> Path:
@@ -167,8 +148,16 @@ def write_report(path: str | Path, X: npt.ArrayLike, y: npt.ArrayLike, **options
     return Path(path)
 
 
-def _filled(case: Case, source: Origin, start: float, progress: Progress) -> Report:
+class Report(NamedTuple):
+    """A page, and its main numbers and findings as plain values."""
+
+    page: str
+    summary: dict[str, Any]
+
+
+def make_report(case: Case, source: Origin, progress: Progress) -> Report:
     """The page with every part in its place; parts that take time are made side by side."""
+    start = perf_counter()
     # Many small systems: two at a time are faster than threads inside of each. OpenMP, which
     # boosted trees use, has a limit in each thread; without it their threads wait for each other.
     workers = ThreadPoolExecutor(3, initializer=threadpool_limits, initargs=(1,))

@@ -12,7 +12,7 @@ from scipy.linalg import LinAlgError
 from .. import Choice, select_bandwidth
 from .._compute.arrays import Array, Indices
 from .._pipeline import metric_word, named, regressor_of
-from ._columns import YEAR, Column, Table, deviations
+from ._columns import Column, Table, deviations
 from ._tasks import REGRESSION, ModelSpec, Task
 
 # What is solved many times (curves, sliders, rules) is solved on at most this many rows.
@@ -39,24 +39,9 @@ class Case:
         return self.table.X
 
     @property
-    def names(self) -> list[str]:
-        """Names of the columns of X."""
-        return self.table.names
-
-    @property
     def columns(self) -> list[Column]:
         """The columns of the table as it was read."""
         return self.table.columns
-
-    @cached_property
-    def time(self) -> int | None:
-        """The column of X whose times the rows follow; None if they follow none."""
-        return self.table.time
-
-    @property
-    def time_name(self) -> str:
-        """The name of that column as the table has it."""
-        return "" if self.time is None else self.names[self.time].removesuffix(YEAR)
 
     @cached_property
     def deviation(self) -> Array:
@@ -188,7 +173,7 @@ class Case:
     @cached_property
     def diagnosis(self) -> Any:
         """Diagnosis of the model; None where too few rows differ to tell."""
-        return answer(named(self.estimator, list(self.names)).diagnose)
+        return answer(named(self.estimator, self.table.names).diagnose)
 
     @cached_property
     def metric(self) -> str:

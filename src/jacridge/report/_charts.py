@@ -14,7 +14,7 @@ from ._effects import Curve, EffectSurface, times_of
 from ._folds import OURS, Folds
 
 Chart = dict[str, Any]
-MOST_POINTS = 1200
+MOST_POINTS, ROC_POINTS = 1200, 150
 DRAWN_CLASSES = 4
 ALIKE = 0.8  # correlation of rows that follow each other, from which they are joined by a line
 DRAWN_INTERVALS = 100
@@ -41,13 +41,24 @@ def _axis(label: str, *values: Array, room: float = 0.04) -> Chart:
     return {"low": low - space, "high": high + space, "label": label}
 
 
-def _spread(n: int) -> Array:
-    return np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(int))
+def _spread(n: int, most: int = MOST_POINTS) -> Array:
+    """At most so many of n places, evenly spread."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
 
 
 def _marks(kind: str, look: str, x: Array, y: Array) -> Chart:
     """Dots or a line."""
     return {"kind": kind, "look": look, "x": numbers(x), "y": numbers(y)}
+
+
+def _range(kind: str, x: Array, low: Array, high: Array, **look: str) -> Chart:
+    """Bars or a band from low to high."""
+    return {"kind": kind, **look, "x": numbers(x), "low": numbers(low), "high": numbers(high)}
+
+
+def _chart(name: str, x: Chart, y: Chart, layers: list[Chart], alt: str) -> Chart:
+    """Layers over two axes, and a sentence for those who do not see them."""
+    return {"id": name, "x": x, "y": y, "layers": layers, "alt": alt}
 
 
 def _at_edge(axis: Chart, values: Array) -> Array:
@@ -70,13 +81,9 @@ def observed_chart(case: Case) -> Chart:
     axis = _axis("", x, y)
     line = np.array([axis["low"], axis["high"]])
     layers = [_marks("line", "rule", line, line), _marks("dots", "dot", x, y)]
-    return {
-        "id": "observed",
-        "x": {**axis, "label": f"predicted {case.target}"},
-        "y": {**axis, "label": f"observed {case.target}"},
-        "layers": [*layers, *_far_dots(case, axis, axis, case.y)],
-        "alt": f"Observed against predicted {case.target} of {len(x)} rows, with the diagonal.",
-    }
+    across, up = ({**axis, "label": f"{what} {case.target}"} for what in ("predicted", "observed"))
+    words = f"Observed against predicted {case.target} of {len(x)} rows, with the diagonal."
+    return _chart("observed", across, up, layers + _far_dots(case, axis, axis, case.y), words)
 
 
 def residual_chart(case: Case) -> Chart:
@@ -86,35 +93,29 @@ def residual_chart(case: Case) -> Chart:
     axis, up = _axis(f"predicted {case.target}", x), _axis("error", error)
     ends = np.array([axis["low"], axis["high"]])
     layers = [_marks("line", "rule", ends, 0 * ends), _marks("dots", "dot", x, error)]
-    return {
-        "id": "residuals",
-        "x": axis,
-        "y": up,
-        "layers": [*layers, *_far_dots(case, axis, up, errors)],
-        "alt": f"Errors against predictions of {len(x)} rows, with a line at zero.",
-    }
+    words = f"Errors against predictions of {len(x)} rows, with a line at zero."
+    return _chart("residuals", axis, up, layers + _far_dots(case, axis, up, errors), words)
 
 
 def interval_chart(case: Case, folds: Folds) -> Chart:
     """Intervals of rows kept aside, in the order of predictions or time, and what was observed."""
     predicted = folds.predicted[OURS]
     order = np.arange(len(predicted)) if folds.later else np.argsort(predicted)
-    some = order[np.linspace(0, len(order) - 1, min(len(order), DRAWN_INTERVALS)).astype(int)]
+    some = order[_spread(len(order), DRAWN_INTERVALS)]
     x = np.arange(1.0, len(some) + 1)
     (low, high), seen = folds.intervals[some].T, folds.observed[some]
     inside = (low <= seen) & (seen <= high)
     usual = ~np.isin(some if folds.rows is None else folds.rows[some], case.far_off)
     axis = _axis(case.target, low, high, seen[usual])
     seen = _at_edge(axis, seen)
-    bars = {"kind": "bars", "x": numbers(x), "low": numbers(low), "high": numbers(high)}
-    looks = {"data": inside, "miss": ~inside}
-    return {
-        "id": "intervals",
-        "x": _axis("later rows" if folds.later else "rows, lowest prediction first", x),
-        "y": axis,
-        "layers": [bars, *(_marks("dots", k, x[part], seen[part]) for k, part in looks.items())],
-        "alt": f"Intervals of {len(x)} rows kept aside; {int(inside.sum())} hold the observation.",
-    }
+    layers = [
+        _range("bars", x, low, high),
+        _marks("dots", "data", x[inside], seen[inside]),
+        _marks("dots", "miss", x[~inside], seen[~inside]),
+    ]
+    across = _axis("later rows" if folds.later else "rows, lowest prediction first", x)
+    words = f"Intervals of {len(x)} rows kept aside; {int(inside.sum())} hold the observation."
+    return _chart("intervals", across, axis, layers, words)
 
 
 def effect_chart(case: Case, curve: Curve, number: int, everything: Chart) -> Chart:
@@ -126,22 +127,17 @@ def effect_chart(case: Case, curve: Curve, number: int, everything: Chart) -> Ch
     if steps.levels:
         axis = {"low": -0.5, "high": len(steps.levels) - 0.5, "levels": list(steps.levels)}
     else:
-        is_date = case.names[steps.places[0]].endswith(YEAR)
+        is_date = case.table.names[steps.places[0]].endswith(YEAR)
         log = steps.log and not curve.is_straight
         words = "logarithmic scale" if log else ""
         axis = {**_axis(words, steps.x, room=0), "years": is_date, "log": log}
         layers.append({"kind": "rug", "x": numbers(steps.seen)})
     mean = curve.mean[drawn[0]]
-    return {
-        "id": f"effect-{number}",
-        "x": axis,
-        "y": everything,
-        "layers": layers,
-        "alt": (
-            f"Mean prediction of {case.shown} as {curve.column.name} changes: from "
-            f"{mean[0]:.4g} at the left to {mean[-1]:.4g} at the right."
-        ),
-    }
+    words = (
+        f"Mean prediction of {case.shown} as {curve.column.name} changes: from {mean[0]:.4g} at "
+        f"the left to {mean[-1]:.4g} at the right."
+    )
+    return _chart(f"effect-{number}", axis, everything, layers, words)
 
 
 def lines_of(case: Case) -> list[int]:
@@ -155,21 +151,16 @@ def lines_of(case: Case) -> list[int]:
 def _effect_layers(curve: Curve, k: int, i: int, count: int) -> list[Chart]:
     """One output: with the spread of the rows' own curves, if it is drawn alone."""
     x, mean = curve.steps.x, curve.mean[k]
-    spread = {"x": numbers(x), "low": numbers(curve.low[k]), "high": numbers(curve.high[k])}
     if curve.steps.levels:
-        dots = _marks("dots", f"big {LOOKS[i][:2]}", x, mean)
-        return [{"kind": "bars", **spread}, dots] if count == 1 else [dots]
-    line = _marks("line", LOOKS[i], x, mean)
-    return [{"kind": "band", **spread}, *_sure(curve), line] if count == 1 else [line]
-
-
-def _sure(curve: Curve) -> list[Chart]:
-    """The interval of the mean curve, where its standard errors are known."""
-    if curve.error is None:
-        return []
-    low, high = numbers(curve.mean[0] - curve.error), numbers(curve.mean[0] + curve.error)
-    band = {"kind": "band", "look": "sure", "x": numbers(curve.steps.x)}
-    return [{**band, "low": low, "high": high}]
+        kind, layers = "bars", [_marks("dots", f"big {LOOKS[i][:2]}", x, mean)]
+    else:
+        kind, layers = "band", [_marks("line", LOOKS[i], x, mean)]
+    if count > 1:
+        return layers
+    if curve.error is not None:  # the interval of the mean
+        sure = _range("band", x, mean - curve.error, mean + curve.error, look="sure")
+        layers = [sure, *layers]
+    return [_range(kind, x, curve.low[k], curve.high[k]), *layers]
 
 
 def effects_axis(case: Case, curves: list[Curve]) -> Chart:
@@ -186,17 +177,17 @@ def surface_chart(case: Case, surface: EffectSurface) -> Chart:
     """The prediction over two columns as colours, with the rows as dots of the observed colour."""
     low, high = np.quantile(np.r_[surface.values.ravel(), surface.points[:, 2]], [0.01, 0.99])
     x, y, seen = surface.points.T
+    across = {"low": surface.x[0], "high": surface.x[-1], "label": surface.across}
+    up = {"low": surface.y[0], "high": surface.y[-1], "label": surface.up}
+    layers = [
+        {"kind": "cells", "values": numbers(surface.values)},
+        {"kind": "places", "x": numbers(x), "y": numbers(y), "values": numbers(seen)},
+    ]
+    words = f"Predicted {case.shown} over {surface.across} and, upwards, {surface.up}."
     return {
-        "id": "surface",
-        "x": {"low": surface.x[0], "high": surface.x[-1], "label": surface.across},
-        "y": {"low": surface.y[0], "high": surface.y[-1], "label": surface.up},
+        **_chart("surface", across, up, layers, words),
         "shape": float(np.cos(np.radians(surface.y.mean()))) if surface.is_map else None,
         "colours": {"low": float(low), "high": float(high), "label": case.shown},
-        "layers": [
-            {"kind": "cells", "values": numbers(surface.values)},
-            {"kind": "places", "x": numbers(x), "y": numbers(y), "values": numbers(seen)},
-        ],
-        "alt": f"Predicted {case.shown} over {surface.across} and, upwards, {surface.up}.",
     }
 
 
@@ -209,36 +200,26 @@ def line_chart(case: Case) -> Chart:
     if not case.classes:
         low, high = case.estimator.predict_interval(case.seen(at[:, None]), 0.9)
         finite = np.isfinite(low) & np.isfinite(high)
-        band = {"kind": "band", "x": numbers(at), "low": numbers(low), "high": numbers(high)}
-        layers, ends = [band], [*ends, low[finite], high[finite]]
+        layers, ends = [_range("band", at, low, high)], [*ends, low[finite], high[finite]]
     layers.append(_marks("dots", "data", x[some], case.outcomes[some]))
-    return {
-        "id": "surface",
-        "x": _axis(case.names[0], x, room=0.01),
-        "y": _axis(case.shown, *ends),
-        "layers": [*layers, _marks("line", "c1", at, curve)],
-        "alt": f"The fitted curve of {case.shown} over {case.names[0]}, and the {len(some)} "
-        "observations.",
-    }
+    layers.append(_marks("line", "c1", at, curve))
+    name = case.table.names[0]
+    words = f"The fitted curve of {case.shown} over {name}, and the {len(some)} observations."
+    up = _axis(case.shown, *ends)
+    return _chart("surface", _axis(name, x, room=0.01), up, layers, words)
 
 
 def series_chart(case: Case, place: int) -> Chart:
     """Observed and predicted values over a column of times."""
-    name = case.names[place].removesuffix(YEAR)
+    name = case.table.names[place].removesuffix(YEAR)
     times = times_of(case, place)
     order = np.argsort(times, kind="stable")
     order = order[_spread(len(order))]
     x, seen, predicted = times[order], case.outcomes[order], case.loo_predictions[order]
-    return {
-        "id": "series",
-        "x": {**_axis(name, x, room=0.01), "years": name != case.names[place]},
-        "y": _axis(case.shown, seen, predicted),
-        "layers": [
-            _marks("dots", "data", x, seen),
-            _marks(*_over_time(predicted), x, predicted),
-        ],
-        "alt": f"Observed and predicted {case.shown} of {len(x)} rows over time.",
-    }
+    layers = [_marks("dots", "data", x, seen), _marks(*_over_time(predicted), x, predicted)]
+    axis = {**_axis(name, x, room=0.01), "years": name != case.table.names[place]}
+    words = f"Observed and predicted {case.shown} of {len(x)} rows over time."
+    return _chart("series", axis, _axis(case.shown, seen, predicted), layers, words)
 
 
 def _over_time(predicted: Array) -> tuple[str, str]:
@@ -278,8 +259,7 @@ def roc_chart(observed: Array, predicted: dict[str, Array]) -> Chart:
 def roc(observed: Array, outputs: Array) -> Array:
     """Shares of false alarms and of hits, of shape (2, points)."""
     false, hit, _ = roc_curve(observed.ravel(), outputs.ravel())
-    some = np.unique(np.linspace(0, len(hit) - 1, min(len(hit), 150)).astype(int))
-    return np.array([false, hit])[:, some]
+    return np.array([false, hit])[:, _spread(len(hit), ROC_POINTS)]
 
 
 def _shares(name: str, across: str, up: str, curves: dict[str, Array], alt: str) -> Chart:
@@ -288,10 +268,5 @@ def _shares(name: str, across: str, up: str, curves: dict[str, Array], alt: str)
     lines = [
         _marks("line", look, *curve) for look, curve in zip(LOOKS, curves.values(), strict=False)
     ]
-    return {
-        "id": name,
-        "x": {**unit, "label": across},
-        "y": {**unit, "label": up},
-        "layers": [_marks("line", "rule", ends, ends), *lines[::-1]],
-        "alt": alt,
-    }
+    axes = {**unit, "label": across}, {**unit, "label": up}
+    return _chart(name, *axes, [_marks("line", "rule", ends, ends), *lines[::-1]], alt)

@@ -13,7 +13,7 @@ from ._charts import calibration_chart, roc_chart
 from ._figures import Figure
 from ._folds import OURS, Folds
 from ._pieces import percent, plural, scroll
-from ._quality import POSSIBLE_LEAK, Remark, leak_in_short
+from ._quality import Remark, leak
 from ._tasks import accuracy
 
 MOST_CLASSES = 12
@@ -123,11 +123,7 @@ def remarks(case: Case) -> Iterator[Remark]:
         return
     for column in case.columns:
         if _separates(case, case.X[:, column.places]):
-            sentence = (
-                f"`{column.name}` alone tells the classes apart. Is it known before "
-                f"`{case.target}` is?"
-            )
-            yield Remark(POSSIBLE_LEAK, sentence, True, leak_in_short(column.name, case.target))
+            yield leak(column.name, case.target, "alone tells the classes apart")
 
 
 def _separates(case: Case, x: Array) -> bool:

@@ -120,9 +120,9 @@ def _beyond_python(case: Case, source: Origin) -> str:
 def _dates(case: Case) -> dict[str, list[str]]:
     """The columns of dates, and the names of the features that were made of each."""
     return {
-        column.name: [case.names[place] for place in column.places]
+        column.name: [case.table.names[place] for place in column.places]
         for column in case.columns
-        if not column.levels and case.names[column.places[0]] != column.name
+        if not column.levels and case.table.names[column.places[0]] != column.name
     }
 
 

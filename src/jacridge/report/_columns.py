@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -157,11 +158,16 @@ class Table:
     texts: list[str]
     columns: list[Column]
 
-    @property
+    @cached_property
     def time(self) -> int | None:
         """The column of X whose times the rows follow; None if they follow none."""
         found = (i for i, name in enumerate(self.numbers) if follows_time(name, self.X[:, i]))
         return next(found, None)
+
+    @property
+    def time_name(self) -> str:
+        """The name of that column as people know it."""
+        return "" if self.time is None else self.names[self.time].removesuffix(YEAR)
 
 
 def deviations(table: Table) -> Array:

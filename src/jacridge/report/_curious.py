@@ -10,13 +10,7 @@ from .. import JacobianKernelRidge, select_bandwidth, theory
 from .._geometry.kernels import KERNELS
 from .._rules.registry import SELECTORS
 from ._case import Case, answer
-from ._pieces import (
-    brief,
-    number,
-    scroll,
-    share,
-    table,
-)
+from ._pieces import brief, number, scroll, share, table
 from ._tasks import r2
 from ._words import of_rows
 

@@ -18,6 +18,7 @@ WATCHED_ROWS = 400  # whose predictions are watched
 BACKGROUND = 40  # rows over which effect curves are averaged
 POINTS = 20
 DOTS = 400  # rows on a map
+CELLS = 32  # of a map, in each direction
 MOST_LEVELS = 12
 RUG = 150  # rows whose values are marked below a curve
 STRAIGHT = 0.99  # share of the variance of a curve that a line explains
@@ -90,7 +91,7 @@ def steps_of(case: Case, column: Column) -> Steps:
         often = [i for i in column.order if i in frequent]
         settings = np.eye(len(column.levels))[often]
         return Steps(column.places, settings, tuple(column.levels[i] for i in often))
-    years = [place for place in column.places if case.names[place].endswith(YEAR)]
+    years = [place for place in column.places if case.table.names[place].endswith(YEAR)]
     place = (years or column.places)[0]
     values, seen = case.X[:, place], case.X[case.some_rows(RUG), place]
     different = np.unique(values)
@@ -107,7 +108,7 @@ def steps_of(case: Case, column: Column) -> Steps:
 def curves_of(case: Case, column: Column) -> list[Curve]:
     """The partial dependence of the prediction on a column; of a date, on each of its parts."""
     cycles = cycles_of(case, column)
-    along = not cycles or any(case.names[place].endswith(YEAR) for place in column.places)
+    along = not cycles or any(case.table.names[place].endswith(YEAR) for place in column.places)
     return ([_curve(case, column, steps_of(case, column))] if along else []) + cycles
 
 
@@ -123,12 +124,12 @@ def cycles_of(case: Case, column: Column) -> list[Curve]:
 def _waves(case: Case, date: str, cycle: str) -> list[int]:
     """Places of the sine and the cosine of a cycle, as far as they are features."""
     names = [f"{date} ({cycle} {wave})" for wave in ("sine", "cosine")]
-    return [case.names.index(name) for name in names if name in case.names]
+    return [case.table.names.index(name) for name in names if name in case.table.names]
 
 
 def times_of(case: Case, place: int) -> Array:
     """Values of a column of times; those of a date with its hour, which is a feature of its own."""
-    name, x = case.names[place], case.X[:, place]
+    name, x = case.table.names[place], case.X[:, place]
     hour = _waves(case, name.removesuffix(YEAR), "hour") if name.endswith(YEAR) else []
     if len(hour) < 2:
         return x
@@ -198,7 +199,7 @@ class EffectSurface:
     is_map: bool
 
 
-def surface_of(case: Case, points: int = 32) -> EffectSurface | None:
+def surface_of(case: Case) -> EffectSurface | None:
     """The prediction over longitude and latitude, or over the only two columns; None for others."""
     pair = _place_columns(case)
     is_map = pair is not None
@@ -207,12 +208,12 @@ def surface_of(case: Case, points: int = 32) -> EffectSurface | None:
     if pair is None:
         return None
     i, j = (column.places[0] for column in pair)
-    x, y = (np.linspace(case.X[:, k].min(), case.X[:, k].max(), points) for k in (i, j))
+    x, y = (np.linspace(case.X[:, k].min(), case.X[:, k].max(), CELLS) for k in (i, j))
     few = case.X[case.some_rows(1 if len(case.columns) == 2 else 12)]
-    rows = np.repeat(few, points**2, axis=0)
+    rows = np.repeat(few, CELLS**2, axis=0)
     across, up = np.meshgrid(x, y)
     rows[:, i], rows[:, j] = np.tile(across.ravel(), len(few)), np.tile(up.ravel(), len(few))
-    values = case.predict(rows).reshape(len(few), points, points).mean(axis=0)
+    values = case.predict(rows).reshape(len(few), CELLS, CELLS).mean(axis=0)
     X, seen = case.X[some := case.some_rows(DOTS)], case.outcomes[some]
     if not case.classes:
         at = np.repeat(few, len(X), axis=0)

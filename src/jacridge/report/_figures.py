@@ -66,6 +66,6 @@ def _dots(m: int, n: int) -> str:
 
 def series_figures(case: Case) -> Iterator[Figure]:
     """Observed and predicted values over the time that the rows follow."""
-    if case.time is not None and len(case.names) > 1:
+    if case.table.time is not None and len(case.table.names) > 1:
         words = "over time: grey is observed, blue is predicted without the row itself"
-        yield Figure(series_chart(case, case.time), f"{escape(case.shown)} {words}")
+        yield Figure(series_chart(case, case.table.time), f"{escape(case.shown)} {words}")

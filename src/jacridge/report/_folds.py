@@ -124,9 +124,9 @@ def _later(case: Case) -> list[TrainTest]:
     Rows at the time of the first test row are left out of the training, as what happened then
     would be known. Nothing, too, where some class is yet to come.
     """
-    if case.time is None:
+    if case.table.time is None:
         return []
-    n, time, observed = len(case.y), case.X[:, case.time], case.task.observed(case.y)
+    n, time, observed = len(case.y), case.X[:, case.table.time], case.task.observed(case.y)
     order = np.argsort(time, kind="stable")
     size = min(n // 5, MOST_TEST // 2)
     splits = TimeSeriesSplit(

@@ -14,7 +14,7 @@ from ._charts import DRAWN_INTERVALS, interval_chart, observed_chart, residual_c
 from ._figures import Figure
 from ._folds import COVERAGE, OURS, Folds
 from ._pieces import number, percent, share, unrounded
-from ._quality import POSSIBLE_LEAK, Remark, leak_in_short
+from ._quality import Remark, leak
 from ._tasks import r2, typical_error
 
 # A column whose ranks agree with those of the target like this may know its answer.
@@ -142,11 +142,8 @@ def remarks(case: Case) -> Iterator[Remark]:
         return
     y, varied = rankdata(case.y), case.X.std(axis=0) > 0
     for column in case.columns:
-        if column.is_number and varied[column.places[0]] and column.places[0] != case.time:
+        if column.is_number and varied[column.places[0]] and column.places[0] != case.table.time:
             r = float(np.corrcoef(rankdata(case.X[:, column.places[0]]), y)[0, 1])
             if abs(r) > LEAKING_CORRELATION:
-                sentence = (
-                    f"`{column.name}` orders the rows almost as `{case.target}` does (rank "
-                    f"correlation {r:.3f}). Is it known before `{case.target}` is?"
-                )
-                yield Remark(POSSIBLE_LEAK, sentence, True, leak_in_short(column.name, case.target))
+                almost = f"almost as `{case.target}` does (rank correlation {r:.3f})"
+                yield leak(column.name, case.target, f"orders the rows {almost}")

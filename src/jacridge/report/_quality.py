@@ -22,7 +22,10 @@ FEW, ALONE = 3, 3.0
 
 @dataclass(frozen=True)
 class Remark:
-    """A short name, a sentence, and whether it is a reason for doubt."""
+    """A short name, a sentence, and whether it is a reason for doubt.
+
+    Sentences on the data have names in backquotes; those on the model are HTML.
+    """
 
     name: str
     sentence: str
@@ -30,9 +33,10 @@ class Remark:
     short: str = ""  # how the verdict has it; if empty, the remark is only counted
 
 
-def leak_in_short(column: str, target: str) -> str:
-    """A column that knows the target, as the verdict has it."""
-    return f"`{column}` may give `{target}` away"
+def leak(column: str, target: str, what: str) -> Remark:
+    """The remark on a column that may know the target, and what it does."""
+    sentence = f"`{column}` {what}. Is it known before `{target}` is?"
+    return Remark(POSSIBLE_LEAK, sentence, True, f"`{column}` may give `{target}` away")
 
 
 def remarks(case: Case, on_target: Iterable[Remark], source: Origin) -> list[Remark]:
@@ -94,8 +98,8 @@ def _alike(case: Case) -> Iterator[Remark]:
 
 def _dates(case: Case) -> Iterator[Remark]:
     """Dates that the rows do not follow, by which nothing was measured."""
-    found = [name for name in case.names if name.endswith(YEAR)]
-    if found and case.time is None:
+    found = [name for name in case.table.names if name.endswith(YEAR)]
+    if found and case.table.time is None:
         name = found[0].removesuffix(YEAR)
         sentence = (
             f"The rows are not in the order of `{name}`, so the rows kept aside are of all dates. "
@@ -107,7 +111,7 @@ def _dates(case: Case) -> Iterator[Remark]:
 def _places(case: Case) -> Iterator[Remark]:
     found = place_columns([column.name for column in case.columns if column.is_number])
     if case.spec.distance == "geodesic":
-        lat, lon = case.names
+        lat, lon = case.table.names
         sentence = (
             f"The metric geodesic was asked for: it takes `{lat}` and `{lon}` alone. Other columns "
             "of the file are left out; compare with a report without it."

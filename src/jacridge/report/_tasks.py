@@ -14,12 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from .. import (
-    AutoKernelClassifier,
-    AutoKernelRidge,
-    JacobianKernelClassifier,
-    JacobianKernelRidge,
-)
+from .. import AutoKernelClassifier, AutoKernelRidge, JacobianKernelClassifier, JacobianKernelRidge
 from .._checks import check_targets
 from .._compute.arrays import Array
 from .._geometry.space import METRICS

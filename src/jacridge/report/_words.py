@@ -38,7 +38,7 @@ from ._tasks import r2
 from ._units import effects_in_units, rises_and_falls
 
 MOST_COLUMNS = 20
-FINDING = ("name", "warning", "sentence")  # keys of a finding for programs
+
 MOST_EFFECTS = 30
 CLEARLY = 0.02  # a difference of R2 or accuracy
 SLIGHTLY = 0.005
@@ -68,20 +68,20 @@ SCORES = {
 
 def doubts(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
     """Whether another model would do, and what to check before this one is used, with links."""
-    found = [finding for finding in findings(case) if finding.warning]
     against = [remark for remark in remarks if remark.warning]
     leaks = any(remark.name == POSSIBLE_LEAK for remark in against)
-    if leaks:  # which the remark says with its name
-        found = [finding for finding in found if finding.name != "best single feature"]
     instead = "" if leaks else _instead(case, folds)
-    if _predicts_nothing(case, folds):
-        found = [finding for finding in found if finding.name != "leave-one-out R2"]
+    said = {
+        "best single feature": leaks,  # by the remark, with its name
+        "leave-one-out R2": _predicts_nothing(case, folds),
+    }
+    found = [f for f in findings(case) if f.warning and not said.get(f.name)]
     told = [f"⚠ {marked_up(remark.short)}" for remark in against if remark.short]
     counted = len(against) - len(told)
     on_data = plural(counted, "more remark" if told else "remark")
     parts = [
         *(f'<a href="#quality">{text}</a>' for text in told),
-        *(f'<a href="#performance">{phrase}</a>' for _, phrase, _ in _unseen(case, folds)),
+        *(f'<a href="#performance">{doubt.short}</a>' for doubt in _unseen(case, folds)),
         *([f'<a href="#trust">{plural(len(found), "finding")} on the model</a>'] if found else []),
         *([f'<a href="#quality">{on_data} on the data</a>'] if counted else []),
     ]
@@ -104,38 +104,38 @@ def findings(case: Case) -> list[Finding]:
     return found
 
 
-def _unseen(case: Case, folds: Folds | None) -> list[tuple[str, str, str]]:
-    """Reasons against the model from rows that it has not seen: name, phrase and sentence."""
-    aside = [] if folds is None else [*_kept_aside(case, folds), *_flattery(case, folds)]
-    return [*aside, *_far_off(case)]
+def _unseen(case: Case, folds: Folds | None) -> Iterator[Remark]:
+    """Reasons against the model from rows that it has not seen."""
+    if folds is not None:
+        yield from _kept_aside(folds)
+        yield from _flattery(case, folds)
+    yield from _far_off(case)
 
 
-def _kept_aside(case: Case, folds: Folds) -> list[tuple[str, str, str]]:
+def _kept_aside(folds: Folds) -> Iterator[Remark]:
     """Intervals that do not hold as many of the rows kept aside as they should."""
-    if not folds.is_narrow:
-        return []
-    held = f"{percent(folds.coverage)} of the rows"
-    phrase = f"{percent(COVERAGE)} intervals that hold {held}"
-    sentence = f"{percent(COVERAGE)} intervals hold only {held} kept aside."
-    return [("intervals", phrase, sentence)]
+    if folds.is_narrow:
+        held, what = f"{percent(folds.coverage)} of the rows", f"{percent(COVERAGE)} intervals"
+        sentence, short = f"{what} hold only {held} kept aside.", f"{what} that hold {held}"
+        yield Remark("intervals", sentence, True, short)
 
 
-def _others(case: Case, folds: Folds | None) -> list[tuple[str, str]]:
-    """Another model that predicts the rows kept aside clearly better: name and sentence."""
+def _others(case: Case, folds: Folds | None) -> Iterator[Remark]:
+    """Another model that predicts the rows kept aside clearly better."""
     better = _better(case, folds)
     if folds is None or not better or _predicts_nothing(case, folds):
-        return []
+        return
     beyond = (
         " A kernel model returns to the mean beyond the times that it has seen; columns with "
         f"earlier values of <b>{escape(case.target)}</b> may help."
     )
     sentence = f"{_predict_better(better, 'these rows ')}.{beyond if folds.later else ''}"
-    return [("rows kept aside", sentence)]
+    yield Remark("rows kept aside", sentence, True)
 
 
-def _on_rows(case: Case, folds: Folds | None) -> list[tuple[str, str]]:
-    """Names and sentences of everything that was found on rows that the model has not seen."""
-    return [*_others(case, folds), *((name, text) for name, _, text in _unseen(case, folds))]
+def _on_rows(case: Case, folds: Folds | None) -> list[Remark]:
+    """Everything that was found on rows that the model has not seen."""
+    return [*_others(case, folds), *_unseen(case, folds)]
 
 
 def _predict_better(who: str, rows: str = "") -> str:
@@ -148,39 +148,41 @@ def _subject(who: str) -> str:
     return f"A {who}" if who in ("linear model", "constant") else who.capitalize()
 
 
-def _far_off(case: Case) -> list[tuple[str, str, str]]:
+def _far_off(case: Case) -> Iterator[Remark]:
     """Rows that the model without them predicts far off."""
     far = case.far_off
     if not len(far):
-        return []
-    which = f"row {far[0] + 1:,}" if len(far) == 1 else plural(len(far), "row")
+        return
+    if len(far) == 1:
+        which, verb, each = f"row {far[0] + 1:,}", "is", "it"
+    else:
+        which, verb, each = plural(len(far), "row"), "are", "each of them"
     sentence = (
-        f"{which[0].upper()}{which[1:]} {'is' if len(far) == 1 else 'are'} predicted far off by "
-        "the model without it: are the values right?"
+        f"{which.capitalize()} {verb} predicted far off by the model without {each}: are the "
+        "values right?"
     )
-    sentence = sentence if len(far) == 1 else sentence.replace("without it", "without each of them")
-    return [("worst rows", f"{which} predicted far off", sentence)]
+    yield Remark("worst rows", sentence, True, f"{which} predicted far off")
 
 
-def _flattery(case: Case, folds: Folds) -> list[tuple[str, str, str]]:
+def _flattery(case: Case, folds: Folds) -> Iterator[Remark]:
     """A leave-one-out R² clearly above that of rows kept aside."""
     if case.classes or folds.later:
-        return []
+        return
     ours, loo = r2(folds.observed, folds.predicted[OURS]), r2(case.y, case.loo_predictions)
-    if not loo - ours > FLATTERED:
-        return []
-    phrase = f"R² of {share(ours)} against {share(loo)} by leave-one-out"
-    sentence = (
-        f"R² is {share(ours)} on rows kept aside and {share(loo)} by leave-one-out, which holds "
-        "kernel, metric, bandwidth and penalty fixed: trust the lower one."
-    )
-    return [("leave-one-out", phrase, sentence)]
+    if loo - ours > FLATTERED:
+        sentence = (
+            f"R² is {share(ours)} on rows kept aside and {share(loo)} by leave-one-out, which "
+            "holds kernel, metric, bandwidth and penalty fixed: trust the lower one."
+        )
+        short = f"R² of {share(ours)} against {share(loo)} by leave-one-out"
+        yield Remark("leave-one-out", sentence, True, short)
 
 
-def _scores(case: Case, folds: Folds, outputs: Array) -> tuple[float, float]:
-    """The score that is high for good models, and the one that is low."""
-    high, low = (score(folds.observed, outputs) for score in case.task.scores.values())
-    return high, low
+def _scores(case: Case, folds: Folds) -> dict[str, tuple[float, float]]:
+    """For each model and a constant the score that is high for good models, and the low one."""
+    seen, (high, low) = folds.observed, case.task.scores.values()
+    each = {**folds.predicted, "constant": np.broadcast_to(seen.mean(axis=0), seen.shape)}
+    return {name: (high(seen, outputs), low(seen, outputs)) for name, outputs in each.items()}
 
 
 def _instead(case: Case, folds: Folds | None) -> str:
@@ -196,12 +198,11 @@ def _instead(case: Case, folds: Folds | None) -> str:
     if better:
         advice = f": prefer {'them' if better == TREES else 'it'}" if better != "constant" else ""
         return f'<a href="#performance">{_predict_better(better)}</a>{advice}. '
-    high, low = _scores(case, folds, folds.predicted[OURS])
-    names = list(case.task.scores)
+    scores, names = _scores(case, folds), list(case.task.scores)
+    high, low = scores[OURS]
     words = []
     for name in (TREES, case.task.linear_name):
-        theirs = _scores(case, folds, folds.predicted[name])
-        gain, less = theirs[0] - high, low - theirs[1]
+        gain, less = scores[name][0] - high, low - scores[name][1]
         who = _subject(name)
         verb = "" if name == TREES else "s"
         if gain > 0 and less > 0:
@@ -226,10 +227,9 @@ def _predicts_nothing(case: Case, folds: Folds | None) -> bool:
     """Whether no model predicts the rows kept aside better than a constant does."""
     if folds is None:
         return False
-    constant = np.broadcast_to(folds.observed.mean(axis=0), folds.observed.shape)
-    high, low = _scores(case, folds, constant)
-    each = [_scores(case, folds, outputs) for outputs in folds.predicted.values()]
-    return all(h < high + CLEARLY and le > HARDLY * low for h, le in each)
+    scores = _scores(case, folds)
+    high, low = scores.pop("constant")
+    return all(h < high + CLEARLY and le > HARDLY * low for h, le in scores.values())
 
 
 def _better(case: Case, folds: Folds | None) -> str:
@@ -239,10 +239,7 @@ def _better(case: Case, folds: Folds | None) -> str:
     """
     if folds is None:
         return ""
-    seen = folds.observed
-    constant = np.broadcast_to(seen.mean(axis=0), seen.shape)
-    each = {**folds.predicted, "constant": constant}
-    scores = {name: _scores(case, folds, outputs) for name, outputs in each.items()}
+    scores = _scores(case, folds)
     high, low = scores[OURS]
     best = max(scores, key=lambda name: scores[name][0])
     least = min(scores, key=lambda name: scores[name][1])
@@ -265,16 +262,15 @@ def summary(case: Case, folds: Folds | None, remarks: list[Remark]) -> dict[str,
         {"model": name, **{keys.get(s, s): f(observed, found) for s, f in case.task.scores.items()}}
         for name, found in outputs.items()
     ]
-    against = [
-        *((name, True, plain_text(sentence)) for name, sentence in _on_rows(case, folds)),
-        *((f.name, f.warning, f.sentence) for f in findings(case)),
-        *((r.name, r.warning, r.sentence) for r in remarks),
-    ]
+    on_rows = [replace(r, sentence=plain_text(r.sentence)) for r in _on_rows(case, folds)]
+    against: list[Remark | Finding] = [*on_rows, *findings(case), *remarks]
     kept = "later rows" if folds and folds.later else "rows kept aside"
     return {
         "judged_on": "leave-one-out" if folds is None else kept,
         "models": models,
-        "findings": [dict(zip(FINDING, row, strict=True)) for row in against],
+        "findings": [
+            {"name": f.name, "warning": f.warning, "sentence": f.sentence} for f in against
+        ],
     }
 
 
@@ -309,8 +305,8 @@ def comparison(case: Case, folds: Folds | None) -> str:
     trees, linear = case.task.rivals
     fitted = (
         f"{len(folds.observed):,} rows were kept aside and predicted by models fitted to earlier "
-        f"ones alone, because the rows are in order of <b>{escape(case.time_name)}</b>: rows drawn "
-        "at random would flatter a model that has to predict the future."
+        f"ones alone, because the rows are in order of <b>{escape(case.table.time_name)}</b>: rows "
+        "drawn at random would flatter a model that has to predict the future."
         if folds.later
         else folds.how
     )
@@ -384,7 +380,9 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
     terms = [
         name
         for column, _ in sizes
-        for name in ([column.name] if column.levels else [case.names[i] for i in column.places])
+        for name in (
+            [column.name] if column.levels else [case.table.names[i] for i in column.places]
+        )
     ]
     shown = [name for name in terms if not name.endswith(WAVES)]
     found = answer(effects_in_units, case.estimator, case.table, case.scale, shown, X=case.Z[some])
@@ -450,14 +448,15 @@ def quality(remarks: list[Remark]) -> str:
             "<p>No rows left out, no duplicate rows, no constant columns, no outliers, no ids, no "
             "column that gives the target away.</p>"
         )
-    return _findings([(r.name, marked_up(r.sentence), r.warning) for r in remarks])
+    return _findings([replace(r, sentence=marked_up(r.sentence)) for r in remarks])
 
 
-def _findings(rows: list[tuple[str, str, bool]]) -> str:
+def _findings(rows: list[Remark]) -> str:
+    """A table of remarks whose sentences are HTML."""
     lines = "".join(
-        f'<tr><td class="name{" doubt" if warning else ""}">{"⚠ " if warning else ""}'
-        f"{escape(name)}</td><td>{sentence}</td></tr>"
-        for name, sentence, warning in rows
+        f'<tr><td class="name{" doubt" if row.warning else ""}">{"⚠ " if row.warning else ""}'
+        f"{escape(row.name)}</td><td>{row.sentence}</td></tr>"
+        for row in rows
     )
     head = "<tr><th>what</th><th>what was found</th></tr>"
     return f'<table class="wide"><thead>{head}</thead><tbody>{lines}</tbody></table>'
@@ -466,11 +465,8 @@ def _findings(rows: list[tuple[str, str, bool]]) -> str:
 def diagnosis(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
     """Reasons against the model, those in the data by a link, and numbers that are none."""
     found = findings(case)
-    against = [
-        *((name, sentence, True) for name, sentence in _on_rows(case, folds)),
-        *(_finding_row(finding) for finding in found if finding.warning),
-    ]
-    passed = [_finding_row(finding) for finding in found if not finding.warning]
+    against = _on_rows(case, folds) + [_as_remark(f) for f in found if f.warning]
+    passed = [_as_remark(finding) for finding in found if not finding.warning]
     on_data = sum(remark.warning for remark in remarks)
     parts = [
         *([plural(len(against), "finding")] if against else []),
@@ -491,11 +487,11 @@ def diagnosis(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
     return f"{words}{shown}{note if 'bandwidth=' in shown else ''}{rest}"
 
 
-def _finding_row(finding: Finding) -> tuple[str, str, bool]:
+def _as_remark(finding: Finding) -> Remark:
     """A finding with numbers and R² as the page writes them."""
     aside = f'<span class="small">({number(finding.value)})</span>'
     sentence = f"{_as_written(finding.sentence)} {aside}"
-    return finding.name.replace("R2", "R²"), sentence, finding.warning
+    return Remark(finding.name.replace("R2", "R²"), sentence, finding.warning)
 
 
 def _as_written(text: str) -> str:
@@ -509,7 +505,7 @@ def columns(case: Case) -> str:
 
     Of a date, the first and the last; the waves of its months and weekdays are not shown.
     """
-    named = zip([*case.names, case.shown], [*case.X.T, case.outcomes], strict=True)
+    named = zip([*case.table.names, case.shown], [*case.X.T, case.outcomes], strict=True)
     rows = [_column_row(column, x) for column, x in named if not column.endswith(WAVES)]
     return table(("column", "lowest", "mean", "highest", "deviation"), rows)
 
