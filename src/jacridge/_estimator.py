@@ -531,7 +531,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         return Summary(fit, effects)
 
     def _facts(self, **counts: int) -> dict[str, Any]:
-        """What was fitted, for a summary; `counts` stand beside those of rows and features."""
+        """Facts of the fit for a summary; `counts` stand beside those of rows and features."""
         n = self._notes["n"] or len(self._function().model.jackknife.residuals)
         return {
             "rows": round(n),
