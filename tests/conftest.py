@@ -45,7 +45,7 @@ SIZES = {
     "exact rows": ["_rules.fitting.EXACT_ROWS"],
     "few rows": ["_solvers.systems.CLUSTERED_ROWS"],
     "grid rows": ["_rules.without_y.GRID_ROWS"],
-    "inverse panel": ["_solvers.cholesky.PANEL"],
+    "inverse columns": ["_solvers.cholesky.COLUMNS"],
     "jackknife rows": ["_solvers.nystrom_model.JACKKNIFE_ROWS"],
     "landmarks": ["_rules.streams.DEFAULT"],
     "neighbour sample": ["_rows.extent.NEIGHBOUR_SAMPLE"],

@@ -383,7 +383,7 @@ def test_memory_of_predictions_does_not_grow_with_new_rows_times_rows(rng, size)
 @pytest.mark.parametrize("rule", ["jacobian", pytest.param("loo", marks=pytest.mark.slow)])
 def test_a_fit_takes_one_matrix_of_memory(rng, size, rule):
     size("block entries", 1 << 14)
-    size("inverse panel", 32)
+    size("inverse columns", (32, 32))
     X = rng.standard_normal((900, 3))
     tracemalloc.start()
     JacobianKernelRidge(rule, 0.1).fit(X, X[:, 0])

@@ -99,45 +99,6 @@ def test_an_error_in_a_thread_reaches_the_caller(monkeypatch, few):
         for_blocks(work, 10, 3)
 
 
-@pytest.fixture
-def busy(tmp_path, monkeypatch):
-    """Function that makes a machine of two processors on which so many other threads run."""
-    monkeypatch.setattr(threads, "SYSTEM", str(tmp_path))
-    for module, name in ((threads, "cpu_count"), (threads.os, "cpu_count")):
-        monkeypatch.setattr(module, name, lambda: 2)
-
-    def made(others):
-        for task, state in enumerate("RSR"):  # two of ours run: the second spins in a BLAS
-            place = tmp_path / "self" / "task" / str(task)
-            place.mkdir(parents=True)
-            (place / "stat").write_text(f"{task} (a name (with) brackets) {state} 1 1")
-        (tmp_path / "loadavg").write_text(f"0.50 0.40 0.30 {2 + others}/180 4711\n")
-
-    return made
-
-
-@pytest.mark.usefixtures("two_blas_threads")
-@pytest.mark.parametrize(("n", "others", "expected"), [(1000, 0, 1), (1001, 0, 2), (1001, 1, 1)])
-def test_a_blas_has_threads_for_smaller_matrices_if_nothing_else_runs(busy, n, others, expected):
-    busy(others)
-    with blas_for(n):
-        assert blas_threads() == {expected}
-
-
-@pytest.mark.usefixtures("two_blas_threads")
-def test_a_blas_has_one_thread_beside_our_threads_on_an_idle_machine(busy):
-    busy(0)
-
-    def inside(_):
-        with blas_for(1500):
-            return blas_threads()
-
-    with our_threads(2) as each:
-        assert list(each(inside, range(4))) == [{1}] * 4
-    with one_blas_thread():
-        assert inside(0) == {1}
-
-
 @pytest.mark.usefixtures("two_blas_threads")
 @pytest.mark.parametrize(
     ("context", "n", "expected"),
@@ -150,10 +111,7 @@ def test_a_blas_has_one_thread_beside_our_threads_on_an_idle_machine(busy):
         (lapack_for, 8193, 1),  # where a threaded LAPACK may crash
     ],
 )
-def test_small_matrices_and_those_that_crash_lapack_have_one_thread(
-    monkeypatch, context, n, expected
-):
-    monkeypatch.setattr(threads, "SYSTEM", "/nowhere")  # where nothing tells what else runs
+def test_small_matrices_and_those_that_crash_lapack_have_one_thread(context, n, expected):
     with context(n):
         assert blas_threads() == {expected}
     assert blas_threads() == {2}

@@ -10,7 +10,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import naive
-from jacridge._compute import lapack
+from jacridge._compute import blas
 from jacridge._geometry.space import space_of
 from jacridge._rules.criteria import LOO
 from jacridge._solvers import cholesky, pcg
@@ -33,6 +33,66 @@ def test_eigenvectors_of_any_matrix_have_the_threads_of_its_order(monkeypatch):
     np.testing.assert_allclose(V * s @ V.T, np.diag([2.0, 1.0, 3.0]), atol=1e-14)
 
 
+# BLAS in place, with parts of larger arrays, and where SciPy offers no function without the lock.
+
+
+@pytest.fixture(params=[True, False])
+def without_lock(request, monkeypatch):
+    if not request.param:
+        monkeypatch.setattr(blas, "_function", lambda name, kind: None)
+
+
+@pytest.mark.usefixtures("without_lock")
+class TestBlas:
+    @pytest.fixture(params=[np.float64, np.float32])
+    def inside(self, request, rng):
+        """Function that makes part of a larger array, and one that looks at what is around it."""
+        whole = []
+
+        def made(rows, columns):
+            whole.append(rng.standard_normal((rows + 2, columns + 3)).astype(request.param))
+            return whole[-1][1:-1, 1:-2]
+
+        return made
+
+    @staticmethod
+    def close(found, known):
+        # Ten roundings of numbers near one.
+        np.testing.assert_allclose(found, known, atol=20 * np.finfo(found.dtype).eps)
+
+    @pytest.mark.parametrize("shape", [(5, 3, 4), (1, 3, 4), (5, 1, 4), (5, 3, 1), (1, 1, 1)])
+    @pytest.mark.parametrize("transposed", [(0, 0), (0, 1), (1, 0), (1, 1)])
+    def test_a_product_is_subtracted(self, inside, shape, transposed):
+        rows, inner, columns = shape
+        A = inside(inner, rows).T if transposed[0] else inside(rows, inner)
+        B = inside(columns, inner).T if transposed[1] else inside(inner, columns)
+        C = inside(rows, columns)
+        around, known = C.base.copy(), C - A @ B
+        blas.subtract_product(C, A, B)
+        self.close(C, known)
+        around[1:-1, 1:-2] = C
+        np.testing.assert_array_equal(C.base, around)
+
+    def test_a_square_is_subtracted_from_the_lower_triangle(self, inside):
+        A, C = inside(5, 3), inside(5, 5)
+        known = np.tril(C - A @ A.T) + np.triu(C, 1)
+        blas.subtract_square(C, A)
+        self.close(C, known)
+
+    @pytest.mark.parametrize("columns", [1, 4])
+    def test_triangles_are_solved(self, inside, columns):
+        L, B = inside(6, 6), inside(6, columns)
+        L.flat[::7] += 6
+        X, Y, Z = B.copy(), B.copy(), np.ascontiguousarray(B.T)
+        blas.solve_lower(L, X)
+        blas.solve_lower(L, Y, transposed=True)
+        blas.solve_right(L, Z)
+        L = np.tril(L)
+        self.close(L @ X, B)
+        self.close(L.T @ Y, B)
+        self.close(Z @ L.T, B.T)
+
+
 # Cholesky factors, made in place.
 
 
@@ -40,26 +100,26 @@ def test_eigenvectors_of_any_matrix_have_the_threads_of_its_order(monkeypatch):
 def test_a_triangle_is_factored_in_place_and_the_other_one_stays(rng, monkeypatch, without_lock):
     """Also for a part of a larger array, and where SciPy offers no function without the lock."""
     if not without_lock:
-        monkeypatch.setattr(lapack, "_function", lambda name: None)
+        monkeypatch.setattr(blas, "_function", lambda name, kind: None)
     X = rng.standard_normal((20, 25))
     whole = np.zeros((20, 30)) if without_lock else np.zeros((20, 20))
     A = whole[:, :20]
     A[:] = X @ X.T
     before, L = A.copy(), np.linalg.cholesky(A)
-    assert lapack.factor_in_place(A) == 0
+    assert blas.factor_in_place(A) == 0
     np.testing.assert_allclose(np.tril(A), L)
     assert (np.triu(A, 1) == np.triu(before, 1)).all()
     assert not whole[:, 20:].any()
-    assert lapack.factor_in_place(np.diag([1.0, 2.0, -1.0])) == 3
+    assert blas.factor_in_place(np.diag([1.0, 2.0, -1.0])) == 3
 
 
 @pytest.mark.parametrize("without_lock", [True, False])
 def test_a_matrix_of_single_precision_is_factored_in_it(rng, monkeypatch, without_lock):
     if not without_lock:
-        monkeypatch.setattr(lapack, "_function", lambda name: None)
+        monkeypatch.setattr(blas, "_function", lambda name, kind: None)
     X = rng.standard_normal((20, 25))
     A = (X @ X.T).astype(np.float32)
-    assert lapack.factor_in_place(A) == 0
+    assert blas.factor_in_place(A) == 0
     # Single precision has seven digits, and the condition number takes two of them.
     np.testing.assert_allclose(np.tril(A), np.linalg.cholesky(X @ X.T), rtol=1e-3, atol=1e-4)
 
@@ -120,11 +180,11 @@ def system(rng):
 def way(request, size, monkeypatch):
     """LAPACK at once, or panel by panel in two threads, with panels that divide the rows or not."""
     if request.param != "lapack":
-        for name in ("BLAS_ORDER", "SMALL_ORDER"):
-            monkeypatch.setattr(cholesky, name, 1)
+        monkeypatch.setattr(cholesky, "SMALL_ORDER", 1)
         size("processors", 2)
-        for name in ("PANEL", "ROWS"):
-            monkeypatch.setattr(cholesky, name, int(request.param.split()[-1]))
+        columns = int(request.param.split()[-1])
+        for name in ("PANEL", "COLUMNS"):
+            monkeypatch.setattr(cholesky, name, (columns, columns))
 
 
 def garbage_above(K):
@@ -221,11 +281,10 @@ class TestFactor:
 
 @pytest.mark.parametrize("order", [1, 10_000])
 def test_a_factorisation_takes_no_second_matrix(size, monkeypatch, order):
-    for name in ("BLAS_ORDER", "SMALL_ORDER"):
-        monkeypatch.setattr(cholesky, name, order)
+    monkeypatch.setattr(cholesky, "SMALL_ORDER", order)
     size("processors", 2)
-    for name in ("PANEL", "ROWS"):
-        monkeypatch.setattr(cholesky, name, 16)
+    for name in ("PANEL", "COLUMNS"):
+        monkeypatch.setattr(cholesky, name, (16, 16))
     K = np.eye(600) + 0.1
     tracemalloc.start()
     A = factor(K, 1e-3)

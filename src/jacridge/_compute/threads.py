@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,12 +18,9 @@ from .arrays import row_blocks
 # Matrices up to this order are built, solved and inverted in one thread.
 SMALL_ORDER = 1000
 
-# Up to this order LAPACK does its work in one thread unless the machine is idle. Where other work
-# shares the processors, threads of a BLAS wait for each other thousands of times.
+# Up to this order LAPACK does its work in one thread. Where other work shares the processors, threads
+# of a BLAS wait for each other thousands of times.
 BLAS_ORDER = 2000
-
-# Where Linux says which threads are running, or ready to.
-SYSTEM = "/proc"
 
 # Above this order a threaded LAPACK may crash: its dsyrk does from about 15,000 on.
 LAPACK_ORDER = 8192
@@ -168,32 +164,7 @@ def _is_per_thread(lib: Any) -> bool:
 
 def blas_for(n: int) -> Any:
     """Context for work on n x n matrices: one BLAS thread unless several pay."""
-    return nullcontext() if n > BLAS_ORDER or threads_pay(n) else one_blas_thread()
-
-
-def threads_pay(n: int) -> bool:
-    """Whether threads of a BLAS make work on n x n matrices faster: on an idle machine they do."""
-    return n > SMALL_ORDER and not _users and processors() > 1 and _is_idle()
-
-
-def _is_idle() -> bool:
-    """Whether other processes leave us all processors that we may use, at this moment.
-
-    Threads of this process do not count: those of a BLAS spin for a while after their work. False
-    where the system does not tell.
-    """
-    try:
-        running = int(_read("loadavg").split()[3].split("/")[0])
-        states = [_read(f"self/task/{each}/stat") for each in os.listdir(f"{SYSTEM}/self/task")]
-    except (OSError, IndexError, ValueError):
-        return False
-    ours = sum(state.rpartition(")")[2].split()[0] == "R" for state in states)
-    return running - ours + processors() <= (os.cpu_count() or 1)
-
-
-def _read(name: str) -> str:
-    with open(f"{SYSTEM}/{name}") as file:
-        return file.read()
+    return one_blas_thread() if n <= BLAS_ORDER else nullcontext()
 
 
 def lapack_for(n: int) -> Any:

@@ -1,10 +1,9 @@
 """Cholesky factors of K + lambda I, made in place, and what is computed from them.
 
-On an idle machine the threads of LAPACK factor matrices of some thousand rows. Others are worked on
-in our own threads, each with one BLAS thread. They meet once a panel, where the threads of a BLAS
-wait for each other in each of its calls: where other processes keep processors busy, that takes
-several times as long. Nor do they crash, as a threaded dpotrf does on large matrices. Large
-products are NumPy's: SciPy's functions hold Python's lock.
+Large matrices are worked on in our own threads, each with one BLAS thread. They meet once a panel,
+where the threads of a BLAS wait for each other in each of its calls: where other processes keep
+processors busy, that takes several times as long. Nor do they crash, as a threaded dpotrf does on
+large matrices.
 
 Factors are in the precision of their matrix: searches that only rank candidates use single.
 """
@@ -12,35 +11,34 @@ Factors are in the precision of their matrix: searches that only rank candidates
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, lapack
-from scipy.linalg.blas import dtrsm, strsm
+from scipy.linalg import LinAlgError
 
 from .._compute.arrays import EPS, Array, Indices, row_blocks
-from .._compute.lapack import factor_in_place
-from .._compute.threads import (
-    BLAS_ORDER,
-    LAPACK_ORDER,
-    SMALL_ORDER,
-    one_blas_thread,
-    our_threads,
-    processors,
-    threads_pay,
+from .._compute.blas import (
+    factor_in_place,
+    solve_lower,
+    solve_right,
+    subtract_product,
+    subtract_square,
 )
+from .._compute.threads import SMALL_ORDER, one_blas_thread, our_threads, processors
 
-# Columns of a panel, and the most rows of it that one thread takes at a time.
-PANEL = 384
+# Columns of a panel: a sixteenth of them, within these ends. Products of fewer columns are slow,
+# and the triangles of more take one thread too long.
+PANEL = (96, 256)
+
+# Columns that one thread solves for at a time: an eighth of them, within these ends. A product of
+# fewer columns takes nearly as long, and one of more is no faster.
+COLUMNS = (32, 384)
+
+# Rows of a factor that are converted to single precision at a time.
 ROWS = 512
-
-# Columns that one thread solves for at a time: an eighth of them, but a product of fewer than the
-# least takes nearly as long, and one of more than a panel is no faster.
-FEWEST_COLUMNS = 32
 
 # Penalty of a row from which single precision will do, as no pivot of the factor is much smaller.
 # With 3000 rows and a wide kernel, rounding then changes a leave-one-out error by 0.04 %; with a
@@ -48,9 +46,9 @@ FEWEST_COLUMNS = 32
 ROUGH_PENALTY = 1e-2
 ROUGH_PIVOT = 0.9 * ROUGH_PENALTY
 
-# Triangles up to this order are solved by BLAS, whose dtrsm has a fifth of the speed of a product
-# and holds Python's lock; larger ones are cut into these and products.
-TRIANGLE = 32
+# Triangles up to this order are solved by BLAS; larger ones are cut into these and products, as
+# some BLAS solve triangles at a half of the speed of products.
+TRIANGLE = 192
 
 
 @dataclass(frozen=True)
@@ -73,22 +71,11 @@ class Factor:
         return np.asarray(self._solve(B / unit) * unit)
 
     def _solve(self, B: Array) -> Array:
-        if len(self.L) > SMALL_ORDER:
-            return self._solved(B, _solve_lower, _solve_transposed)
-        with one_blas_thread():
-            # C order: the lower triangle of L is the upper one of the Fortran array L.T.
-            potrs = lapack.dpotrs if self.L.dtype == np.float64 else lapack.spotrs
-            X, _ = potrs(self.L.T, B, lower=0)
-        return np.asarray(X).reshape(B.shape)
+        return self._solved(B, _solve_lower, _solve_transposed)
 
     def half_solve(self, B: Array) -> Array:
         """L^-1 B, whose columns have the squared norms b' A^-1 b."""
-        if len(self.L) > SMALL_ORDER or B.size > SMALL_ORDER * FEWEST_COLUMNS:
-            return self._solved(B, _solve_lower)
-        with one_blas_thread():
-            trtrs = lapack.dtrtrs if self.L.dtype == np.float64 else lapack.strtrs
-            X, _ = trtrs(self.L.T, B, lower=0, trans=1)
-        return np.asarray(X).reshape(B.shape)
+        return self._solved(B, _solve_lower)
 
     def _solved(self, B: Array, *steps: Callable[[Array, Array], None]) -> Array:
         """B after these steps with L, some columns at a time."""
@@ -139,7 +126,7 @@ class Factor:
     def _by_columns(self, work: Callable[[slice], None], n_columns: int) -> None:
         """Call `work` on some columns at a time, in our threads if L is large."""
         is_large = len(self.L) > SMALL_ORDER
-        width = min(PANEL, max(FEWEST_COLUMNS, -(-n_columns // 8))) if is_large else PANEL
+        width = int(np.clip(-(-n_columns // 8), *COLUMNS)) if is_large else COLUMNS[1]
         parts = row_blocks(n_columns, width)
         with our_threads(len(parts) if is_large else 1) as each:
             for _ in each(work, parts):
@@ -199,18 +186,14 @@ class BlockFactor:
 
 
 def _solve_lower(L: Array, B: Array) -> None:
-    """B becomes L^-1 B, by halves of L: nearly all of the work is in products.
-
-    It is done in the precision of B.
-    """
+    """B becomes L^-1 B, by halves of L, in the precision of B."""
     half = _half(len(L))
     if not half:
-        # B' L^-T in Fortran's order is L^-1 B in C order: of full rows no copy is made.
-        B[:] = _trsm(B)(1.0, L.T, B.T, side=1, lower=0).T
+        solve_lower(L.astype(B.dtype, copy=False), B)
         return
     _solve_lower(L[:half, :half], B[:half])
     for rows, part in _in_precision_of(B, L[half:, :half]):
-        B[half:][rows] -= part @ B[:half]
+        subtract_product(B[half:][rows], part, B[:half])
     _solve_lower(L[half:, half:], B[half:])
 
 
@@ -218,11 +201,11 @@ def _solve_transposed(L: Array, B: Array) -> None:
     """B becomes L^-T B, from its last rows on."""
     half = _half(len(L))
     if not half:
-        B[:] = _trsm(B)(1.0, L.T, B.T, side=1, lower=0, trans_a=1).T
+        solve_lower(L.astype(B.dtype, copy=False), B, transposed=True)
         return
     _solve_transposed(L[half:, half:], B[half:])
     for rows, part in _in_precision_of(B, L[half:, :half]):
-        B[:half] -= part.T @ B[half:][rows]
+        subtract_product(B[:half], part.T, B[half:][rows])
     _solve_transposed(L[:half, :half], B[:half])
 
 
@@ -230,11 +213,6 @@ def _in_precision_of(B: Array, L: Array) -> Iterator[tuple[slice, Array]]:
     """L, or some rows of it after the others if each must be copied for the precision of B."""
     for rows in row_blocks(len(L), len(L) if L.dtype == B.dtype else ROWS):
         yield rows, L[rows].astype(B.dtype, copy=False)
-
-
-def _trsm(B: Array) -> Callable[..., Array]:
-    """BLAS's triangular solve in the precision of B."""
-    return dtrsm if B.dtype == np.float64 else strsm
 
 
 def _half(n: int) -> int:
@@ -253,12 +231,9 @@ def factor(K: Array, lam: Array | float) -> Factor:
     """
     K.flat[:: len(K) + 1] += lam
     diagonal = np.diagonal(K).copy()
-    by_blas = len(K) <= LAPACK_ORDER and threads_pay(len(K))
-    if by_blas or len(K) <= BLAS_ORDER or processors() == 1:
-        with nullcontext() if by_blas else one_blas_thread():
-            info = factor_in_place(K)
-        if info:
-            raise LinAlgError(f"K + lambda I is not positive definite (leading minor {info}).")
+    if len(K) <= SMALL_ORDER or processors() == 1:
+        with one_blas_thread():
+            _factor_corner(K, slice(0, len(K)))
     else:
         _factor_by_panels(K)
     pivots = np.diagonal(K) ** 2 / diagonal
@@ -270,32 +245,41 @@ def factor(K: Array, lam: Array | float) -> Factor:
 def _factor_by_panels(A: Array) -> None:
     """Left-looking Cholesky: each part of a panel is one product with all columns before it."""
     n, threads = len(A), processors()
-    corner = _factored_corner(A, slice(0, min(PANEL, n)))
-    with our_threads(-(-n // PANEL)) as each:
-        for panel in row_blocks(n, PANEL):
-            following = min(panel.stop + PANEL, n)
-            rounds = -(-(n - following) // (ROWS * threads))
-            edges = np.linspace(following, n, rounds * threads + 1).astype(int)
-            edges = np.unique([panel.stop, *edges])
-            parts = [slice(*ends) for ends in pairwise(edges.tolist())]
-            corner, *_ = *each(partial(_finish, A, panel, corner), parts), corner
+    size = int(np.clip(n // 16, *PANEL))
+    _factor_corner(A, slice(0, size))
+    with our_threads(threads) as each:
+        for panel in row_blocks(n, size):
+            following = slice(panel.stop, min(panel.stop + size, n))
+            first = following.stop + _head_start(panel, following, n, threads)
+            edges = [panel.stop, *np.linspace(first, n, threads).astype(int)]
+            parts = [slice(*ends) for ends in pairwise(edges) if ends[0] < ends[1]]
+            for _ in each(partial(_finish, A, panel, following), parts):
+                pass
 
 
-def _finish(A: Array, panel: slice, corner: Array, rows: slice) -> Array | None:
-    """Compute some rows below a corner; those of the next corner are then factored, too."""
-    P = A[panel, : panel.start] @ A[rows, : panel.start].T
-    np.subtract(A[rows, panel].T, P, out=P)
-    _solve_lower(corner, P)
-    A[rows, panel] = P.T
-    return _factored_corner(A, rows) if rows.start == panel.stop else None
+def _head_start(panel: slice, following: slice, n: int, threads: int) -> int:
+    """Rows below the following corner that its thread takes, so that all end at about one time."""
+    width, size = panel.stop - panel.start, following.stop - following.start
+    row = width * (2 * panel.start + width)
+    corner = size**2 * (following.start + size / 3)
+    rows = ((n - following.start) * row - (threads - 1) * corner) / (threads * row)
+    return int(np.clip(rows - size, 0, n - following.stop))
 
 
-def _factored_corner(A: Array, rows: slice) -> Array:
-    """Factor of the block on the diagonal, put there, and returned in a lower triangle."""
-    P = A[rows, : rows.start]
-    L = A[rows, rows] - P @ P.T
-    info = factor_in_place(L)
+def _finish(A: Array, panel: slice, following: slice, rows: slice) -> None:
+    """Compute some rows of a panel; with them its thread may factor the following corner."""
+    P = A[rows, panel]
+    subtract_product(P, A[rows, : panel.start], A[panel, : panel.start].T)
+    solve_right(A[panel, panel], P)
+    if rows.start == following.start:
+        _factor_corner(A, following)
+
+
+def _factor_corner(A: Array, rows: slice) -> None:
+    """Factor the block on the diagonal, with all columns before it."""
+    corner = A[rows, rows]
+    subtract_square(corner, A[rows, : rows.start])
+    info = factor_in_place(corner)
     if info:
-        raise LinAlgError(f"K + lambda I is not positive definite (minor {rows.start + info}).")
-    np.copyto(A[rows, rows], L, where=np.tri(len(L), dtype=bool))
-    return np.asarray(L)
+        minor = rows.start + info
+        raise LinAlgError(f"K + lambda I is not positive definite (leading minor {minor}).")
