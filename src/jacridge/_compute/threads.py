@@ -18,8 +18,8 @@ from .arrays import row_blocks
 # Matrices up to this order are built, solved and inverted in one thread.
 SMALL_ORDER = 1000
 
-# Up to this order LAPACK does its work in one thread. Where other work shares the processors, threads
-# of a BLAS wait for each other thousands of times.
+# Up to this order LAPACK does its work in one thread. Where other work shares the processors, the
+# threads of a BLAS wait for each other thousands of times.
 BLAS_ORDER = 2000
 
 # Above this order a threaded LAPACK may crash: its dsyrk does from about 15,000 on.
