@@ -30,7 +30,7 @@ FEW_PAIRS = 1 << 18
 # Outermost rows that are compared with others at a time: at first, and at most.
 SMALLEST_BLOCK, LARGEST_BLOCK = 8, 256
 # Blocks that may as well be small.
-FEW_BLOCKS = 32
+FEW_BLOCKS = 4
 
 # Multiplications up to which BLAS takes one thread without being told, which takes a while.
 ONE_THREAD = 1 << 18

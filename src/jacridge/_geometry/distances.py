@@ -380,13 +380,17 @@ def expanded_gaps(X: Array, Z: Array) -> Array:
     D2: Array = U @ (-2.0 * V).T
     D2 += uu[:, None]
     D2 += vv
-    doubtful = np.count_nonzero(CANCELLED * (uu.max(initial=0.0) + vv.max(initial=0.0)) > D2)
-    if doubtful:
-        i, j = np.nonzero(CANCELLED * (uu[:, None] + vv) > D2)
-        if len(i) * 20 > D2.size:
-            return np.asarray(cdist(X, Z, "sqeuclidean"))
-        for pairs in row_blocks(len(i), rows_per_block(X.shape[1])):
-            D2[i[pairs], j[pairs]] = np.square(X[i[pairs]] - Z[j[pairs]]).sum(axis=1)
+    # Pairs that are near for their own rows are among those that are near for the largest ones.
+    near = CANCELLED * (uu.max(initial=0.0) + vv.max(initial=0.0)) > D2
+    if np.count_nonzero(near) * 20 > D2.size:
+        near = CANCELLED * (uu[:, None] + vv) > D2
+    i, j = np.divmod(np.flatnonzero(near), max(len(Z), 1))  # faster than the indices of a matrix
+    lost = CANCELLED * (uu[i] + vv[j]) > D2[i, j]
+    i, j = i[lost], j[lost]
+    if len(i) * 20 > D2.size:
+        return np.asarray(cdist(X, Z, "sqeuclidean"))
+    for pairs in row_blocks(len(i), rows_per_block(X.shape[1])):
+        D2[i[pairs], j[pairs]] = np.square(X[i[pairs]] - Z[j[pairs]]).sum(axis=1)
     return D2
 
 

@@ -28,8 +28,9 @@ from scipy.special import gammaln
 from .._compute.arrays import Array
 from .lattices import LatticeEigenvalue, gaussian_lattice, laplacian_lattice, matern_lattice
 
-# Entries that stay in the cache over several passes, with one scratch array beside them.
-CHUNK = 1 << 14
+# Entries that stay in the cache over several passes, with one scratch array beside them. Threads
+# wait for each other between the passes: with a quarter of it, two take nearly as long as one.
+CHUNK = 1 << 16
 # exp(-VANISHED) is zero, and so is its product with a polynomial of VANISHED.
 VANISHED = 800.0
 # Distance, in bandwidths, below which two rows may be equal but for rounding.

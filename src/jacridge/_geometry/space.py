@@ -24,7 +24,8 @@ LINEAR = ("euclidean", "scaled", *LEARNED)
 METRICS = (*LINEAR, "geodesic", "precomputed")
 
 # Order of the blocks in which a kernel is made of gaps on the other side of the diagonal.
-TILE = 128
+TILE = 256
+BELOW = np.tri(TILE, k=-1, dtype=bool)
 
 
 @dataclass(frozen=True)
@@ -133,9 +134,10 @@ class Pairs:
             for columns in row_blocks(rows.start, TILE):  # transposed within the cache
                 K[rows, columns] = k.of(self.M[columns, rows].T.copy(), sigma)
             # What is below the diagonal is an old factor: its exponential could overflow.
-            gaps = np.triu(self.M[rows, rows], 1)
-            K[rows, rows] = gaps + np.tril(k.of(gaps.T.copy(), sigma), -1)
-            np.fill_diagonal(K[rows, rows], 1.0)
+            corner, below = K[rows, rows], BELOW[: rows.stop - rows.start, : rows.stop - rows.start]
+            gaps = np.where(below, self.M[rows, rows].T, 0.0)
+            np.copyto(corner, k.of(gaps, sigma), where=below)
+            np.fill_diagonal(corner, 1.0)
 
         for_blocks(work, len(K), TILE)
         return K

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from time import perf_counter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy.stats import rankdata
@@ -222,8 +222,8 @@ class CrossFitting:
         self, table: Sequence[Candidate], other: CrossFitting, maps: Sequence[FeatureMap]
     ) -> list[Candidate]:
         """The table with its best candidates judged on other halves, too, and ranked by both."""
-        finalists = table[:FINALISTS]
-        again = in_threads(partial(other.replayed, maps), finalists)
+        finalists, known = table[:FINALISTS], dict[Any, Candidate]()
+        again = [other.replayed(maps, candidate, known) for candidate in finalists]
         both = [
             replace(
                 candidate,
@@ -238,14 +238,23 @@ class CrossFitting:
         # The others were worse on the first halves, and keep their errors there.
         return [*self.ranked(both), *table[FINALISTS:]]
 
-    def replayed(self, maps: Sequence[FeatureMap], candidate: Candidate) -> Candidate:
-        """The candidate on these halves, with the bandwidths and penalties that it has."""
-        start, (first, *others) = perf_counter(), candidate.tunings
-        mapping = maps[-1] if candidate.warped else maps[0]
-        found = self.plain(candidate.kernel, mapping, tuning=first)
-        for tuning in others:
-            found = self.next(found, candidate.kind, tuning)
-        return replace(found, seconds=perf_counter() - start)
+    def replayed(
+        self, maps: Sequence[FeatureMap], last: Candidate, known: dict[Any, Candidate]
+    ) -> Candidate:
+        """The candidate on these halves, with the bandwidths and penalties that it has.
+
+        Rounds that are `known`, as another candidate begins with them, are not repeated.
+        """
+        start, mapping = perf_counter(), maps[-1] if last.warped else maps[0]
+        found = None
+        for k, tuning in enumerate(last.tunings):
+            rounds = last.start, last.kind if k else "plain", last.tunings[: k + 1]
+            if rounds not in known and found is None:
+                known[rounds] = self.plain(last.kernel, mapping, tuning=tuning)
+            elif rounds not in known and found is not None:
+                known[rounds] = self.next(found, last.kind, tuning)
+            found = known[rounds]
+        return replace(known[rounds], seconds=perf_counter() - start)
 
     def has_signal(self, best: Candidate) -> bool:
         """Whether a candidate predicts held-out rows clearly better than the mean of y does.

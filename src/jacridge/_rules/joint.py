@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._compute.arrays import TINY, Array
-from .._compute.threads import in_threads, one_blas_thread
+from .._compute.threads import SMALL_ORDER, in_threads, one_blas_thread
 from .._solvers.cholesky import ROUGH_PENALTY
 from .criteria import GCV, LEFT_OUT, Criterion
 from .searches import Surface, best_lambdas, check_solved, downhill, vertex
@@ -32,8 +32,8 @@ FIRST_ROWS = 400
 WALKS = ((1000, 14, 1.0), (3000, 3, 0.7))
 # Grid points that the first walk compares.
 STARTS = 4
-# Factor between the bandwidths of the grid around a start.
-START_STEP = 2.5
+# Factor between the bandwidths of the grid around a start, and their places on it.
+START_STEP, START_PLACES = 2.5, np.array([-1.0, 0.0, 1.0])
 # Steps of a walk, in the logarithm.
 SIGMA_STEP, LAM_STEP = np.log(2) / 2, np.log(10) / 2
 # Largest penalty of a row in single precision, whose numbers end at 3e38.
@@ -96,7 +96,7 @@ def _on_a_grid(part: TrainingData, criterion: Criterion) -> Surface:
     """
     sigma = part.started_at
     if sigma is not None and part.compared is None:
-        sigmas = sigma * START_STEP ** np.arange(-2.0, 3.0)
+        sigmas = sigma * START_STEP**START_PLACES
     else:
         high = max(part.even_spacing, part.l_max)
         sigmas = np.geomspace(part.search_spacing / 2, high, FIRST_SIGMAS)
@@ -141,7 +141,8 @@ def _walk(
     A step changes one of the two; a step that helped is tried again first. The last point is the
     vertex of the parabolas through it and its neighbours, where these were looked at.
     """
-    lanes = [_Lane(part, criterion), _Lane(part, criterion)]  # two points at a time, in threads
+    # Two points at a time, in threads of their own, or one for whose factor threads pay.
+    lanes = [_Lane(part, criterion, i) for i in range(2 if len(part.w) <= SMALL_ORDER else 1)]
     values = _values_at(lanes, starts) if len(starts) > 1 else []
     sigma, lam = starts[int(np.argmin(values)) if values else 0]
     seen = {(0, 0): min(values)} if values else {}
@@ -199,15 +200,16 @@ class _Lane:
 
     part: TrainingData
     criterion: Criterion
+    number: int
     is_rough: bool = True
 
     @cached_property
     def _pairs(self) -> Pairs:
-        return self.part.pairs.twin()
+        return self.part.pairs.twin() if self.number else self.part.pairs
 
     @cached_property
     def _rough_pairs(self) -> Pairs:
-        return self.part.rough_pairs.twin()
+        return self.part.rough_pairs.twin() if self.number else self.part.rough_pairs
 
     def pairs_for(self, lam: float) -> Pairs:
         """The array in which to look at a penalty, made before threads ask for it.

@@ -88,10 +88,9 @@ class Rounds:
 
     def fit(self, rows: LearningRows, mapping: FeatureMap, tuning: Tuning) -> Round:
         """Fit to rows after a map."""
-        X = mapping(rows.X)
-        gaps = self.space.distance.gaps(X, X)
-        sigma = tuning.ratio * median_distance(self.space, gaps)
-        coef = solution(lambda: self.space.kernel.of(gaps.copy(), sigma), rows, tuning.lam)
+        pairs = self.space.pairs(mapping(rows.X))
+        sigma = tuning.ratio * median_distance(self.space, pairs.M)
+        coef = solution(lambda: pairs.kernel(sigma), rows, tuning.lam)
         return Round(mapping, sigma, coef)
 
     def next_map(self, last: Round, rows: LearningRows, kind: str) -> FeatureMap:

@@ -37,6 +37,9 @@ PANEL = (96, 256)
 # fewer columns takes nearly as long, and one of more is no faster.
 COLUMNS = (32, 384)
 
+# Entries of the columns for which threads pay.
+MANY_ENTRIES = 1 << 19
+
 # Rows of a factor that are converted to single precision at a time.
 ROWS = 512
 
@@ -124,11 +127,11 @@ class Factor:
         return found
 
     def _by_columns(self, work: Callable[[slice], None], n_columns: int) -> None:
-        """Call `work` on some columns at a time, in our threads if L is large."""
-        is_large = len(self.L) > SMALL_ORDER
-        width = int(np.clip(-(-n_columns // 8), *COLUMNS)) if is_large else COLUMNS[1]
+        """Call `work` on some columns at a time, in our threads if they are many."""
+        are_many = len(self.L) * n_columns > MANY_ENTRIES
+        width = int(np.clip(-(-n_columns // 8), *COLUMNS)) if are_many else COLUMNS[1]
         parts = row_blocks(n_columns, width)
-        with our_threads(len(parts) if is_large else 1) as each:
+        with our_threads(len(parts) if are_many else 1) as each:
             for _ in each(work, parts):
                 pass
 
