@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ METRICS = (*LINEAR, "geodesic", "precomputed")
 
 # Order of the blocks in which a kernel is made of gaps on the other side of the diagonal.
 TILE = 256
-BELOW = np.tri(TILE, k=-1, dtype=bool)
+BELOW = np.tri(TILE, k=-1, dtype=bool)  # its lower triangle without the diagonal
 
 
 @dataclass(frozen=True)
@@ -107,18 +108,24 @@ class Pairs:
 
     def __init__(self, X: Array, space: Space, *, single: bool = False) -> None:
         n = len(X)
-        self.space = space
-        self.M = _square(n, np.float32 if single else np.float64)
+        self.space, self._X = space, X
+        # One more row, so that a triangle of single numbers is below the diagonal.
+        self._rows = _square(n, np.float32 if single else np.float64, extra=1)
+        self.M = self._rows[:n]
         self.K = self.M  # where kernels go
         self.unit = (float(space.distance.gaps(X[:1], X).max()) or 1.0) if single else 1.0
-        given = space.distance.is_given
+        self._settled: float | None = None
+        self._make_gaps()
+
+    def _make_gaps(self) -> None:
+        X, distance, self._settled = self._X, self.space.distance, None
 
         def work(rows: slice) -> None:
-            part = X[rows, rows.start :] if given else X[rows]
-            gaps = space.distance.gaps(part, X[rows.start :])
-            self.M[rows, rows.start :] = gaps / self.unit if single else gaps
+            part = X[rows, rows.start :] if distance.is_given else X[rows]
+            gaps = distance.gaps(part, X[rows.start :])
+            self.M[rows, rows.start :] = gaps / self.unit if self.unit != 1 else gaps
 
-        for_blocks(work, n, rows_per_block(n))
+        for_blocks(work, len(X), rows_per_block(len(X)))
 
     def twin(self) -> Pairs:
         """Pairs that share these gaps and have an array of their own for kernels."""
@@ -128,19 +135,57 @@ class Pairs:
 
     def kernel(self, sigma: float) -> Array:
         """The kernel in the lower triangle, diagonal included; above it are gaps, or nothing."""
-        k, sigma, K = self.space.kernel, self._in_units(sigma), self.K
+        if self._settled not in (None, sigma):
+            self._make_gaps()
+        k, K, width = self.space.kernel, self.K, self._in_units(sigma)
+
+        def of(gaps: Array) -> Array:
+            return k.of(gaps, width) if self._settled is None else gaps
 
         def work(rows: slice) -> None:
             for columns in row_blocks(rows.start, TILE):  # transposed within the cache
-                K[rows, columns] = k.of(self.M[columns, rows].T.copy(), sigma)
+                K[rows, columns] = of(self.M[columns, rows].T.copy())
             # What is below the diagonal is an old factor: its exponential could overflow.
-            corner, below = K[rows, rows], BELOW[: rows.stop - rows.start, : rows.stop - rows.start]
-            gaps = np.where(below, self.M[rows, rows].T, 0.0)
-            np.copyto(corner, k.of(gaps, sigma), where=below)
+            corner, below = K[rows, rows], _below(rows)
+            np.copyto(corner, of(np.where(below, self.M[rows, rows].T, 0.0)), where=below)
             np.fill_diagonal(corner, 1.0)
 
         for_blocks(work, len(K), TILE)
         return K
+
+    def settle(self, sigma: float) -> Array:
+        """The kernel above the diagonal, for good: it takes the place of the gaps.
+
+        What is below the diagonal stays. Kernels at other bandwidths make the gaps again.
+        """
+        k, M = self.space.kernel, self.M
+
+        def work(rows: slice) -> None:
+            corner, above = M[rows, rows], _below(rows).T
+            np.copyto(corner, k.of(np.where(above, corner, 0.0), sigma), where=above)
+            np.fill_diagonal(corner, 1.0)
+            k.of(M[rows, rows.stop :], sigma)
+
+        for_blocks(work, len(M), TILE)
+        self._settled = sigma
+        return M
+
+    def rough(self) -> Array:
+        """The settled kernel in single precision, in a lower triangle below the diagonal.
+
+        A row of single numbers has half the room of the next row up to its diagonal.
+        """
+        M, n = self.M, len(self.M)
+        rough: Any = self._rows[1:].view(np.float32)[:, :n]
+
+        def work(rows: slice) -> None:
+            for columns in row_blocks(rows.start, TILE):
+                rough[rows, columns] = M[columns, rows].T
+            np.copyto(rough[rows, rows], M[rows, rows].T.astype(np.float32), where=_below(rows))
+            np.fill_diagonal(rough[rows, rows], 1.0)
+
+        for_blocks(work, n, TILE)
+        return rough
 
     def clusters(self, sigma: float) -> list[Indices] | None:
         """Groups of rows between which the kernel is below 1e-18, if all are small; else None."""
@@ -166,14 +211,20 @@ class Pairs:
         return float(sigma / self.unit ** (1 / self.space.kernel.power))
 
 
-def _square(n: int, dtype: npt.DTypeLike) -> Array:
-    """An n x n array, if there is memory for it."""
+def _below(rows: slice) -> npt.NDArray[np.bool_]:
+    """Which entries of a block on the diagonal are below it."""
+    size = rows.stop - rows.start
+    return BELOW[:size, :size]
+
+
+def _square(n: int, dtype: npt.DTypeLike, extra: int = 0) -> Array:
+    """An n x n array, and rows beyond it, if there is memory for it."""
     check_memory(
         np.dtype(dtype).itemsize * n * n,
         f"The exact solver with n_samples={n}",
         'Use `solver="nystrom"` with fewer landmarks than rows, which keeps no n x n matrix.',
     )
-    return np.empty((n, n), dtype=dtype)
+    return np.empty((n + extra, n), dtype=dtype)
 
 
 def _near_pairs(M: Array, rows: slice, reach: float) -> Indices:

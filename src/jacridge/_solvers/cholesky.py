@@ -223,8 +223,11 @@ def _half(n: int) -> int:
     return -(-n // (2 * TRIANGLE)) * TRIANGLE if n > TRIANGLE else 0
 
 
-def factor(K: Array, lam: Array | float) -> Factor:
+def factor(K: Array, lam: Array | float, least: float | None = None) -> Factor:
     """Factor A = K + diag(lam) in place, in the lower triangle of K.
+
+    Pivots must be more than `least` of the diagonal of A, by default what rounding leaves in double
+    precision, and what solutions need in single.
 
     Raises
     ------
@@ -240,7 +243,9 @@ def factor(K: Array, lam: Array | float) -> Factor:
     else:
         _factor_by_panels(K)
     pivots = np.diagonal(K) ** 2 / diagonal
-    if pivots.min() <= (len(K) * EPS if K.dtype == np.float64 else ROUGH_PIVOT):
+    if least is None:
+        least = len(K) * EPS if K.dtype == np.float64 else ROUGH_PIVOT
+    if pivots.min() <= least:
         raise LinAlgError(f"K + lambda I is singular to rounding (pivot {pivots.min():.3g}).")
     return Factor(K)
 

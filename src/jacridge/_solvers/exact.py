@@ -17,7 +17,7 @@ from .cholesky import ROUGH_PENALTY
 from .influence import ExactInfluence, as_given, expanded
 from .model import JACKKNIFE_ROWS, HeldOut, Jackknife, Shifts, StackedModel
 from .spectrum import eigh, mean_shift
-from .systems import Eigen, System, stable_system
+from .systems import Eigen, System, exact_system
 
 if TYPE_CHECKING:
     from .._geometry.space import Pairs
@@ -375,8 +375,7 @@ def solve_exact(
     """
     with blas_for(len(rows.w)):
         if len(lams) == 1:
-            K = partial(pairs.kernel, sigma)
-            A, lost = stable_system(K, lams[0] / rows.w, pairs.space.remedy)
+            A, lost = exact_system(pairs, sigma, lams[0] / rows.w)
             return ExactModel(A, rows, lams[0], kind, lost)
         root = np.sqrt(rows.w)
         s, V = eigh(pairs.kernel(sigma) * root * root[:, None])
