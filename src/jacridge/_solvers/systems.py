@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from threading import RLock
 from typing import TYPE_CHECKING, Protocol
 
@@ -22,8 +21,9 @@ if TYPE_CHECKING:
     from .._geometry.space import Pairs
 
 # From this many rows on, systems are factored in single precision, and solutions refined: half the
-# time of a factor in double precision, and each step takes a fiftieth of it.
-REFINED_ROWS = 4096
+# time of a factor in double precision, and each step takes a fiftieth of it. With fewer rows that
+# saves less than a quarter of a second, which those lose who later ask for more than predictions.
+REFINED_ROWS = 6144
 # Condition number up to which that is tried, and how many steps it may take.
 MOST_CONDITION = 1e7
 REFINEMENTS = 12
@@ -113,7 +113,7 @@ class Refined:
         """Order of A."""
         return len(self._lam)
 
-    @cached_property
+    @property
     def _exact(self) -> Factor:
         """The factor in double precision, in the place of the other."""
         with _one_at_a_time:
@@ -126,7 +126,7 @@ class Refined:
         """A^-1 B."""
         with _one_at_a_time:
             found = None if self._rough is None else self._refined(self._rough, B)
-        return self._exact.solve(B) if found is None else found
+            return self._exact.solve(B) if found is None else found
 
     def _refined(self, rough: Factor, B: Array) -> Array | None:
         """A^-1 B as good as in double precision, or None if refining does not lead there."""
