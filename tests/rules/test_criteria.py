@@ -67,6 +67,15 @@ def test_without_weights_and_mean_criteria_are_those_of_the_books(points, name):
     np.testing.assert_allclose(along(name, X, y, 0.1), expected, rtol=1e-8)
 
 
+def test_what_is_above_the_diagonal_of_a_kernel_has_no_effect_on_a_spectrum(points, rng):
+    """Arrays of kernels are not cleared: products with old numbers once overflowed."""
+    X, D, y = points
+    w, K = rng.uniform(0.5, 2, len(X)), naive.kernel(D, 0.7)
+    dirty = np.tril(K) + np.triu(np.full_like(K, 1e308), 1)
+    clean, found = (spectrum(A, y[:, None], w).loo(np.array([0.1])) for A in (K, dirty))
+    np.testing.assert_allclose(found, clean, rtol=1e-12)
+
+
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("name", CRITERIA)
 def test_both_ways_to_a_criterion_agree_for_every_kernel(points, weights, name, kernel):

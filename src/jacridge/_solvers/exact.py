@@ -16,7 +16,7 @@ from .._rows.rows import ArrayRows
 from .cholesky import ROUGH_PENALTY
 from .influence import ExactInfluence, as_given, expanded
 from .model import JACKKNIFE_ROWS, HeldOut, Jackknife, Shifts, StackedModel
-from .spectrum import eigh, mean_shift
+from .spectrum import eigh, mean_shift, weighted
 from .systems import Eigen, System, exact_system
 
 if TYPE_CHECKING:
@@ -378,7 +378,7 @@ def solve_exact(
             A, lost = exact_system(pairs, sigma, lams[0] / rows.w)
             return ExactModel(A, rows, lams[0], kind, lost)
         root = np.sqrt(rows.w)
-        s, V = eigh(pairs.kernel(sigma) * root * root[:, None])
+        s, V = eigh(weighted(pairs.kernel(sigma), root))
     U, s = V * root[:, None], np.maximum(s, 0.0)
     models = [
         ExactModel(Eigen(U, s + lam), rows.target(t), lam, kind, lost=U[:, :0])

@@ -148,13 +148,17 @@ def spectrum(
     `replicates`, single observations are left out, not whole rows.
     """
     root = np.sqrt(w)
-    S = K * root * root[:, None] if (w != 1).any() else K
-    s, V = eigh(S)
+    s, V = eigh(weighted(K, root) if (w != 1).any() else K)
     shift = mean_shift(y, w) if centred else np.zeros_like(y)
     # A kernel of a geodesic distance may have negative eigenvalues; rounding makes some, too.
     c, c_1 = V.T @ (y * root[:, None]), V.T @ root
     counts = w if counts is None else counts
     return Spectrum(np.maximum(s, 0.0), V, c, c_1, w, y, shift, counts, replicates)
+
+
+def weighted(K: Array, root: Array) -> Array:
+    """W^(1/2) K W^(1/2), whose upper triangle is zero: in that of K may be anything."""
+    return np.asarray(np.tril(K) * root * root[:, None])
 
 
 def eigh(A: Array) -> tuple[Array, Array]:
