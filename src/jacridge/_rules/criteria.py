@@ -48,14 +48,14 @@ def loo(
     `lam`.
     """
     m = len(y) if last is None else min(last, len(y))
+    last_rows = np.arange(len(y) - m, len(y))
     both = A.solve(np.column_stack([y, np.ones(len(y))]))[-m:]
-    diagonal = A.inverse_diagonal() if m == len(y) else A.last_inverse_diagonal(m)
+    diagonal = A.inverse_diagonal(last_rows)
     E, ones = both[:, :-1] / diagonal[:, None], both[:, -1] / diagonal * centred
     v = (w if counts is None else counts)[-m:]
     if replicates is None:
         errors = np.square(E + mean_shift(y, w)[-m:] * ones[:, None])
     else:
-        last_rows = np.arange(len(y) - m, len(y))
         left = (lam / w)[-m:] * diagonal
         observed = replicates.some(last_rows)
         errors = observed.squared_errors(E, ones, left, y[-m:], w[-m:], total=w.sum())

@@ -95,12 +95,12 @@ class Factor:
         """Log |A|."""
         return float(2.0 * np.log(np.diagonal(self.L)).sum())
 
-    def inverse_diagonal(self) -> Array:
-        """Diagonal of A^-1: column sums of squares of L^-1."""
-        return self.inverse_diagonal_at(np.arange(len(self.L)))
+    def inverse_diagonal(self, places: Indices | None = None, *, rough: bool = False) -> Array:
+        """Diagonal of A^-1: column sums of squares of L^-1.
 
-    def inverse_diagonal_at(self, places: Indices, *, rough: bool = False) -> Array:
-        """Diagonal of A^-1 at these places, which rise; `rough` is in single precision."""
+        With `places`, in increasing order, only these entries; `rough` uses single precision.
+        """
+        places = np.arange(len(self.L)) if places is None else places
         diagonal = np.empty(len(places))
 
         def work(columns: slice) -> None:
@@ -109,10 +109,6 @@ class Factor:
 
         self._by_columns(work, len(places))
         return diagonal
-
-    def last_inverse_diagonal(self, m: int) -> Array:
-        """Last m entries of the diagonal of A^-1, from the last m x m block of L alone."""
-        return Factor(self.L[-m:, -m:]).inverse_diagonal()
 
     def inverse_columns(self, places: Indices, *, rough: bool = False) -> Array:
         """Columns of A^-1 at these places, which rise, of shape (n, d)."""
@@ -176,16 +172,12 @@ class BlockFactor:
         blocks = sum(block.log_determinant() for _, block in self.blocks)
         return float(np.log(self.diagonal[alone]).sum() + blocks)
 
-    def inverse_diagonal(self) -> Array:
-        """Diagonal of A^-1."""
+    def inverse_diagonal(self, places: Indices | None = None) -> Array:
+        """Diagonal of A^-1, or its entries at some places."""
         inverse = 1.0 / self.diagonal
         for rows, block in self.blocks:
             inverse[rows] = block.inverse_diagonal()
-        return inverse
-
-    def last_inverse_diagonal(self, m: int) -> Array:
-        """Last m entries of the diagonal of A^-1."""
-        return self.inverse_diagonal()[-m:]
+        return inverse if places is None else inverse[places]
 
 
 def _solve_lower(L: Array, B: Array) -> None:

@@ -308,7 +308,7 @@ class ExactModel:
         some = fixed_sample(len(given.group), JACKKNIFE_ROWS)
         places, group = np.unique(given.group[some], return_inverse=True)
         rough = len(self.y) > ROUGH_ROWS and (self.lam / self.w).min() >= ROUGH_PENALTY
-        moved = self.residuals_at(places, self.A.inverse_diagonal_at(places, rough=rough))
+        moved = self.residuals_at(places, self.A.inverse_diagonal(places, rough=rough))
         intercept = self._pull[places, None] * moved
         if self.kind == "mean":
             intercept = mean_shift(self.y, self.w)[places]

@@ -36,8 +36,7 @@ class Solvable(Protocol):
     """A = K + diag(lam) in a form from which criteria can be computed."""
 
     def solve(self, B: Array) -> Array: ...
-    def inverse_diagonal(self) -> Array: ...
-    def last_inverse_diagonal(self, m: int) -> Array: ...
+    def inverse_diagonal(self, places: Indices | None = None) -> Array: ...
     def log_determinant(self) -> float: ...
 
 
@@ -47,7 +46,7 @@ class System(Solvable, Protocol):
     @property
     def rank(self) -> int: ...
     def half_solve(self, B: Array) -> Array: ...
-    def inverse_diagonal_at(self, places: Indices, *, rough: bool = False) -> Array: ...
+    def inverse_diagonal(self, places: Indices | None = None, *, rough: bool = False) -> Array: ...
     def inverse_columns(self, places: Indices, *, rough: bool = False) -> Array: ...
 
 
@@ -75,17 +74,9 @@ class Eigen:
         """Log-determinant of the positive part."""
         return float(np.log(self.d).sum())
 
-    def inverse_diagonal(self) -> Array:
-        """Diagonal of A^+."""
-        return self.inverse_diagonal_at(np.arange(len(self.U)))
-
-    def inverse_diagonal_at(self, places: Indices, *, rough: bool = False) -> Array:
-        """Diagonal of A^+ at these places, which takes little time in double precision, too."""
-        return np.asarray(np.square(self.U[places]) @ (1.0 / self.d))
-
-    def last_inverse_diagonal(self, m: int) -> Array:
-        """Last m entries of the diagonal of A^+."""
-        return np.asarray(self.U[-m:] ** 2 @ (1.0 / self.d))
+    def inverse_diagonal(self, places: Indices | None = None, *, rough: bool = False) -> Array:
+        """Diagonal of A^+, or its entries at some places, always in double precision."""
+        return np.asarray(np.square(self.U if places is None else self.U[places]) @ (1.0 / self.d))
 
     def inverse_columns(self, places: Indices, *, rough: bool = False) -> Array:
         """Columns of A^+ at these places, of shape (n, d)."""
@@ -93,10 +84,10 @@ class Eigen:
         return np.asarray(columns, dtype=np.float32 if rough else np.float64)
 
 
-class Refined:
-    """A = K + diag(lam), factored in single precision; solutions are refined to double.
+class Refined(Factor):
+    """A = K + diag(lam), factored in single precision; solutions are refined to double precision.
 
-    Whoever asks for more than solutions makes A be factored in double precision, in the same array.
+    The factor L in double precision is computed when it is first needed, in the same array.
     """
 
     def __init__(self, pairs: Pairs, sigma: float, lam: Array) -> None:
@@ -109,24 +100,19 @@ class Refined:
         self._rough: Factor | None = factor(pairs.rough(), lam, least=0.0)
 
     @property
-    def rank(self) -> int:
-        """Order of A."""
-        return len(self._lam)
-
-    @property
-    def _exact(self) -> Factor:
-        """The factor in double precision, in the place of the other."""
+    def L(self) -> Array:
+        """The factor in double precision, which overwrites the one in single precision."""
         with _one_at_a_time:
             if self._rough is not None:
                 self._rough = None
                 factor(self._pairs.kernel(self._sigma), self._lam)
-            return Factor(self._K)
+            return self._K
 
     def solve(self, B: Array) -> Array:
         """A^-1 B."""
         with _one_at_a_time:
             found = None if self._rough is None else self._refined(self._rough, B)
-            return self._exact.solve(B) if found is None else found
+        return super().solve(B) if found is None else found
 
     def _refined(self, rough: Factor, B: Array) -> Array | None:
         """A^-1 B as good as in double precision, or None if refining does not lead there."""
@@ -149,32 +135,8 @@ class Refined:
         AX = np.column_stack([dsymv(1.0, self._K.T, x, lower=1) for x in columns])
         return (AX + self._lam[:, None] * columns.T).reshape(X.shape)
 
-    def half_solve(self, B: Array) -> Array:
-        """Columns with the squared norms b' A^-1 b."""
-        return self._exact.half_solve(B)
 
-    def log_determinant(self) -> float:
-        """Log |A|."""
-        return self._exact.log_determinant()
-
-    def inverse_diagonal(self) -> Array:
-        """Diagonal of A^-1."""
-        return self._exact.inverse_diagonal()
-
-    def inverse_diagonal_at(self, places: Indices, *, rough: bool = False) -> Array:
-        """Diagonal of A^-1 at these places."""
-        return self._exact.inverse_diagonal_at(places, rough=rough)
-
-    def last_inverse_diagonal(self, m: int) -> Array:
-        """Last m entries of the diagonal of A^-1."""
-        return self._exact.last_inverse_diagonal(m)
-
-    def inverse_columns(self, places: Indices, *, rough: bool = False) -> Array:
-        """Columns of A^-1 at these places."""
-        return self._exact.inverse_columns(places, rough=rough)
-
-
-# A factor that is made in the place of another must not be in use.
+# A factor must not be overwritten while another thread uses it.
 _one_at_a_time = RLock()
 
 
@@ -186,8 +148,7 @@ def exact_system(pairs: Pairs, sigma: float, lam: Array) -> tuple[System, Array]
     distance = pairs.space.distance
     if len(lam) >= REFINED_ROWS and not (distance.is_given or distance.is_curved):
         with suppress(LinAlgError):
-            refined = Refined(pairs, sigma, lam)
-            return refined, np.empty((refined.rank, 0))
+            return Refined(pairs, sigma, lam), np.empty((len(lam), 0))
     return stable_system(lambda: pairs.kernel(sigma), lam, pairs.space.remedy)
 
 
