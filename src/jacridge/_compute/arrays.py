@@ -45,9 +45,9 @@ def weighted_mean(y: Array, w: Array) -> Array:
     """Weighted mean of each column of y, exact for a constant column."""
     mean = w @ y / w.sum()
     # Rounding in the sum would leave a constant target with noise that a search would fit.
-    return np.asarray(mean + w @ (y - mean) / w.sum())
+    return mean + w @ (y - mean) / w.sum()
 
 
 def bulk_centre(Z: Array) -> Array:
     """About where most rows are: expanded squares keep their digits there, beside outliers too."""
-    return np.asarray(np.median(Z[:: max(1, len(Z) // 256)], axis=0))
+    return np.median(Z[:: max(1, len(Z) // 256)], axis=0)

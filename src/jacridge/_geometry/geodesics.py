@@ -21,7 +21,7 @@ def geodesic_distances(X: Array, Z: Array) -> Array:
 
 def paired_geodesics(X: Array, Z: Array) -> Array:
     """Distance in metres between each row of X and the row of Z with the same index."""
-    return np.asarray(_wgs84().inv(X[:, 1], X[:, 0], Z[:, 1], Z[:, 0])[2])
+    return _wgs84().inv(X[:, 1], X[:, 0], Z[:, 1], Z[:, 0])[2]
 
 
 def geodesic_diameter(X: Array) -> float:
@@ -67,7 +67,7 @@ def geodesic_slopes_along(X: Array, Z: Array, f: int) -> Array:
     """Derivatives, per degree, of the squared lengths from X to Z along latitude or longitude."""
     azimuth, metres = _geodesics(X, Z)
     turn = (np.cos, np.sin)[f](np.radians(azimuth))
-    return np.asarray(-2.0 * metres * turn * metres_per_degree(X[:, 0])[:, f, None])
+    return -2.0 * metres * turn * metres_per_degree(X[:, 0])[:, f, None]
 
 
 def metres_per_degree(latitude: Array) -> Array:
@@ -76,4 +76,4 @@ def metres_per_degree(latitude: Array) -> Array:
     bulge = 1.0 - ellipsoid.es * np.sin(latitude) ** 2
     north = ellipsoid.a * (1.0 - ellipsoid.es) / bulge**1.5
     east = ellipsoid.a / np.sqrt(bulge) * np.cos(latitude)
-    return np.asarray(np.radians(np.column_stack([north, east])))
+    return np.radians(np.column_stack([north, east]))

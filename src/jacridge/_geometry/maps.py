@@ -48,7 +48,7 @@ class Warp:
 
     def slope(self, X: Array) -> Array:
         """Derivative of each compressed feature with respect to the feature itself."""
-        return np.asarray(1.0 / np.hypot(1.0, (X - self.centre) / self.width))
+        return 1.0 / np.hypot(1.0, (X - self.centre) / self.width)
 
     def inverse(self, Z: Array) -> Array:
         """The features before they were compressed."""
@@ -89,24 +89,24 @@ class FeatureMap:
     def __call__(self, X: Array) -> Array:
         """Rows after the map, of shape (n, q)."""
         Z = X if self.warp is None else self.warp(X)
-        return np.asarray((Z if self.centre is None else Z - self.centre) @ self.T)
+        return (Z if self.centre is None else Z - self.centre) @ self.T
 
     def pulled_back(self, J: Array, X: Array) -> Array:
         """Slopes with respect to X (n, p) from those after the map: (n, k, q) to (n, k, p)."""
         J = J @ self.T.T
-        return np.asarray(J if self.warp is None else J * self.warp.slope(X)[:, None, :])
+        return J if self.warp is None else J * self.warp.slope(X)[:, None, :]
 
     def inverse(self, Z: Array) -> Array:
         """Rows before the map, where T keeps all of them; equal values stay equal."""
         # Features of unlike scales first get the same one, so that none is taken for rounding.
         scale = np.linalg.norm(self.T, axis=1)
         scale = np.where(scale > 0, scale, 1.0)
-        X = np.asarray(Z @ np.linalg.pinv(self.T / scale[:, None])) / scale
+        X = (Z @ np.linalg.pinv(self.T / scale[:, None])) / scale
         X = X if self.centre is None else X + self.centre
         X = X if self.warp is None else self.warp.inverse(X)
         largest = np.abs(X).max(axis=0, initial=0.0)
         unit = np.where(largest > 0, largest, 1.0)
-        return np.asarray(np.round(X / unit, DIGITS) * unit)
+        return np.round(X / unit, DIGITS) * unit
 
     def straight(self, Z: Array) -> Array:
         """Rows after the linear part of the map alone, from rows after all of it."""
@@ -150,4 +150,4 @@ def sharpened(before: FeatureMap, M: Array, kind: str) -> FeatureMap:
     if not s.mean() > 0:  # a constant function has no directions
         return before
     root = np.sqrt(np.maximum(s, 0.0) + FLOOR * s.mean())
-    return replace(before, T=np.asarray(before.T @ ((V * (root * len(s) / root.sum())) @ V.T)))
+    return replace(before, T=before.T @ ((V * (root * len(s) / root.sum())) @ V.T))

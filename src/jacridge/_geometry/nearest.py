@@ -48,5 +48,5 @@ class Neighbours:
 
         for_blocks(work, len(X), rows_per_block(len(self.Z)))
         if not len(self.own):  # a single row
-            return np.asarray((nearest > 0).astype(np.float64))
+            return (nearest > 0).astype(np.float64)
         return np.searchsorted(self.own, nearest, side="left") / len(self.own)

@@ -52,7 +52,7 @@ class GivenArray:
         options = {"copy": not isinstance(self.X, np.memmap), "dtype": np.float64}
         with naming_classes(y), naming_texts(self.X):
             X, y = validate_data(est, self.X, y, multi_output=True, y_numeric=True, **options)
-            y = y.astype(np.float64)
+            y = np.array(y, dtype=np.float64)
         distance.check(X)
         check_range("y", y)
         w = None if w is None else check_weights(w, X)
@@ -103,7 +103,7 @@ class GivenFiles:
 
     def read(self, est: Any, distance: Distance) -> Array:
         """The rows of all files."""
-        return np.asarray(self.each(est, lambda X: (X,), distance)[0])
+        return self.each(est, lambda X: (X,), distance)[0]
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ def class_factors(class_weight: Any, classes: Any, totals: Array) -> Array | Non
     if class_weight is None:
         return None
     if isinstance(class_weight, str) and class_weight == "balanced":
-        return np.asarray(totals.sum() / (len(classes) * totals))
+        return totals.sum() / (len(classes) * totals)
     if not isinstance(class_weight, Mapping):
         kind = ValueError if isinstance(class_weight, str) else TypeError
         raise kind(
@@ -172,7 +172,7 @@ class Coding:
     def coded(self, index: Indices) -> Array:
         """Targets of classes by their numbers."""
         Y = (index[:, None] == np.arange(len(self.prior))) - self.prior
-        return np.asarray(Y[:, 1:] if self.columns == 1 else Y)
+        return Y[:, 1:] if self.columns == 1 else Y
 
     def targets(self, labels: Any) -> Array:
         """Targets of labels, of shape (n, columns)."""
@@ -184,7 +184,7 @@ class Coding:
             return w
         index = self.index(labels)
         factors = np.where(index >= 0, self.factors[index], 0.0)
-        return factors if w is None else np.asarray(factors * w)
+        return factors if w is None else factors * w
 
 
 def coded_classes(labels: Any) -> Array:

@@ -134,7 +134,7 @@ class Replicates:
         scale = np.where(share.reshape(-1, *middle) == 1, 1.0, left[i] / np.maximum(kept, TINY))
         d = d / np.where(share.reshape(-1, *middle) == 1, 1.0, np.maximum(kept, TINY))[..., None]
         moved = ones[i][..., None] * falls.reshape(d.shape[0], *middle, -1)
-        return np.asarray(scale[..., None] * (E[i] + moved) + d)
+        return scale[..., None] * (E[i] + moved) + d
 
     def squared_errors(
         self, E: Array, ones: Array, left: Array, y: Array, w: Array, *, total: float
@@ -142,7 +142,7 @@ class Replicates:
         """Mean squared `errors` of the observations of each row, of shape (g, ..., k)."""
         errors = np.square(self.errors(E, ones, left, y, w, total=total))
         errors *= (self.weight / w[self.row]).reshape(-1, *[1] * left.ndim)
-        return np.asarray(np.add.reduceat(errors, np.searchsorted(self.row, np.arange(len(w)))))
+        return np.add.reduceat(errors, np.searchsorted(self.row, np.arange(len(w))))
 
 
 def replicates_of(given: GivenRows, means: Array) -> Replicates | None:

@@ -63,7 +63,7 @@ class Survey:
     @property
     def std(self) -> Array:
         """Standard deviation of each feature."""
-        return np.asarray(np.sqrt(self.squares / self.weight))
+        return np.sqrt(self.squares / self.weight)
 
 
 @dataclass(frozen=True)

@@ -34,21 +34,21 @@ class LogOdds:
     def __call__(self, scores: Array) -> Array:
         """Log-odds of scores (n, 1) or (n, k): of shape (n,) for two classes, else (n, k)."""
         odds = self.slope * scores + self.offset
-        return np.asarray(odds[:, 0] if odds.shape[1] == 1 else odds)
+        return odds[:, 0] if odds.shape[1] == 1 else odds
 
 
 def probabilities(odds: Array) -> Array:
     """Probabilities of all classes from log-odds."""
     if odds.ndim == 1:
         return np.column_stack([expit(-odds), expit(odds)])
-    return np.asarray(softmax(odds, axis=1))
+    return softmax(odds, axis=1)
 
 
 def log_probabilities(odds: Array) -> Array:
     """Logarithms of the probabilities of all classes from log-odds."""
     if odds.ndim == 1:
         return np.column_stack([log_expit(-odds), log_expit(odds)])
-    return np.asarray(log_softmax(odds, axis=1))
+    return log_softmax(odds, axis=1)
 
 
 def most_likely(classes: Any, odds: Array) -> Any:
@@ -121,12 +121,12 @@ def smoothed(shares: Array, n: float) -> Array:
     Else scores that separate the classes of the training rows would make probabilities of zero.
     """
     k = shares.shape[1]
-    return np.asarray(shares + (1.0 - k * shares) / ((n + 1.0) * (k - 1.0)))
+    return shares + (1.0 - k * shares) / ((n + 1.0) * (k - 1.0))
 
 
 def log_losses(y: Array, odds: Array, prior: Array) -> Array:
     """Log-loss of each row with targets y, of shape (n, 1) or (n, k)."""
-    return np.asarray(-(shares_of(y, prior) * log_probabilities(odds)).sum(axis=1))
+    return -(shares_of(y, prior) * log_probabilities(odds)).sum(axis=1)
 
 
 def calibrated_log_losses(y: Array, scores: Array, w: Array, prior: Array) -> Array:

@@ -59,14 +59,14 @@ def loo(
         left = (lam / w)[-m:] * diagonal
         observed = replicates.some(last_rows)
         errors = observed.squared_errors(E, ones, left, y[-m:], w[-m:], total=w.sum())
-    return np.asarray(v @ errors / v.sum())
+    return v @ errors / v.sum()
 
 
 def gcv(A: Solvable, y: Array, w: Array, **_: Any) -> Array:
     """Generalised cross-validation, n y'A^-2 y / (tr A^-1)^2, for each column of y."""
     c = A.solve(y)
     c /= (A.inverse_diagonal() / w).sum()  # before squares are taken, which could overflow
-    return np.asarray(len(w) * (c**2 / w[:, None]).sum(axis=0))
+    return len(w) * (c**2 / w[:, None]).sum(axis=0)
 
 
 def mml(A: Solvable, y: Array, w: Array, **_: Any) -> Array:
@@ -74,7 +74,7 @@ def mml(A: Solvable, y: Array, w: Array, **_: Any) -> Array:
     n = len(w)
     with np.errstate(divide="ignore"):  # a target of zeros: minus infinity
         fit = n * np.log(np.einsum("ij,ij->j", y, A.solve(y)) / n)
-    return np.asarray(fit + A.log_determinant())
+    return fit + A.log_determinant()
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def standardised(y: Array, w: Array, *, centred: bool = True) -> Array:
     """Targets of mean square one, and mean zero if `centred`."""
     y = y - weighted_mean(y, w) if centred else y
     deviation = np.sqrt(w @ np.square(y) / w.sum())
-    return np.asarray(y / np.where(deviation > 0, deviation, 1.0))
+    return y / np.where(deviation > 0, deviation, 1.0)
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ class Surface:
 
     def curve(self) -> Array:
         """The mean over targets at the best lambda of each, for every sigma."""
-        return np.asarray(self.values.min(axis=1).mean(axis=1))
+        return self.values.min(axis=1).mean(axis=1)
 
     def best(self) -> tuple[float, Array]:
         """One sigma for all targets, one lambda for each, between the grid's points."""

@@ -152,7 +152,7 @@ class TrainingData:
     def scale(self) -> Array:
         """Mean squares of the targets; their sum, as one entry, if these share a penalty."""
         scale = (self.targets**2).mean(axis=0)
-        return np.asarray(scale.sum(keepdims=True) if self.penalty.shared else scale)
+        return scale.sum(keepdims=True) if self.penalty.shared else scale
 
     @cached_property
     def p(self) -> int:
@@ -296,7 +296,7 @@ class TrainingData:
         if m * (m - 1) // 2 > MOST_PAIRS:
             return self.space.distance.paired_gaps(self.X, *self._random_pairs())
         gaps = self.space.distance.all_gaps(self.X)
-        return np.asarray(gaps if self.pair_weights is None else np.append(gaps, np.zeros(m)))
+        return gaps if self.pair_weights is None else np.append(gaps, np.zeros(m))
 
     @cached_property
     def pair_weights(self) -> Array | None:

@@ -140,7 +140,7 @@ def validation_rows(X: Array, w: Array, n_rows: int, rng: np.random.Generator) -
     # Below this an eigenvalue is rounding; its root would be a direction that X does not have.
     values = np.where(values > 10 * len(values) * EPS * values.max(), values, 0.0)
     root = V * np.sqrt(values) @ V.T
-    return np.asarray(mean + rng.standard_normal((n_rows, X.shape[1])) @ root)
+    return mean + rng.standard_normal((n_rows, X.shape[1])) @ root
 
 
 def ssmm_line(data: TrainingData) -> Line:

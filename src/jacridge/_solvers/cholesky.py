@@ -71,7 +71,7 @@ class Factor:
             return self._solve(B)
         largest = np.abs(B).max(axis=0)
         unit = 2.0 ** np.round(np.log2(np.where(largest > 0, largest, 1.0)))
-        return np.asarray(self._solve(B / unit) * unit)
+        return self._solve(B / unit) * unit
 
     def _solve(self, B: Array) -> Array:
         return self._solved(B, _solve_lower, _solve_transposed)
@@ -162,7 +162,7 @@ class BlockFactor:
         X = (B.T / self.diagonal).T
         for rows, block in self.blocks:
             X[rows] = block.solve(B[rows])
-        return np.asarray(X)
+        return X
 
     def log_determinant(self) -> float:
         """Logarithm of |A|."""

@@ -103,8 +103,8 @@ class InverseColumns:
             known, columns = known[order], columns[order]
             self._known = known, columns  # both at once, for other threads
         if np.array_equal(known, which):  # which is no copy
-            return np.asarray(columns.T)
-        return np.asarray(columns[np.searchsorted(known, which)].T)
+            return columns.T
+        return columns[np.searchsorted(known, which)].T
 
 
 @dataclass(frozen=True)
@@ -164,11 +164,11 @@ class ExactModel:
     @cached_property
     def intercept(self) -> Array:
         """The intercept of each target."""
-        return np.asarray(self.rows.mean + self._free_intercept)
+        return self.rows.mean + self._free_intercept
 
     @cached_property
     def _free_intercept(self) -> Array:
-        return np.asarray(self._pull @ self.y)
+        return self._pull @ self.y
 
     @property
     def _is_free(self) -> bool:
@@ -192,7 +192,7 @@ class ExactModel:
     def signal_variance(self) -> Array:
         """(y - b)'A^-1 (y - b) / n, the most likely scale of the kernel for each target."""
         y = self.y - self._free_intercept
-        return np.asarray(np.einsum("ij,ij->j", y, self.dual_coef) / len(y))
+        return np.einsum("ij,ij->j", y, self.dual_coef) / len(y)
 
     def deviations(self, K_new: Array) -> Array:
         """Standard deviation of the function for rows k of K_new, of shape (n_new, k).
@@ -225,16 +225,16 @@ class ExactModel:
 
     def _held_at(self, some: Indices, diagonal: Array) -> Array:
         """One minus the leverage of some rows, with the diagonal of A^-1 there."""
-        return np.asarray(self.lam / self.w[some] * diagonal + self._missing[some])
+        return self.lam / self.w[some] * diagonal + self._missing[some]
 
     def _left(self, y: Array, dual_coef: Array) -> Array:
         """Residuals of a fit to y without an intercept."""
-        return np.asarray((dual_coef.T * (self.lam / self.w)).T + self.lost @ (self.lost.T @ y))
+        return (dual_coef.T * (self.lam / self.w)).T + self.lost @ (self.lost.T @ y)
 
     @cached_property
     def _missing(self) -> Array:
         """How much of each row is outside of the span that is kept of a singular A."""
-        return np.asarray(np.square(self.lost).sum(axis=1))
+        return np.square(self.lost).sum(axis=1)
 
     @cached_property
     def group_residuals(self) -> Array:
@@ -263,7 +263,7 @@ class ExactModel:
                 held = held - (self._left(np.ones(len(y)), self._u) * self._pull)[some]
             left = self._left(y, dual_coef)[some]
             residuals[missing] = left[missing] / held[missing, None]
-        return np.asarray(residuals)
+        return residuals
 
     @cached_property
     def loo_residuals(self) -> Array:

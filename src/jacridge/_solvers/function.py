@@ -142,7 +142,7 @@ class FittedFunction:
     def mean(self, X: Array) -> Array:
         """Predictions, of shape (n, k)."""
         K_coef = self.space.product(self.seen(X), self.Z, self.dual_coef, self.sigma)
-        return np.asarray(self.intercept + K_coef)
+        return self.intercept + K_coef
 
     def std(self, X: Array) -> Array:
         """Standard deviations of a Gaussian process with this kernel, of shape (n, k)."""
@@ -166,7 +166,7 @@ class FittedFunction:
         J /= np.abs(J).max() or 1.0  # squares could overflow
         squares = np.average(np.square(J).mean(axis=1), axis=0, weights=w[some])
         moved = np.sqrt(squares) * (std / (std.max() or 1.0))
-        return np.asarray(moved / moved.sum() if moved.any() else moved)
+        return moved / moved.sum() if moved.any() else moved
 
     @cached_property
     def scale(self) -> Scale:
@@ -280,7 +280,7 @@ class FittedFunction:
 
     def estimates(self, B: Array, g: Array) -> Array:
         """Values b'c + g b_0 of functionals, of shape (r, k)."""
-        return np.asarray(B @ self.dual_coef + np.outer(g, self.intercept))
+        return B @ self.dual_coef + np.outer(g, self.intercept)
 
     def deviations(self, B: Array, g: Array, noise: NoiseOf = even_noise) -> Array:
         """Standard errors of functionals b'c + g b_0, of shape (r, k)."""
@@ -296,7 +296,7 @@ class FittedFunction:
             noise.variances(part.readout(B, g))
             for noise, part in zip(noises, self.influences, strict=True)
         ]
-        return np.asarray(unit[:, None] * np.sqrt(np.hstack(parts)))
+        return unit[:, None] * np.sqrt(np.hstack(parts))
 
     def covariances(self, B: Array, g: Array, noise: NoiseOf = even_noise) -> Array:
         """Covariances of functionals b'c + g b_0, of shape (k, r, r)."""

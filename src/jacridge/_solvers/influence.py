@@ -66,11 +66,11 @@ class FullNoise:
     def variances(self, C: Array) -> Array:
         """Diagonals of C M C', of shape (r, k)."""
         found = np.stack([np.einsum("ij,ij->i", C @ M, C) for M in self.M], axis=1)
-        return np.asarray(np.maximum(found, 0.0) * self.scale)
+        return np.maximum(found, 0.0) * self.scale
 
     def covariances(self, C: Array) -> Array:
         """C M C', of shape (k, r, r)."""
-        return np.asarray(np.stack([C @ M @ C.T for M in self.M]) * self.scale[:, None, None])
+        return np.stack([C @ M @ C.T for M in self.M]) * self.scale[:, None, None]
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class FactoredNoise:
     def joint(self, C: Array) -> Array:
         """Covariance of sums over the targets, of shape (r, r)."""
         total = sum(S @ part.T for S, part in zip(self.S, C, strict=True))
-        return np.asarray(total.T @ total)
+        return total.T @ total
 
 
 class Influence(Protocol):
@@ -156,7 +156,7 @@ class Scores:
         w, group = _weights(given, self.w), given.group
         share = self.h[group] * w / self.w[group]
         e = self.e[group] + given.within
-        return np.asarray((w / np.maximum(1.0 - share, EPS))[:, None] * e)
+        return (w / np.maximum(1.0 - share, EPS))[:, None] * e
 
     def by_row(self) -> list[Any]:
         """For each target, the scores of the rows as given, sparse of shape (rows, n)."""
@@ -187,7 +187,7 @@ def _weights(given: GivenRows, w: Array) -> Array:
     """Weights of the rows as given; split evenly where an older version did not save them."""
     if given.weights is not None:
         return given.weights
-    return np.asarray((w / np.bincount(given.group, minlength=len(w)))[given.group])
+    return (w / np.bincount(given.group, minlength=len(w)))[given.group]
 
 
 def as_given(given: GivenRows | None, w: Array, k: int) -> GivenRows:
@@ -211,7 +211,7 @@ def noise_variance(rss: Array, degrees: float, n: float) -> Array:
             f"Standard errors need residuals, got {degrees:.3g} residual degrees of freedom for "
             f"{n:.6g} rows: the model follows every row. Give a larger `alpha`."
         )
-    return np.asarray(rss / degrees)
+    return rss / degrees
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ def k_means(X: Array, m: int, sigma: float, space: Space, rng: np.random.Generat
         return start
     with catch_warnings():  # of fewer distinct centres than asked for, which are dropped later
         simplefilter("ignore", ConvergenceWarning)
-        return np.asarray(KMeans(m, init=start, n_init=1, max_iter=10).fit(X).cluster_centers_)
+        return KMeans(m, init=start, n_init=1, max_iter=10).fit(X).cluster_centers_
 
 
 def pivots(X: Array, m: int, sigma: float, space: Space, rng: np.random.Generator) -> Array:
@@ -274,7 +274,7 @@ def _squared_norms_of_inverse(L: Array) -> Array:
     """Squared norms of the rows of (L L')^-1."""
     lower, _ = lapack.dpotri(L, lower=1)
     squares = np.square(lower, out=lower)
-    return np.asarray(squares.sum(axis=0) + squares.sum(axis=1) - np.diagonal(squares))
+    return squares.sum(axis=0) + squares.sum(axis=1) - np.diagonal(squares)
 
 
 def _loss(G: Array) -> float:

@@ -98,13 +98,13 @@ class Shifts:
 
     def __call__(self, K_new: Array) -> Array:
         """Changes at rows k(x, Z) of K_new, of shape (n_new, s, k)."""
-        phi = K_new if self.L is None else np.asarray(dtrsm(1.0, self.L, K_new.T, lower=1)).T
+        phi = K_new if self.L is None else dtrsm(1.0, self.L, K_new.T, lower=1).T
         # Without a row y falls there to where its residual vanishes, and so does the intercept.
         P = phi.astype(self.influence.dtype, copy=False) @ self.influence
         rest = 1.0 - phi @ self.ones
         change = P[:, :, None] * -self.moved
         change -= rest[:, None, None] * self.intercept
-        return np.asarray(change)
+        return change
 
     def some(self, rows: Indices) -> Shifts:
         """The changes without some of the rows, which rise."""

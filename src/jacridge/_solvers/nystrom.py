@@ -96,7 +96,7 @@ class NystromSpectrum:
         n, lam, (s, _), (c2, rest) = self.sums.n, lams[:, None], self.eigen, self._energies
         R = 1.0 / (s + lam)
         left = ((R * lam).sum(axis=1) + (n - len(s)))[:, None]
-        return np.asarray(n * ((R * lam / left) ** 2 @ c2 + rest / left / left))
+        return n * ((R * lam / left) ** 2 @ c2 + rest / left / left)
 
     def _gcv_at(self, lam: float) -> Array:
         """GCV for one lambda by a Cholesky factor, which is cheaper than eigenvectors."""
@@ -105,7 +105,7 @@ class NystromSpectrum:
         beta = A.solve(b)
         left = self.sums.yy - np.einsum("ij,ij->j", beta, b + lam * beta)
         trace = lam * A.inverse_diagonal().sum() + (n - len(b))
-        return np.asarray(n * np.maximum(left, 0.0) / trace**2)
+        return n * np.maximum(left, 0.0) / trace**2
 
     def mml(self, lams: Array) -> Array:
         """The sum n log(y'A^-1 y / n) + log |A|, A = Phi Phi' + lambda W^-1, (lambdas, targets)."""
@@ -113,18 +113,18 @@ class NystromSpectrum:
         fit = (1.0 / (s + lam)) @ c2 + rest / lam
         log_det = np.log(s + lam).sum(axis=1) + (n - len(s)) * np.log(lams) - self.sums.log_weight
         fit = np.maximum(fit, TINY)  # of a constant target
-        return np.asarray(n * np.log(fit / n) + log_det[:, None])
+        return n * np.log(fit / n) + log_det[:, None]
 
     def loo(self, lams: Array) -> Array:
         """Weighted mean of the squared leave-one-out residuals, of shape (lambdas, targets)."""
         V, R = self._resolvents(lams)
-        T = np.asarray(dtrsm(1.0, self.phi.L, V, lower=1, trans_a=1))
+        T = dtrsm(1.0, self.phi.L, V, lower=1, trans_a=1)
         weight = self.sums.weight if self.centred else np.inf
         errors = _LooErrors(self.phi, self.sums.mean, weight, T, V.T @ self.sums.B, R)
         rows = self.rows
         if self.observed is not None:
             errors, rows = replace(errors, leaving=self.observed.leaving), self.observed.rows
-        return np.asarray(rows.total(errors) / self.sums.weight)
+        return rows.total(errors) / self.sums.weight
 
     def _resolvents(self, lams: Array) -> tuple[Array, Array]:
         """V and, for each lambda, the diagonal R in (G + lambda I)^-1 = V R V'."""
@@ -171,14 +171,12 @@ class _LooErrors:
         fit = (K @ self._coef).reshape(len(K), len(self.R), -1)[of]
         E = left[:, None] - fit[..., :-1] + shift[:, None] * (1.0 - fit[..., -1:])
         E /= np.maximum(1.0 - self._leverages(K, of, leaves), EPS)[:, :, None]
-        return np.asarray(np.einsum("i,ilt,ilt->lt", w, E, E))
+        return np.einsum("i,ilt,ilt->lt", w, E, E)
 
     @cached_property
     def _coef(self) -> Array:
         """Coefficients of the kernels for each lambda and target, side by side."""
-        return np.asarray(
-            self.T @ (self.R.T[:, :, None] * self.a[:, None, :]).reshape(len(self.a), -1)
-        )
+        return self.T @ (self.R.T[:, :, None] * self.a[:, None, :]).reshape(len(self.a), -1)
 
     def _leverages(self, K: Array, of: Indices | slice, w: Array) -> Array:
         """Leverages of observations for each lambda; those near one, which are few, in double."""

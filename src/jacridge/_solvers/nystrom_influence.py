@@ -160,7 +160,7 @@ class NystromInfluence:
     def readout(self, B: Array, g: Array) -> Array:
         """C for functionals b'c + g b_0, of shape (r, m + 1)."""
         at = self.residuals
-        F = np.asarray(dtrsm(1.0, at.phi.L, B.T, lower=1))  # b'c = F'beta
+        F = dtrsm(1.0, at.phi.L, B.T, lower=1)  # b'c = F'beta
         lift = (g - at.beta @ F) / at.spare
         return np.column_stack([at.A.solve(F).T - np.outer(lift, at.ones), lift])
 
@@ -261,4 +261,4 @@ class RobustNoise:
 
     def joint(self, C: Array) -> Array:
         """Covariance of sums over the targets, of shape (r, r)."""
-        return np.asarray(self.rows.total(_JointScores(self.residuals, self.targets, C)))
+        return self.rows.total(_JointScores(self.residuals, self.targets, C))

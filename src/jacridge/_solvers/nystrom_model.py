@@ -108,34 +108,34 @@ class NystromModel:
     @cached_property
     def intercept(self) -> Array:
         """The intercept of each target."""
-        return np.asarray(self.sums.mean + self._free_intercept)
+        return self.sums.mean + self._free_intercept
 
     @cached_property
     def _free_intercept(self) -> Array:
         """The intercept beside the mean of y, by least squares."""
-        return np.asarray(-self.sums.B[:, -1] @ self._beta[:, :-1] / self._spare)
+        return -self.sums.B[:, -1] @ self._beta[:, :-1] / self._spare
 
     @cached_property
     def _coef(self) -> Array:
         """Coefficients of the features for y - b."""
-        return np.asarray(self._beta[:, :-1] - np.outer(self._beta[:, -1], self._free_intercept))
+        return self._beta[:, :-1] - np.outer(self._beta[:, -1], self._free_intercept)
 
     @cached_property
     def dual_coef(self) -> Array:
         """Coefficients of the kernels at the landmarks, of shape (m, k)."""
-        return np.asarray(dtrsm(1.0, self.phi.L, self._coef, lower=1, trans_a=1))
+        return dtrsm(1.0, self.phi.L, self._coef, lower=1, trans_a=1)
 
     @cached_property
     def signal_variance(self) -> Array:
         """(y - b)'A^-1 (y - b) / n, A = Phi Phi' + lambda W^-1: the likely scale of the kernel."""
         if self.lam == 0:  # then it is the squared norm of the fit
-            return np.asarray(np.einsum("ij,ij->j", self._coef, self._coef) / self.sums.n)
+            return np.einsum("ij,ij->j", self._coef, self._coef) / self.sums.n
         left = self.sums.yy - np.einsum("ij,ij->j", self._coef, self.sums.B[:, :-1])
-        return np.asarray(np.maximum(left, EPS * self.sums.yy) / (self.lam * self.sums.n))
+        return np.maximum(left, EPS * self.sums.yy) / (self.lam * self.sums.n)
 
     def deviations(self, K_new: Array) -> Array:
         """Standard deviation of the function for rows k(x, Z) of K_new, of shape (n_new, k)."""
-        P = np.asarray(dtrsm(1.0, self.phi.L, K_new.T, lower=1))
+        P = dtrsm(1.0, self.phi.L, K_new.T, lower=1)
         half = self.A.half_solve(P)
         left = 1.0 - np.einsum("ij,ij->j", P, P) + self.lam * np.einsum("ij,ij->j", half, half)
         left += self.lam * np.square(1.0 - self._beta[:, -1] @ P) / self._spare
@@ -189,7 +189,7 @@ class NystromModel:
         if self.kind == "mean":
             shift = mean_shift(y - self.sums.mean, w, self.sums.weight)
             residuals += shift * rest[:, None]
-        return np.asarray(residuals / np.maximum(1.0 - leverage * w, EPS)[:, None])
+        return residuals / np.maximum(1.0 - leverage * w, EPS)[:, None]
 
     @cached_property
     def jackknife(self) -> Jackknife:

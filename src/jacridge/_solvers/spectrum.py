@@ -60,7 +60,7 @@ class Spectrum:
     def loo_residuals(self, lams: Array) -> Array:
         """Leave-one-out residuals of all rows, of shape (n, lambdas, targets)."""
         E, ones, _ = self._without_rows(slice(None), lams)
-        return np.asarray(E + ones[:, :, None] * self.shift[:, None, :])
+        return E + ones[:, :, None] * self.shift[:, None, :]
 
     def squared_errors(self, rows: slice, lams: Array) -> Array:
         """Squared leave-one-out errors of some rows, of shape (rows, lambdas, targets)."""
@@ -90,7 +90,7 @@ class Spectrum:
         """Generalised cross-validation, n |b - H b|^2 / (n - tr H)^2, (lambdas, targets)."""
         R = self._resolvents(lams)
         R /= R.sum(axis=1)[:, None]  # before squares are taken, which could overflow
-        return np.asarray(len(self.w) * (R**2 @ self.c**2))
+        return len(self.w) * (R**2 @ self.c**2)
 
     def mml(self, lams: Array) -> Array:
         """Minus twice the log marginal likelihood up to a constant, (lambdas, targets).
@@ -100,26 +100,26 @@ class Spectrum:
         R, n = self._resolvents(lams), len(self.w)
         log_det = -np.log(R).sum(axis=1)[:, None] - np.log(self.w).sum()
         with np.errstate(divide="ignore"):  # a target of zeros: minus infinity
-            return np.asarray(n * np.log(R @ self.c**2 / n) + log_det)
+            return n * np.log(R @ self.c**2 / n) + log_det
 
     def degrees_of_freedom(self, lams: Array) -> Array:
         """Trace of the hat matrix, for each lambda."""
-        return np.asarray(self._resolvents(lams) @ self.s)
+        return self._resolvents(lams) @ self.s
 
     def leverages(self, lams: Array) -> Array:
         """Diagonal of the hat matrix, of shape (n, lambdas)."""
-        return np.asarray(self.V**2 @ (self.s * self._resolvents(lams)).T)
+        return self.V**2 @ (self.s * self._resolvents(lams)).T
 
     def dual_coef(self, lams: Array) -> Array:
         """Coefficients A^-1 y, of shape (n, lambdas, targets)."""
         R = self._resolvents(lams)
         C = (R.T[:, :, None] * self.c[:, None, :]).reshape(len(self.s), -1)
         coef = np.sqrt(self.w)[:, None] * (self.V @ C)
-        return np.asarray(coef.reshape(len(self.V), len(lams), -1))
+        return coef.reshape(len(self.V), len(lams), -1)
 
     def _resolvents(self, lams: Array) -> Array:
         """Eigenvalues of (S + lambda I)^-1, one row for each lambda."""
-        return np.asarray(1.0 / (self.s + np.asarray(lams, dtype=np.float64)[:, None]))
+        return 1.0 / (self.s + np.asarray(lams, dtype=np.float64)[:, None])
 
 
 def mean_shift(y: Array, w: Array, total: float | None = None) -> Array:
@@ -129,7 +129,7 @@ def mean_shift(y: Array, w: Array, total: float | None = None) -> Array:
     """
     rest = (w.sum() if total is None else total) - w
     share = np.divide(w, rest, out=np.zeros_like(w), where=rest > 0)  # a single row has no rest
-    return np.asarray(share[:, None] * y)
+    return share[:, None] * y
 
 
 def spectrum(
@@ -158,7 +158,7 @@ def spectrum(
 
 def weighted(K: Array, root: Array) -> Array:
     """W^(1/2) K W^(1/2), whose upper triangle is zero: in that of K may be anything."""
-    return np.asarray(np.tril(K) * root * root[:, None])
+    return np.tril(K) * root * root[:, None]
 
 
 def eigh(A: Array) -> tuple[Array, Array]:

@@ -60,7 +60,7 @@ def summed(rows: Rows, phi: Features, shift: Array, *, centred: bool) -> Sums:
     if phi.early is not None:
         with lapack_for(m):
             G, _ = lapack.dsygst(G, phi.L_late, lower=1, overwrite_a=1)
-        B = np.asarray(dtrsm(1.0, phi.L_late, B, lower=1))
+        B = dtrsm(1.0, phi.L_late, B, lower=1)
     yy = np.maximum(yy - weight * rest**2, 0.0)
     return Sums(G, B, yy, shift + rest, n, weight, log_weight, n, np.zeros_like(yy))
 

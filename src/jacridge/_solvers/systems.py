@@ -64,11 +64,11 @@ class Eigen:
 
     def solve(self, B: Array) -> Array:
         """Solution of smallest norm on the part of A that is positive."""
-        return np.asarray(self.U @ ((self.U.T @ B).T / self.d).T)
+        return self.U @ ((self.U.T @ B).T / self.d).T
 
     def half_solve(self, B: Array) -> Array:
         """Columns with the squared norms b' A^+ b."""
-        return np.asarray(((self.U.T @ B).T / np.sqrt(self.d)).T)
+        return ((self.U.T @ B).T / np.sqrt(self.d)).T
 
     def log_determinant(self) -> float:
         """Log-determinant of the positive part."""
@@ -76,7 +76,7 @@ class Eigen:
 
     def inverse_diagonal(self, places: Indices | None = None, *, rough: bool = False) -> Array:
         """Diagonal of A^+, or its entries at some places, always in double precision."""
-        return np.asarray(np.square(self.U if places is None else self.U[places]) @ (1.0 / self.d))
+        return np.square(self.U if places is None else self.U[places]) @ (1.0 / self.d)
 
     def inverse_columns(self, places: Indices, *, rough: bool = False) -> Array:
         """Columns of A^+ at these places, of shape (n, d)."""

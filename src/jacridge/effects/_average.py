@@ -55,7 +55,7 @@ class Group:
     @cached_property
     def share(self) -> Array:
         """Weights that sum to one."""
-        return np.asarray(self.w / self.w.sum())
+        return self.w / self.w.sum()
 
 
 # A function of k targets whose effects are averaged over rows, with their errors.

@@ -110,7 +110,7 @@ class ClassFunction:
 
     def _slopes(self, P: Array, j: int) -> Array:
         """Derivatives of the probability of class j with respect to the scores, (n, k)."""
-        return np.asarray(self.odds.slope * P[:, [j]] * (np.eye(P.shape[1])[j] - P))
+        return self.odds.slope * P[:, [j]] * (np.eye(P.shape[1])[j] - P)
 
     def slopes_and_average(self, X: Array, share: Array) -> tuple[Array, Array]:
         """Slopes at each row, (n, k, p), and their averages' functionals, (p, k, k, m + 1)."""
@@ -159,7 +159,7 @@ class ClassFunction:
         unit = np.abs(F).max(axis=(1, 2))  # squares of large ones could overflow
         unit = np.where(unit > 0, unit, 1.0)
         V = self._covariance(F / unit[:, None, None], self._noise(noise))
-        return np.asarray(unit * np.sqrt(np.diagonal(V))).reshape(r, k)
+        return (unit * np.sqrt(np.diagonal(V))).reshape(r, k)
 
     def _noise(self, of: NoiseOf) -> JointNoise:
         """The noise of the scores."""

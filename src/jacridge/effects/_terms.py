@@ -69,12 +69,12 @@ class Columns:
     @cached_property
     def low(self) -> Array:
         """Smallest value of each feature."""
-        return np.asarray(self.X.min(axis=0))
+        return self.X.min(axis=0)
 
     @cached_property
     def high(self) -> Array:
         """Largest value of each feature."""
-        return np.asarray(self.X.max(axis=0))
+        return self.X.max(axis=0)
 
     @cached_property
     def has_two_values(self) -> Any:
