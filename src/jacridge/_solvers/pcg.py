@@ -13,7 +13,7 @@ from scipy.linalg import LinAlgError
 
 from .._compute.arrays import TINY, Array, row_blocks, rows_per_block
 from .._compute.progress import tell
-from .._compute.threads import in_threads, lapack_for, processors
+from .._compute.threads import in_threads, lapack_for, one_blas_thread, processors
 from .._compute.warnings import warn
 from .cholesky import factor
 from .landmarks import augmented_left, augmented_right, low_rank
@@ -138,12 +138,12 @@ def kernels(X: Array, sigma: float, space: Space) -> list[KernelRows]:
     left, right = augmented_left(X, centre, sigma), augmented_right(X, centre, sigma)
     if not right[-1].max() < SINGLE:
         return [double]
-    left_single, right_single = left.astype(np.float32), right.astype(np.float32)
+    left_single = left.astype(np.float32)
+    right_single = (space.kernel.unit * right).astype(np.float32)
 
     def single(rows: slice) -> npt.NDArray[np.float32]:
         gaps = left_single[rows] @ right_single[:, rows.start :]
-        np.abs(gaps, out=gaps)  # by rounding; a maximum takes six times as long
-        return space.kernel.of(gaps, 1.0)  # type: ignore[arg-type, return-value]
+        return space.kernel.of_expanded(gaps)  # type: ignore[arg-type, return-value]
 
     return [single, double]
 
@@ -161,7 +161,9 @@ def preconditioner(F: Array, lam: float) -> Product:
         ) from error
 
     def apply(V: Array) -> Array:
-        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks for this
+        # The caller checks for this. Threads of a BLAS wait for more work after each product, and
+        # take the processors from ours, which multiply by the kernel in between.
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             return np.asarray((V - F @ inner.solve(F.T @ V)) / lam)
 
     return apply
