@@ -167,5 +167,5 @@ def eigh(A: Array) -> tuple[Array, Array]:
         try:
             s, V = np.linalg.eigh(A, UPLO="L")
         except LinAlgError:  # rare finite matrices, on which the other driver converges
-            s, V = scipy_eigh(A, lower=True, driver="evr")
+            s, V = scipy_eigh(np.tril(A), lower=True, driver="evr")  # it refuses NaN above, too
     return s, V
