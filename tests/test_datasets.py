@@ -1,6 +1,5 @@
 """Data sets: both forms of a file, the order of draws, and downloads that fail in every way."""
 
-import dataclasses
 import gzip
 import hashlib
 import io
@@ -74,10 +73,10 @@ def small_wood(monkeypatch, server):
 def put_on(server, monkeypatch, name, n, body):
     """Serve `body` as the file of a data set of n rows, with its checksum."""
     sha256 = hashlib.sha256(body).hexdigest()
-    s = dataclasses.replace(datasets._SOURCES[name], n=n, sha256=sha256)
+    s = datasets._SOURCES[name] | {"n": n, "sha256": sha256}
     monkeypatch.setitem(datasets._SOURCES, name, s)
-    server.files[s.file] = body
-    return s.file
+    server.files[s["file"]] = body
+    return s["file"]
 
 
 def left_behind(folder):
@@ -141,7 +140,7 @@ def test_both_forms_of_a_table_give_the_same_numbers(tmp_path, cache, small_wood
 
 
 def test_quotes_and_the_date_of_the_appliances_table_are_dropped(cache, server, monkeypatch):
-    names = datasets._SOURCES["appliances_energy"].columns
+    names = datasets._SOURCES["appliances_energy"]["columns"]
     header = ",".join(f'"{name}"' for name in ("date", *names))
     row = ",".join(f'"{value}"' for value in ("2016-01-11 17:00:00", "60", " 30", *range(26)))
     put_on(server, monkeypatch, "appliances_energy", 1, f"{header}\n{row}\n".encode())
@@ -229,7 +228,7 @@ def test_a_file_that_is_gone_leaves_no_file(cache, server):
 
 def test_offline_the_error_says_what_to_do(cache, server, monkeypatch):
     monkeypatch.setenv("JACRIDGE_MIRROR", "http://127.0.0.1:1")  # nobody listens there
-    with pytest.raises(OSError, match=r"CASP.csv or protein.csv, into a folder .* JACRIDGE_DATA"):
+    with pytest.raises(OSError, match=r"CASP.csv or protein.csv, to a folder .* JACRIDGE_DATA"):
         datasets.load("protein")
     assert left_behind(cache) == []
 

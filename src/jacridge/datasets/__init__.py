@@ -1,19 +1,20 @@
 """The data sets of the paper: read from a folder, downloaded and checked, or drawn at random.
 
-A file is looked for in the folder that the environment variable ``JACRIDGE_DATA`` names, then in
-the cache folder (``JACRIDGE_CACHE``, or the system's place for caches), and only then downloaded.
-``JACRIDGE_MIRROR`` names another address that holds all files under their own names.
-No data set is part of this package; `list_datasets` says who made each and under which terms.
+Files are searched for in the folder that the environment variable ``JACRIDGE_DATA`` names, then in
+the cache (``JACRIDGE_CACHE``, or the cache folder of the system). A file that is in neither is
+downloaded to the cache, from the address in ``JACRIDGE_MIRROR`` if that is set. The package itself
+contains no data; `list_datasets` names the author and the licence of each data set.
 """
 
 import csv
 import gzip
 import tarfile
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -25,7 +26,7 @@ _KELVIN = 273.15
 
 @dataclass(frozen=True)
 class Dataset:
-    """A regression data set: features, target, and where they come from.
+    """A regression data set: features, target and origin.
 
     Attributes
     ----------
@@ -35,7 +36,7 @@ class Dataset:
     feature_names : tuple of str
     target_name : str
     licence, citation, source : str
-        Terms of use, the reference to give, and the address of the maker.
+        Terms of use, the reference to cite, and the address of the original source.
     """
 
     name: str
@@ -58,23 +59,8 @@ class Split:
     y_test: Array
 
 
-@dataclass(frozen=True)
-class _Source:
-    """Where a data set is kept, and what it must look like."""
-
-    name: str
-    n: int
-    columns: tuple[str, ...]  # the target first
-    file: str
-    url: str
-    sha256: str
-    licence: str
-    citation: str
-    source: str
-
-
 def list_datasets() -> list[dict[str, str | int]]:
-    """Rows that describe every data set: name, n, p, target, licence, citation, source.
+    """Describe every data set: name, n, p, target, licence, citation, source.
 
     Examples
     --------
@@ -83,21 +69,14 @@ def list_datasets() -> list[dict[str, str | int]]:
     ['wood_fibres', 'appliances_energy']
     """
     return [
-        {
-            "name": s.name,
-            "n": s.n,
-            "p": len(s.columns) - 1,
-            "target": s.columns[0],
-            "licence": s.licence,
-            "citation": s.citation,
-            "source": s.source,
-        }
-        for s in _SOURCES.values()
+        {"name": name, "n": s["n"], "p": len(s["columns"]) - 1, "target": s["columns"][0]}
+        | {key: s[key] for key in _TERMS}
+        for name, s in _SOURCES.items()
     ]
 
 
 def load(name: str) -> Dataset:
-    """The data set of this name, downloaded if it is nowhere on this machine.
+    """Load a data set; it is downloaded if there is no copy on this machine.
 
     Parameters
     ----------
@@ -113,31 +92,24 @@ def load(name: str) -> Dataset:
     ValueError
         If the name is unknown, or the file found is not that data set.
     OSError
-        If the file is nowhere here and cannot be downloaded; nothing is left behind.
+        If there is no copy on this machine and the download fails.
     """
     s = _known(name)
     path = fetch(name)
-    table = _READERS.get(name, _table)(path, s.columns)
-    expected = (s.n, len(s.columns))
+    table = _READERS.get(name, _table)(path, s["columns"])
+    expected = (s["n"], len(s["columns"]))
     if table.shape != expected:
         raise ValueError(
             f"`{path}` must have {expected[0]} rows and {expected[1]} columns, got {table.shape}. "
             "Delete it and fetch it again."
         )
-    return Dataset(
-        name=name,
-        X=np.ascontiguousarray(table[:, 1:]),
-        y=table[:, 0].copy(),
-        feature_names=s.columns[1:],
-        target_name=s.columns[0],
-        licence=s.licence,
-        citation=s.citation,
-        source=s.source,
-    )
+    target, *features = s["columns"]
+    X, y = np.ascontiguousarray(table[:, 1:]), table[:, 0].copy()
+    return Dataset(name, X, y, tuple(features), target, **{key: s[key] for key in _TERMS})
 
 
 def fetch(name: str) -> Path:
-    """The file of a data set on this machine, downloaded and checked if it was not there.
+    """Return the path of a data set; it is downloaded and checked if there is no copy here.
 
     Parameters
     ----------
@@ -150,14 +122,14 @@ def fetch(name: str) -> Path:
     """
     s = _known(name)
     if (folder := own_folder()) is not None:
-        for file in (f"{name}.csv", f"{name}.csv.gz", s.file):
+        for file in (f"{name}.csv", f"{name}.csv.gz", s["file"]):
             if (folder / file).is_file():
                 return folder / file
-    return download(name, s.file, s.url, s.sha256)
+    return download(name, s["file"], s["url"], s["sha256"])
 
 
 def folder() -> Path:
-    """The folder that is looked in first: ``JACRIDGE_DATA`` if it is set, else the cache."""
+    """Return the folder that is searched first: ``JACRIDGE_DATA`` if it is set, else the cache."""
     return own_folder() or cache_folder()
 
 
@@ -193,22 +165,22 @@ def cauchy(n: int, seed: int = 0, *, n_test: int = 1001) -> Split:
     return Split(X, np.sin(2 * np.pi * X[:, 0]) + noise, X_test, np.sin(2 * np.pi * X_test[:, 0]))
 
 
-def _known(name: str) -> _Source:
-    """The entry of this name, or an error that lists all names."""
+def _known(name: str) -> dict[str, Any]:
+    """Entry of a data set in `sources.toml`."""
     if name not in _SOURCES:
         raise ValueError(f"`name` must be one of {', '.join(_SOURCES)}, got {name!r}.")
     return _SOURCES[name]
 
 
 def _open(path: Path) -> TextIO:
-    """A text file, compressed or not."""
+    """Open a text file, compressed or not."""
     if path.suffix == ".gz":
         return gzip.open(path, "rt", encoding="utf-8", newline="")
     return path.open(encoding="utf-8", newline="")
 
 
-def _table(path: Path, columns: tuple[str, ...]) -> Array:
-    """Named columns of a comma separated table, whatever its quotes and padding."""
+def _table(path: Path, columns: Sequence[str]) -> Array:
+    """Named columns of a comma-separated table, with or without quotes and padding."""
     with _open(path) as file:
         names = [name.strip() for name in next(csv.reader(file), [])]
         if missing := [name for name in columns if name not in names]:
@@ -217,8 +189,8 @@ def _table(path: Path, columns: tuple[str, ...]) -> Array:
         return np.loadtxt(file, delimiter=",", quotechar='"', usecols=usecols, ndmin=2)
 
 
-def _california(path: Path, columns: tuple[str, ...]) -> Array:
-    """The table as scikit-learn makes it, from a table or from the StatLib archive."""
+def _california(path: Path, columns: Sequence[str]) -> Array:
+    """Read a table, or compute scikit-learn's features from the StatLib archive."""
     if path.suffix != ".tgz":
         return _table(path, columns)
     with tarfile.open(path) as archive:
@@ -241,31 +213,26 @@ def _california(path: Path, columns: tuple[str, ...]) -> Array:
     )
 
 
-def _toulouse(path: Path, columns: tuple[str, ...]) -> Array:
+def _toulouse(path: Path, columns: Sequence[str]) -> Array:
     """Temperature in degrees Celsius and hours since the first row."""
-    with _open(path) as file:
-        rows = list(csv.DictReader(file, delimiter=";"))
+    rows = _weather(path)
     when = [datetime.strptime(row["date"], "%Y%m%d%H%M%S") for row in rows]
     hours = [(moment - when[0]).total_seconds() / 3600 for moment in when]
     return np.column_stack(([float(row["t"]) - _KELVIN for row in rows], hours))
 
 
-def _stations(path: Path, columns: tuple[str, ...]) -> Array:
+def _stations(path: Path, columns: Sequence[str]) -> Array:
     """Temperature in degrees Celsius, latitude and longitude in degrees."""
+    rows = [[float(row[name]) for name in ("t", "Latitude", "Longitude")] for row in _weather(path)]
+    return np.array(rows) - [_KELVIN, 0, 0]
+
+
+def _weather(path: Path) -> list[dict[str, str]]:
+    """Rows of a table of Météo-France."""
     with _open(path) as file:
-        rows = list(csv.DictReader(file, delimiter=";"))
-    return np.array(
-        [
-            [float(row["t"]) - _KELVIN, float(row["Latitude"]), float(row["Longitude"])]
-            for row in rows
-        ]
-    )
+        return list(csv.DictReader(file, delimiter=";"))
 
 
-# The data sets by name, as the table beside this file has them.
-_TABLE = tomllib.loads(Path(__file__).with_name("sources.toml").read_text(encoding="utf-8"))
-_SOURCES = {
-    name: _Source(name=name, **{**row, "columns": tuple(row["columns"])})
-    for name, row in _TABLE.items()
-}
+_TERMS = ("licence", "citation", "source")
+_SOURCES = tomllib.loads(Path(__file__).with_name("sources.toml").read_text(encoding="utf-8"))
 _READERS = {"california_housing": _california, "french_1d": _toulouse, "french_2d": _stations}

@@ -1,4 +1,4 @@
-"""Files of data sets: the folder of one's own, the cache, and checked downloads into it."""
+"""Folders of data sets, and checked downloads."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from .._checks import require
 
 
 def own_folder() -> Path | None:
-    """The folder that JACRIDGE_DATA names, if any."""
+    """Folder that JACRIDGE_DATA names, if any."""
     named = os.environ.get("JACRIDGE_DATA")
     if not named:
         return None
@@ -21,20 +21,20 @@ def own_folder() -> Path | None:
 
 
 def cache_folder() -> Path:
-    """The folder that downloads are kept in."""
+    """Folder where downloads are kept."""
     named = os.environ.get("JACRIDGE_CACHE")
     return Path(named) if named else Path(require("pooch", extra="data").os_cache("jacridge"))
 
 
 def download(name: str, file: str, url: str, sha256: str) -> Path:
-    """The checked file in the cache; on any failure an OSError, and no file."""
+    """Download a file to the cache and check it; a failure leaves no file."""
     pooch = require("pooch", extra="data")
     mirror = os.environ.get("JACRIDGE_MIRROR")
     url = f"{mirror.rstrip('/')}/{file}" if mirror else url
     cache = cache_folder()
     pooch.get_logger().setLevel("WARNING")
     try:
-        # pooch writes beside the goal, compares the checksum, then renames.
+        # pooch writes a temporary file, compares the checksum, then renames.
         found = pooch.retrieve(
             url,
             known_hash=f"sha256:{sha256}",
@@ -43,26 +43,26 @@ def download(name: str, file: str, url: str, sha256: str) -> Path:
             downloader=pooch.HTTPDownloader(timeout=30),
         )
     except (OSError, ValueError) as problem:
-        what, way = _what_to_do(url, cache, problem, f"{file} or {name}.csv")
-        raise OSError(f"`{name}` could not be downloaded: {what}. {way}.") from problem
+        what = _diagnosed(problem, url, cache, f"{file} or {name}.csv")
+        raise OSError(f"`{name}` could not be downloaded: {what}") from problem
     return Path(found)
 
 
-def _what_to_do(url: str, cache: Path, problem: Exception, names: str) -> tuple[str, str]:
-    """Describe a failed download, and a way out."""
+def _diagnosed(problem: Exception, url: str, cache: Path, names: str) -> str:
+    """Why a download failed, and what to do."""
     if isinstance(problem, ValueError):
-        what = f"the file at {url} has another sha256 than the one on record"
-        way = "Try again; if it stays so, the file there has changed: please report it"
-    elif getattr(problem, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        what = f"there is no room in {cache} ({problem})"
-        way = "Make room, or set JACRIDGE_CACHE to another folder"
-    elif isinstance(problem, PermissionError):
-        what = f"{cache} cannot be written ({problem})"
-        way = "Set JACRIDGE_CACHE to a folder that can"
-    else:
-        what = f"{url} did not answer with a whole file ({problem})"
-        way = (
-            "Check the connection; or bring the file from elsewhere, as "
-            f"{names}, into a folder and set JACRIDGE_DATA to that folder"
+        return (
+            f"the file at {url} has another sha256 than the one on record. Try again; if that "
+            "does not help, the file there has changed: please report it."
         )
-    return what, way
+    if getattr(problem, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return (
+            f"there is no room in {cache} ({problem}). Make room, or set JACRIDGE_CACHE to "
+            "another folder."
+        )
+    if isinstance(problem, PermissionError):
+        return f"{cache} cannot be written to ({problem}). Set JACRIDGE_CACHE to another folder."
+    return (
+        f"{url} did not answer with a whole file ({problem}). Check the connection, or copy the "
+        f"file, as {names}, to a folder and set JACRIDGE_DATA to that folder."
+    )

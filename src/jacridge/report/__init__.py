@@ -257,6 +257,7 @@ def _texts(case: Case, source: Origin) -> dict[str, str]:
         "rules_text": _curious.rules_text(case),
         "code": code_blocks(case, source),
         "style": _part("style.css"),
+        "charts": _part("charts.js"),
         "script": _part("script.js"),
         "version": __version__,
     }

@@ -10,7 +10,7 @@ from sklearn.metrics import roc_curve
 from .._compute.arrays import Array
 from ._case import Case
 from ._columns import YEAR
-from ._effects import Curve, EffectSurface, times_of
+from ._effects import CELLS, Curve, EffectSurface, times_of
 from ._folds import OURS, Folds
 
 Chart = dict[str, Any]
@@ -179,15 +179,16 @@ def surface_chart(case: Case, surface: EffectSurface) -> Chart:
     x, y, seen = surface.points.T
     across = {"low": surface.x[0], "high": surface.x[-1], "label": surface.across}
     up = {"low": surface.y[0], "high": surface.y[-1], "label": surface.up}
+    edges = (np.linspace(axis["low"], axis["high"], CELLS + 1) for axis in (across, up))
     layers = [
-        {"kind": "cells", "values": numbers(surface.values)},
-        {"kind": "places", "x": numbers(x), "y": numbers(y), "values": numbers(seen)},
+        {**_marks("cells", "", *edges), "values": numbers(surface.values)},
+        {**_marks("places", "", x, y), "values": numbers(seen)},
     ]
     words = f"Predicted {case.shown} over {surface.across} and, upwards, {surface.up}."
     return {
         **_chart("surface", across, up, layers, words),
         "shape": float(np.cos(np.radians(surface.y.mean()))) if surface.is_map else None,
-        "colours": {"low": float(low), "high": float(high), "label": case.shown},
+        "colours": {"low": float(low), "high": float(high)},
     }
 
 
