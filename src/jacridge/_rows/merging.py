@@ -8,7 +8,7 @@ differ in y, single observations are left out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import fdtrc
@@ -68,6 +68,10 @@ class GivenRows:
         found[some] += of_groups[self.group[some]]
         return found
 
+    def of(self, targets: slice) -> GivenRows:
+        """The rows with some of the targets alone."""
+        return replace(self, within=self.within[:, targets])
+
     def weighed(self) -> GivenRows:
         """The rows of positive weight alone."""
         some = self.group >= 0
@@ -116,32 +120,30 @@ class Replicates:
     ) -> Array:
         """Residual of each observation for the model without it, of shape (observations, ..., k).
 
-        E and `ones` are residuals of the targets y (g, k), and of a target of ones, for models
-        without the whole row, of shapes (g, ..., k) and (g, ...); `left` (g, ...) is 1 - h, with h
-        the leverage of the row. Without an observation of weight u the mean of all y, at which
-        they are centred, falls by u (y + d) / (total - u), with `total` the weight of all rows. Its
-        residual is
+        E (g, ..., k) and `ones` are residuals of the targets y (g, k), and of a target of ones, for
+        models without the whole row; `left` is 1 - h, with h the leverage of the row. The last two
+        broadcast against E. Without an observation of weight u the mean of all y, at which they are
+        centred, falls by u (y + d) / (total - u), with `total` the weight of all rows. Its residual
+        is
 
             (e (1 - h) + d + u (y + d) / (total - u) e_1 (1 - h)) / (1 - h u / w),
 
         with e_1 the entry of `ones`, zero for a model without an intercept.
         """
-        i, middle = self.row, [1] * (left.ndim - 1)
-        share, d = self.leaves / w[i], self.d.reshape(len(i), *middle, -1)
+        i, shape = self.row, (len(self.row), *[1] * (E.ndim - 2), -1)
+        share, d = (self.leaves / w[i]).reshape(shape), self.d.reshape(shape)
         falls = (self.leaves / np.maximum(total - self.leaves, TINY))[:, None] * (y[i] + self.d)
-        kept = 1.0 - (1.0 - left[i]) * share.reshape(-1, *middle)
+        kept = np.maximum(1.0 - (1.0 - left[i]) * share, TINY)
         # One observation alone leaves with its row, whose residual is known, also if h = 1.
-        scale = np.where(share.reshape(-1, *middle) == 1, 1.0, left[i] / np.maximum(kept, TINY))
-        d = d / np.where(share.reshape(-1, *middle) == 1, 1.0, np.maximum(kept, TINY))[..., None]
-        moved = ones[i][..., None] * falls.reshape(d.shape[0], *middle, -1)
-        return scale[..., None] * (E[i] + moved) + d
+        scale, kept = np.where(share == 1, 1.0, left[i] / kept), np.where(share == 1, 1.0, kept)
+        return scale * (E[i] + ones[i] * falls.reshape(shape)) + d / kept
 
     def squared_errors(
         self, E: Array, ones: Array, left: Array, y: Array, w: Array, *, total: float
     ) -> Array:
         """Mean squared `errors` of the observations of each row, of shape (g, ..., k)."""
         errors = np.square(self.errors(E, ones, left, y, w, total=total))
-        errors *= (self.weight / w[self.row]).reshape(-1, *[1] * left.ndim)
+        errors *= (self.weight / w[self.row]).reshape(-1, *[1] * (E.ndim - 1))
         return np.add.reduceat(errors, np.searchsorted(self.row, np.arange(len(w))))
 
 

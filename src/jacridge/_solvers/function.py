@@ -184,7 +184,7 @@ class FittedFunction:
         lower, upper = np.empty((2, len(X), len(self.intercept)))
         scaled = self.scale.of(X, coverage) if adaptive else self.scale.even(X, coverage)
         most, _ = scaled.followed(scaled.levels.max(initial=0.0))
-        shifts = self.model.jackknife.shifts.some(most)
+        shifts = self.model.jackknife.shifts(most)
 
         def work(rows: Indices) -> None:
             near, ranks = scaled.followed(scaled.levels[rows[0]])
