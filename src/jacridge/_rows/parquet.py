@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._checks import check_range, require
-from .._compute.arrays import Array, Indices
-from .rows import Block, Blocks, T, Work
+from .._compute.arrays import Array
+from .rows import Block, BlockRows
 
 if TYPE_CHECKING:
     from .._geometry.distances import Distance
@@ -25,7 +26,7 @@ Piece = list[tuple[str, int, int]]
 
 
 @dataclass(frozen=True)
-class ParquetRows:
+class ParquetRows(BlockRows):
     """Rows of Parquet files with known sizes."""
 
     paths: list[str]
@@ -36,35 +37,15 @@ class ParquetRows:
     distance: Distance
     coding: Coding | None = None  # of labels, the only target
 
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return sum(self.sizes)
+    @cached_property
+    def ends(self) -> Sequence[int]:
+        """Number of rows up to the end of each block."""
+        lengths = (sum(stop - start for _, start, stop in piece) for piece in self._pieces)
+        return list(accumulate(lengths))
 
-    def each(self, work: Work[T]) -> Iterator[T]:
-        """Results for all blocks, in order; few of them wait at any time."""
-        return self._blocks.each(work)
-
-    def total(self, work: Work[Any]) -> Any:
-        """Sum of the results for all blocks."""
-        return self._blocks.total(work)
-
-    def take(self, indices: Indices) -> Block:
-        """The rows with these indices; blocks without any are not read."""
-        return self._blocks.take(indices)
-
-    def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]:
-        """Results for all blocks, and the rows with these indices, each block read once."""
-        return self._blocks.look(work, indices)
-
-    @property
-    def _blocks(self) -> Blocks:
-        pieces = self._pieces()
-        ends = accumulate(sum(stop - start for _, start, stop in piece) for piece in pieces)
-        return Blocks(list(ends), lambda i: self._read(pieces[i]))
-
+    @cached_property
     def _pieces(self) -> list[Piece]:
-        """Pieces that are read at a time; a piece may span several files."""
+        """The blocks; each may span several files."""
         pieces, room = list[Piece](), 0
         for path, size in zip(self.paths, self.sizes, strict=True):
             start = 0
@@ -77,9 +58,9 @@ class ParquetRows:
                 start, room = stop, room - (stop - start)
         return pieces
 
-    def _read(self, piece: Piece) -> Block:
-        """The rows of a piece as features, targets and weights."""
-        table = np.vstack([self._read_file(*rows) for rows in piece])
+    def read(self, i: int) -> Block:
+        """Block i: features, targets and weights."""
+        table = np.vstack([self._read_file(*rows) for rows in self._pieces[i]])
         p, k = len(self.features), len(self.targets)
         k = k if self.coding is None else self.coding.columns
         weighted = table.shape[1] > p + k

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from operator import iadd
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -43,15 +44,25 @@ class Rows(Protocol):
     def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]: ...
 
 
-@dataclass(frozen=True)
-class Blocks:
-    """Blocks of rows in order: the rows up to the end of each, and what reads a block."""
+class BlockRows(ABC):
+    """Rows that this process reads in blocks."""
 
-    ends: Sequence[int]
-    read: Callable[[int], Block]
+    @property
+    @abstractmethod
+    def ends(self) -> Sequence[int]:
+        """Number of rows up to the end of each block."""
+
+    @abstractmethod
+    def read(self, i: int) -> Block:
+        """Block i."""
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.ends[-1]
 
     def each(self, work: Work[T]) -> Iterator[T]:
-        """Results for all blocks, in order; few of them wait at any time."""
+        """Results for all blocks, in order; only a few of them are held at any time."""
         return self._pass(lambda i: work(*self.read(i)), work, under_way())
 
     def total(self, work: Work[Any]) -> Any:
@@ -71,13 +82,13 @@ class Blocks:
 
     def take(self, indices: Indices) -> Block:
         """The rows with these indices; blocks without any are not read."""
-        places, order = places_in_blocks(indices, self._starts)
+        places, order = self._places(indices)
         parts = (rows_of(self.read(i), at) for i, at in enumerate(places) if len(at))
         return rejoined(parts, order)
 
     def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]:
         """Results for all blocks, and the rows with these indices, each block read once."""
-        places, order = places_in_blocks(indices, self._starts)
+        places, order = self._places(indices)
 
         def seen(i: int) -> tuple[T, Block]:
             block = self.read(i)
@@ -86,21 +97,20 @@ class Blocks:
         found, rows = zip(*self._pass(seen, work, under_way()), strict=True)
         return list(found), rejoined(rows, order)
 
-    @property
-    def _starts(self) -> Indices:
-        return np.array([0, *self.ends[:-1]])
+    def _places(self, indices: Indices) -> tuple[list[Indices], Indices]:
+        return places_in_blocks(indices, np.array([0, *self.ends[:-1]]))
 
     def _pass(self, part: Callable[[int], T], work: Work[Any], most: int) -> Iterator[T]:
         """Results of `part` for the number of each block, in order."""
         with closing(in_order(part, range(len(self.ends)), most)) as results:
             for end, result in zip(self.ends, results, strict=True):
-                tell(end, self.ends[-1], progress_name(work))
+                tell(end, self.n, progress_name(work))
                 yield result
 
 
 @dataclass(frozen=True)
-class ArrayRows:
-    """Rows of arrays or memory maps, handled in as many threads as there are processors."""
+class ArrayRows(BlockRows):
+    """Rows of arrays or memory maps, processed by as many threads as there are processors."""
 
     X: Array
     y: Array
@@ -111,19 +121,18 @@ class ArrayRows:
         """Number of rows."""
         return len(self.X)
 
+    @cached_property
+    def _parts(self) -> list[slice]:
+        return row_blocks(self.n, _task_rows(self.n))
+
     @property
-    def _blocks(self) -> Blocks:
-        parts = row_blocks(self.n, _task_rows(self.n))
-        # A block of a memory map is read here; rows already in memory are not copied.
-        return Blocks([part.stop for part in parts], lambda i: self.take(parts[i]))
+    def ends(self) -> Sequence[int]:
+        """Number of rows up to the end of each block."""
+        return [part.stop for part in self._parts]
 
-    def each(self, work: Work[T]) -> Iterator[T]:
-        """Results for all blocks, in order; few of them wait at any time."""
-        return self._blocks.each(work)
-
-    def total(self, work: Work[Any]) -> Any:
-        """Sum of the results for all blocks."""
-        return self._blocks.total(work)
+    def read(self, i: int) -> Block:
+        """Block i; rows in memory are not copied, those of a memory map are read here."""
+        return self.take(self._parts[i])
 
     def take(self, indices: Indices | slice) -> Block:
         """The rows with these indices."""
