@@ -81,6 +81,15 @@ def test_equal_rows_are_told_of_where_the_rule_suffers(rng):
     assert "equal rows" not in warned(JacobianKernelRidge(0.01, 1e-6).fit(X, y))
 
 
+def test_replicates_of_targets_with_a_penalty_each_count_one_by_one(rng):
+    X, y = smooth(rng, n=40)
+    signal_and_noise = np.repeat(np.column_stack([y, 0 * y]), 3, axis=0)
+    signal_and_noise += 0.1 * rng.standard_normal((120, 2))
+    est = JacobianKernelRidge(0.3, "loo").fit(np.repeat(X, 3, axis=0), signal_and_noise)
+    assert est.alpha_[0] < est.alpha_[1]
+    assert "120 rows" in est.diagnose().dict()["degrees of freedom"]["sentence"]
+
+
 def test_a_kernel_wider_than_the_data_is_told_of_where_it_is_too_wide(rng):
     X = rng.uniform(size=(300, 1))
     y = np.sin(20 * X[:, 0])

@@ -1,9 +1,9 @@
-"""Products, triangular solves and Cholesky factors in place, without Python's lock.
+"""In-place products, triangular solves and Cholesky factors that release Python's lock.
 
-SciPy's wrappers of BLAS and LAPACK hold the lock, so that our threads would wait for each other.
-SciPy also exports these functions for Cython; called through ctypes, they run beside other threads.
-Matrices are in C order, or parts of such matrices, in double or single precision. Fortran takes the
-memory of a matrix for its transpose, and a lower triangle for an upper one.
+SciPy's wrappers of BLAS and LAPACK hold the lock, so our threads would wait for each other. SciPy
+also exports these functions for Cython; called through ctypes, they run in parallel. Matrices are
+in C order, or views of such matrices, in double or single precision. Fortran reads the memory of a
+matrix as its transpose, and a lower triangle as an upper one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .arrays import Array
 
 
 def factor_in_place(A: Array) -> int:
-    """Replace the lower triangle of A by its Cholesky factor; the rest stays.
+    """Replace the lower triangle of A by its Cholesky factor; the rest is left unchanged.
 
     Returns 0, or the order of the first leading minor that is not positive.
     """
@@ -48,7 +48,7 @@ def subtract_product(C: Array, A: Array, B: Array) -> None:
 
 
 def subtract_square(C: Array, A: Array) -> None:
-    """Subtract A A' from the lower triangle of C; the rest stays."""
+    """Subtract A A' from the lower triangle of C; the rest is left unchanged."""
     syrk = _function("syrk", C.dtype.char)
     if syrk is None:
         np.subtract(C, A @ A.T, out=C, where=np.tri(len(C), dtype=bool))
@@ -58,19 +58,19 @@ def subtract_square(C: Array, A: Array) -> None:
 
 
 def solve_lower(L: Array, B: Array, *, transposed: bool = False) -> None:
-    """B becomes L^-1 B, or L^-T B if `transposed`, for L in a lower triangle."""
+    """Replace B by L^-1 B, or by L^-T B if `transposed`. L is stored in a lower triangle."""
     if not _solve(L, B, b"R", b"T" if transposed else b"N"):
         B[:] = solve_triangular(L, B, lower=True, trans=int(transposed))
 
 
 def solve_right(L: Array, B: Array) -> None:
-    """B becomes B L^-T, for L in a lower triangle."""
+    """Replace B by B L^-T. L is stored in a lower triangle."""
     if not _solve(L, B, b"L", b"T"):
         B[:] = solve_triangular(L, B.T, lower=True).T
 
 
 def _solve(L: Array, B: Array, side: bytes, trans: bytes) -> bool:
-    """Divide B', as Fortran sees it, by L' on one side."""
+    """Solve for B', which is what Fortran sees; returns whether BLAS could be called."""
     trsm = _function("trsm", B.dtype.char)
     if trsm is None:
         return False
@@ -90,18 +90,18 @@ def _numbers(A: Array) -> tuple[Any, Any]:
 
 
 def _matrix(A: Array) -> tuple[Any, Any]:
-    """Place of a matrix, and the numbers from one row to the next; a single row has any stride."""
+    """Address of a matrix and its row stride in numbers. A single row may have any stride."""
     return ctypes.c_void_p(A.ctypes.data), _int(max(A.strides[0] // A.itemsize, A.shape[1], 1))
 
 
 def _letter(A: Array) -> bytes:
-    """Whether the memory of A is that of its rows or, in Fortran's words, must be transposed."""
+    """Return b"N" if the rows of A are contiguous, b"T" if its columns are."""
     return b"N" if A.strides[1] == A.itemsize or A.shape[1] == 1 else b"T"
 
 
 @cache
 def _function(name: str, kind: str) -> Callable[..., None] | None:
-    """The function in double ("d") or single precision, or None if its integers are not C's."""
+    """The function in double ("d") or single precision; None if its integers are not C ints."""
     module = cython_lapack if name == "potrf" else cython_blas
     capsule = module.__pyx_capi__[("d" if kind == "d" else "s") + name]
     python = ctypes.pythonapi

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all."""
+"""Files that are written completely or not at all."""
 
 import errno
 import os
@@ -15,9 +15,9 @@ from typing import Any
 
 
 def check_place(path: str, *read: str | None) -> None:
-    """Refuse a path that no file can be written to, before the work for it is done.
+    """Raise an error if no file can be written to `path`, before the work for it is done.
 
-    A file that is read must not be written over.
+    The files that are `read` must not be overwritten.
     """
     if not path:
         raise FileNotFoundError(errno.ENOENT, "A file to write must have a name, got ''", path)
@@ -41,17 +41,17 @@ def check_place(path: str, *read: str | None) -> None:
 
 @contextmanager
 def replaced(path: str | Path) -> Iterator[Path]:
-    """A temporary file whose content goes to `path` when all is written, and else goes away.
+    """Context with a temporary file that replaces `path` on success and is removed on failure.
 
-    A file is replaced, with its mode and owner kept; a symbolic link stays and its file is
-    replaced. A device or a FIFO is written to.
+    Mode and owner of an existing file are kept. The target of a symbolic link is replaced, not the
+    link. The content is copied to a device or a FIFO.
     """
     through = os.path.exists(path) and not _is_file(path)
     place = os.path.realpath(path)
     old = os.stat(place) if os.path.exists(place) and not through else None
     folder = tempfile.gettempdir() if through else os.path.dirname(place)
     beside = Path(folder, f".jacridge-{secrets.token_hex(8)}{Path(path).suffix}")
-    # The mode counts from the start: a private file has no readable copy beside it.
+    # The mode is set from the start, so that there is never a readable copy of a private file.
     mode = 0o600 if through else stat.S_IMODE(old.st_mode) if old else 0o666
     with _stopped_by_sigterm():
         try:
@@ -71,14 +71,14 @@ def replaced(path: str | Path) -> Iterator[Path]:
 
 
 def _is_file(path: str | Path) -> bool:
-    """Whether a path is a regular file, and no name of an open one such as `/dev/stdout`."""
+    """Whether a path is a regular file, and not a name of an open one such as `/dev/stdout`."""
     name = os.path.abspath(path)
     return os.path.isfile(name) and not name.startswith(("/dev/", "/proc/"))
 
 
 @contextmanager
 def _stopped_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the work as an exception, so that temporary files are removed."""
+    """Context in which SIGTERM raises SystemExit, so that temporary files are removed."""
     ours = threading.current_thread() is threading.main_thread()
     if not ours or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield

@@ -1,4 +1,4 @@
-"""Memory that is available, asked for before it is taken."""
+"""Available memory, checked before large arrays are allocated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def check_memory(n_bytes: int, what: str, way_out: str) -> None:
-    """Raise MemoryError before memory is taken that is not there."""
+    """Raise MemoryError if less than n_bytes are available."""
     available = available_memory()
     if available is not None and n_bytes > available:
         raise MemoryError(
@@ -17,7 +17,7 @@ def check_memory(n_bytes: int, what: str, way_out: str) -> None:
 
 
 def available_memory() -> int | None:
-    """Bytes that can be taken now, the limit of a control group included; None if unknown."""
+    """Bytes that can be allocated now, within the limit of the control group; None if unknown."""
     known = [room for room in (_machine_memory(), _cgroup_memory()) if room is not None]
     return min(known, default=None)
 
@@ -45,5 +45,5 @@ def _cgroup_memory() -> int | None:
 
 
 def readable_size(n_bytes: float) -> str:
-    """A number of bytes in GB or MB, with three digits."""
+    """Number of bytes in GB or MB, with three digits."""
     return f"{n_bytes / 1e9:.3g} GB" if n_bytes >= 1e8 else f"{n_bytes / 1e6:.3g} MB"

@@ -8,27 +8,27 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from time import monotonic
 
-# A function of what is done, the total, and what it is that is done.
+# Function of the work done, the total, and a description of the work.
 Listener = Callable[[int, int, str], object]
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 def tell(done: int, total: int, what: str) -> None:
-    """Tell whoever listens how far the work is."""
+    """Report progress to the listener, if there is one."""
     listener = _listener.get()
     if listener is not None:
         listener(done, total, what)
 
 
 def is_heard() -> bool:
-    """Whether anyone listens."""
+    """Whether there is a listener."""
     return _listener.get() is not None
 
 
 @contextmanager
 def listening(listener: Listener | None) -> Iterator[None]:
-    """Context in which a function hears of progress; None leaves it to who listens already."""
+    """Context in which progress is reported to `listener`; None keeps the current one."""
     token = _listener.set(listener or _listener.get())
     try:
         yield
@@ -37,7 +37,7 @@ def listening(listener: Listener | None) -> Iterator[None]:
 
 
 def printer(every: float = 1.0) -> Listener:
-    """Listener that prints to stderr the end of each piece of work, and a line in each second."""
+    """Listener that prints to stderr once a second, and when a piece of work is complete."""
     last = monotonic()
 
     def show(done: int, total: int, what: str) -> None:

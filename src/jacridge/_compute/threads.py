@@ -1,4 +1,4 @@
-"""BLAS threads and our own: how many, and for how large a piece of work."""
+"""Threads of BLAS and our own: how many to use, and for how much work."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from threadpoolctl import ThreadpoolController
 
 from .arrays import row_blocks
 
-# Matrices up to this order are built, solved and inverted in one thread.
+# Up to this order, matrices are built, solved and inverted in one thread.
 SMALL_ORDER = 1000
 
-# Up to this order LAPACK does its work in one thread. Where other work shares the processors, the
-# threads of a BLAS wait for each other thousands of times.
+# Up to this order, LAPACK uses one thread. The threads of a BLAS wait for each other thousands of
+# times if other work shares the processors.
 BLAS_ORDER = 2000
 
-# Above this order a threaded LAPACK may crash: its dsyrk does from about 15,000 on.
+# Above this order, a threaded LAPACK may crash: its dsyrk does from about 15,000 on.
 LAPACK_ORDER = 8192
 
 
@@ -31,9 +31,9 @@ Result = TypeVar("Result")
 
 
 def processors() -> int:
-    """Processors for our own threads: those of this process, as many of them as BLAS may use.
+    """Number of processors for our own threads: those of this process, at most as many as for BLAS.
 
-    Returns 1 inside our own threads, so that pools do not nest.
+    It is 1 inside our own threads, so that pools do not nest.
     """
     if getattr(_mine, "is_ours", False):
         return 1
@@ -43,10 +43,10 @@ def processors() -> int:
 
 @contextmanager
 def our_threads(most: int) -> Iterator[Callable[..., Iterable[Any]]]:
-    """A `map` that works in at most so many threads, each with one BLAS thread.
+    """Context with a `map` that uses at most this many threads, each with one BLAS thread.
 
-    The number of threads depends on the machine; what each call computes does not. Sums
-    that are split by `processors()` agree to rounding.
+    The number of threads depends on the machine; what each call computes does not. Sums that are
+    split by `processors()` agree up to rounding.
     """
     count = min(most, processors()) if most > 1 else 1
     with one_blas_thread():
@@ -66,26 +66,25 @@ def _begin() -> None:
 
 
 def for_blocks(work: Callable[[slice], None], n: int, size: int) -> None:
-    """Call `work` on blocks of n rows, in our threads unless the rows are few."""
-    blocks = row_blocks(n, size)
-    with our_threads(len(blocks) if n > SMALL_ORDER else 1) as each:
-        for _ in each(work, blocks):
-            pass
+    """Call `work` on blocks of n rows, in our threads if there are many rows."""
+    in_threads(work, row_blocks(n, size), alone=n <= SMALL_ORDER)
 
 
-def in_threads(work: Callable[..., Result], *items: Iterable[Any]) -> list[Result]:
-    """Results of `work` for each item, or for the items of several at each place, in threads."""
-    listed = list(zip(*items, strict=True))
-    with our_threads(len(listed)) as each:
-        return list(each(lambda some: work(*some), listed))
+def in_threads(
+    work: Callable[..., Result], *items: Iterable[Any], alone: bool = False
+) -> list[Result]:
+    """Results of `work`, as by `map`, computed in our threads or in this one `alone`."""
+    arguments = list(zip(*items, strict=True))
+    with our_threads(1 if alone else len(arguments)) as each:
+        return list(each(lambda some: work(*some), arguments))
 
 
 def in_order(
     work: Callable[[Item], Result], items: Sequence[Item], under_way: int
 ) -> Generator[Result, None, None]:
-    """Results of `work` for each item, in order, in our threads, of which few wait at any time.
+    """Results of `work` for each item, in order, computed in our threads; few are held at a time.
 
-    No item is begun before the result of the one `under_way` places earlier was taken.
+    No item is started before the result of the one `under_way` places earlier has been consumed.
     """
     waiting = deque[Iterable[Result]]()
     with our_threads(len(items)) as each:
@@ -99,11 +98,11 @@ def in_order(
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Context in which each of our threads has one BLAS thread, its own.
+    """Context in which BLAS uses one thread, the calling one.
 
-    A BLAS whose threads all Python threads share is limited by the first to enter, and set free by
-    the last to leave, whichever thread that is. One with threads for each Python thread is limited
-    for the one that enters, and set free when that one leaves.
+    Some BLAS libraries have one pool for all Python threads: it is limited by the first thread to
+    enter the context, and restored by the last to leave. Others have a pool for each Python thread:
+    it is limited and restored for the thread that enters.
     """
     own = {lib: lib.get_num_threads() for lib in _per_thread()}
     _enter(_shared())
@@ -137,10 +136,10 @@ def _leave() -> None:
 
 
 def _set_threads(numbers: dict[Any, int | None]) -> None:
-    """Set the threads of some libraries, from whichever thread this is called."""
+    """Set the number of threads of some libraries; any thread may call this."""
     with _lock:
         for lib, number in numbers.items():
-            # From 3.8 on threadpoolctl ignores all threads but the first that has set a number.
+            # From 3.8 on, threadpoolctl ignores all threads but the first one that sets a number.
             release = getattr(lib, "clear_controlling_thread", None)
             if release is not None:
                 release(force=True)
@@ -163,16 +162,16 @@ def _is_per_thread(lib: Any) -> bool:
 
 
 def blas_for(n: int) -> Any:
-    """Context for work on n x n matrices: one BLAS thread unless several pay."""
+    """Context for BLAS on n x n matrices: one thread unless several are faster."""
     return one_blas_thread() if n <= BLAS_ORDER else nullcontext()
 
 
 def lapack_for(n: int) -> Any:
-    """Context for LAPACK on n x n matrices: one thread also for those on which it may crash."""
+    """Context for LAPACK on n x n matrices: one thread also where several may crash."""
     return one_blas_thread() if n > LAPACK_ORDER else blas_for(n)
 
 
 @cache
 def _blas() -> list[Any]:
-    """Controllers of the BLAS libraries of this process; finding them takes milliseconds."""
+    """Controllers of the BLAS libraries in this process; finding them takes milliseconds."""
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)

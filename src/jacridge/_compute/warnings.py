@@ -7,12 +7,12 @@ import sys
 import warnings
 from pathlib import Path
 
-# With its separator, not to match a folder whose name begins alike.
+# With a separator, so that it does not match folders whose names start with ours.
 PACKAGE = str(Path(__file__).parent.parent) + os.sep
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line outside this package, and outside scikit-learn, that led here."""
+    """Warn at the nearest calling line outside this package and scikit-learn."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and _is_inner(frame.f_code.co_filename):
         frame, level = frame.f_back, level + 1

@@ -1,4 +1,4 @@
-"""Geodesics on the WGS84 ellipsoid; rows are latitude and longitude in degrees."""
+"""Geodesics on the WGS84 ellipsoid between rows of latitude and longitude in degrees."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def _geodesics(X: Array, Z: Array) -> tuple[Array, Array]:
 def geodesic_slopes(W: Array, X: Array, Z: Array) -> Array:
     """Sum over i of W_ji times the gradient, per degree, of the squared length from X_j to Z_i.
 
-    A geodesic of azimuth a grows by -cos a per metre to the north, by -sin a to the east.
+    Moving its start north by one metre lengthens a geodesic of azimuth a by -cos a metres, and
+    moving it east by -sin a.
     """
     azimuth, metres = _geodesics(X, Z)
     azimuth = np.radians(azimuth)
@@ -64,7 +65,7 @@ def geodesic_slopes(W: Array, X: Array, Z: Array) -> Array:
 
 
 def geodesic_slopes_along(X: Array, Z: Array, f: int) -> Array:
-    """Derivatives, per degree, of the squared lengths from X to Z along latitude or longitude."""
+    """Derivatives per degree of latitude (f = 0) or longitude (1) of squared lengths, X to Z."""
     azimuth, metres = _geodesics(X, Z)
     turn = (np.cos, np.sin)[f](np.radians(azimuth))
     return -2.0 * metres * turn * metres_per_degree(X[:, 0])[:, f, None]

@@ -28,34 +28,34 @@ from scipy.special import gammaln
 from .._compute.arrays import Array
 from .lattices import LatticeEigenvalue, gaussian_lattice, laplacian_lattice, matern_lattice
 
-# Entries that stay in the cache over several passes, with one scratch array beside them. Threads
-# wait for each other between the passes: with a quarter of it, two take nearly as long as one.
+# Entries processed at a time: they and a scratch array stay in the cache over several passes. With
+# a quarter as many, two threads take nearly as long as one, as they wait for each other in between.
 CHUNK = 1 << 16
 # exp(-VANISHED) is zero, and so is its product with a polynomial of VANISHED.
 VANISHED = 800.0
-# Distance, in bandwidths, below which two rows may be equal but for rounding.
+# Distance, in bandwidths, below which two rows may differ by rounding alone.
 AT_KINK = 1e-8
 GOLDEN = (1 + np.sqrt(5)) / 2
 
 
 class OnnxGraph(Protocol):
-    """A graph of ONNX operations that kernels and distances add their nodes to."""
+    """A graph of ONNX operations to which kernels and distances add nodes."""
 
     def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """Add an operation; returns the name of its output."""
+        """Add an operation and return the name of its output."""
 
     def array(self, values: Array) -> str:
-        """Add a constant; returns its name."""
+        """Add a constant array and return its name."""
 
     def number(self, value: float) -> str:
-        """Add a constant number; returns its name."""
+        """Add a constant number and return its name."""
 
     def indices(self, values: list[int]) -> str:
-        """Add constant whole numbers; returns their name."""
+        """Add constant integers and return their name."""
 
 
 class Kernel(ABC):
-    """A kernel with k = 1 at gap zero, falling to 0.
+    """A kernel that is 1 at gap zero and falls to 0.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Kernel(ABC):
     largest_slope : float
         Largest derivative with respect to the distance, in absolute value, times sigma.
     unit : float
-        Factor that `of_expanded` takes gaps with.
+        Factor by which gaps are multiplied for `of_expanded`.
     """
 
     name: str
@@ -88,11 +88,11 @@ class Kernel(ABC):
 
     @property
     def is_smooth(self) -> bool:
-        """Whether the kernel has a gradient everywhere, also at gap zero."""
+        """Whether the kernel is differentiable everywhere, including at gap zero."""
         return self.smoothness > 0.5
 
     def of(self, gaps: Array, sigma: float) -> Array:
-        """Kernel values, in the place of `gaps`."""
+        """Replace `gaps` by kernel values."""
         # A gap of far too many bandwidths overflows: the kernel is 0.
         with np.errstate(over="ignore", under="ignore"):
             for part in _chunks(gaps):
@@ -100,9 +100,9 @@ class Kernel(ABC):
         return gaps
 
     def of_expanded(self, gaps: Array) -> Array:
-        """Kernel values of `unit` times squared distances in bandwidths, in their place.
+        """Replace `unit` times squared distances in bandwidths by kernel values.
 
-        Expanded squares may be below zero by rounding.
+        Expanded squares may be negative by rounding.
         """
         for part in _chunks(gaps):
             np.abs(part, out=part)  # a maximum takes six times as long
@@ -114,11 +114,11 @@ class Kernel(ABC):
 
     @abstractmethod
     def slope(self, gaps: Array, sigma: float) -> Array:
-        """Derivative with respect to the gap, a new array."""
+        """Derivative with respect to the gap, as a new array."""
 
     @abstractmethod
     def log_spectral_density(self, omega: npt.ArrayLike, p: int) -> Array:
-        r"""Logarithm of the spectral density, which neither overflows nor underflows.
+        r"""Logarithm of the spectral density, which itself could overflow or underflow.
 
         With sigma = 1, at frequencies of norm omega:
 
@@ -132,14 +132,40 @@ class Kernel(ABC):
 
     @abstractmethod
     def lattice(self, scale: Array, p: int) -> LatticeEigenvalue:
-        """Smallest eigenvalue on an infinite grid; scale is sigma over the grid's spacing."""
+        """Smallest eigenvalue on an infinite grid; `scale` is sigma divided by its spacing."""
 
     @abstractmethod
     def onnx(self, graph: OnnxGraph, gaps: str, sigma: float) -> str:
-        """Add the nodes that make kernel values of gaps; returns the name of their output."""
+        """Add the nodes that turn gaps into kernel values, and return the name of their output."""
 
 
-class Gaussian(Kernel):
+class ExponentialOfGap(Kernel):
+    r""":math:`e^{-c g}` with a rate c that depends on the bandwidth."""
+
+    @abstractmethod
+    def rate(self, sigma: float) -> float:
+        """The rate c."""
+
+    def _fill(self, gaps: Array, sigma: float) -> None:
+        gaps *= -self.rate(sigma)
+        np.exp(gaps, out=gaps)
+
+    def slope(self, gaps: Array, sigma: float) -> Array:
+        r"""Derivative :math:`-c \, k(g)`."""
+        k = self.of(np.array(gaps, dtype=np.float64), sigma)
+        k *= -self.rate(sigma)
+        return k
+
+    def reach(self, sigma: float, tol: float) -> float:
+        r"""Gap :math:`-\log(\text{tol}) / c`."""
+        return float(-np.log(tol) / self.rate(sigma))
+
+    def onnx(self, graph: OnnxGraph, gaps: str, sigma: float) -> str:
+        """Exponential of the scaled gaps."""
+        return graph.node("Exp", graph.node("Mul", gaps, graph.number(-self.rate(sigma))))
+
+
+class Gaussian(ExponentialOfGap):
     r""":math:`e^{-g / (2 \sigma^2)}`, g the squared distance."""
 
     name = "gaussian"
@@ -155,31 +181,17 @@ class Gaussian(Kernel):
                 np.exp(part, out=part)
         return gaps
 
-    def _fill(self, gaps: Array, sigma: float) -> None:
-        gaps *= -0.5 / sigma**2
-        np.exp(gaps, out=gaps)
-
-    def slope(self, gaps: Array, sigma: float) -> Array:
-        r"""Derivative :math:`-k(g) / (2 \sigma^2)`."""
-        k = self.of(np.array(gaps, dtype=np.float64), sigma)
-        k *= -0.5 / sigma**2
-        return k
+    def rate(self, sigma: float) -> float:
+        r""":math:`1 / (2 \sigma^2)`."""
+        return 0.5 / sigma**2
 
     def log_spectral_density(self, omega: npt.ArrayLike, p: int) -> Array:
         r"""Logarithm of :math:`(2 \pi)^{p/2} e^{-\omega^2 / 2}`."""
         return np.asarray(p / 2 * np.log(2 * np.pi) - 0.5 * np.square(omega))
 
-    def reach(self, sigma: float, tol: float) -> float:
-        r"""Squared distance :math:`-2 \sigma^2 \log(\text{tol})`."""
-        return float(-2 * np.log(tol) * sigma**2)
-
     def lattice(self, scale: Array, p: int) -> LatticeEigenvalue:
         """Theta function of the scale, to the power p."""
         return gaussian_lattice(scale, p)
-
-    def onnx(self, graph: OnnxGraph, gaps: str, sigma: float) -> str:
-        """Exponential of the scaled gaps."""
-        return graph.node("Exp", graph.node("Mul", gaps, graph.number(-0.5 / sigma**2)))
 
 
 class Matern(Kernel):
@@ -204,7 +216,7 @@ class Matern(Kernel):
     def _fill(self, gaps: Array, sigma: float) -> None:
         a = _scaled_roots(gaps, np.sqrt(2 * self.smoothness) / sigma, out=gaps)
         decay = np.exp(-a)
-        _polynomial(self._P, a, out=a)
+        _apply_polynomial(self._P, a)
         a *= decay
 
     def slope(self, gaps: Array, sigma: float) -> Array:
@@ -214,7 +226,7 @@ class Matern(Kernel):
             a = _scaled_roots(gaps, np.sqrt(2 * nu) / sigma)
             decay = np.exp(-a)
             decay *= -nu / sigma**2
-            _polynomial(self._Q, a, out=a)
+            _apply_polynomial(self._Q, a)
             a *= decay
         return a
 
@@ -241,11 +253,11 @@ class Matern(Kernel):
         return float((a * sigma) ** 2 / (2 * self.smoothness))
 
     def lattice(self, scale: Array, p: int) -> LatticeEigenvalue:
-        """Mean of the Gaussian kernel's eigenvalues over its bandwidths."""
+        """Mean of the eigenvalues of Gaussian kernels over their bandwidths."""
         return matern_lattice(scale, p, self.smoothness)
 
     def onnx(self, graph: OnnxGraph, gaps: str, sigma: float) -> str:
-        """Polynomial times exponential of the scaled distance, which is bounded as in `_fill`."""
+        """Polynomial times exponential of the scaled distance, bounded as in `_fill`."""
         factor = graph.number(np.sqrt(2 * self.smoothness) / sigma)
         a = graph.node("Mul", graph.node("Sqrt", gaps), factor)
         a = graph.node("Min", a, graph.number(VANISHED))
@@ -264,8 +276,8 @@ class Exponential(Matern):
     def slope(self, gaps: Array, sigma: float) -> Array:
         r"""Derivative :math:`-e^{-a} / (2 a \sigma^2)`.
 
-        It is infinite at gap zero, where the kernel has a kink; zero is returned there, and where
-        a gap may be zero but for rounding.
+        It is infinite at gap zero, where the kernel has a kink. Zero is returned there, and for
+        gaps so small that they may be rounding.
         """
         with np.errstate(over="ignore", under="ignore"):
             a = _scaled_roots(gaps, 1 / sigma)
@@ -276,11 +288,11 @@ class Exponential(Matern):
         return slope
 
 
-class Laplacian(Kernel):
+class Laplacian(ExponentialOfGap):
     r""":math:`e^{-g / \sigma}`, g the city-block distance: a product over features.
 
-    The largest slope is that along one feature. The spectral density is no function of the norm
-    of the frequency; it is taken on the diagonal, where all components are equal.
+    The largest slope is the one along a single feature. The spectral density does not depend on the
+    norm of the frequency alone; it is given on the diagonal, where all components are equal.
     """
 
     name = "laplacian"
@@ -288,35 +300,21 @@ class Laplacian(Kernel):
     smoothness = 0.5
     largest_slope = 1.0
 
-    def _fill(self, gaps: Array, sigma: float) -> None:
-        gaps *= -1 / sigma
-        np.exp(gaps, out=gaps)
-
-    def slope(self, gaps: Array, sigma: float) -> Array:
-        r"""Derivative :math:`-k(g) / \sigma`."""
-        k = self.of(np.array(gaps, dtype=np.float64), sigma)
-        k *= -1 / sigma
-        return k
+    def rate(self, sigma: float) -> float:
+        r""":math:`1 / \sigma`."""
+        return 1 / sigma
 
     def log_spectral_density(self, omega: npt.ArrayLike, p: int) -> Array:
         r"""Logarithm of :math:`(2 / (1 + \omega^2/p))^p`, a product over equal components."""
         return np.asarray(p * (np.log(2) - np.log1p(np.square(omega) / p)))
 
-    def reach(self, sigma: float, tol: float) -> float:
-        r"""City-block distance :math:`-\sigma \log(\text{tol})`."""
-        return float(-np.log(tol) * sigma)
-
     def lattice(self, scale: Array, p: int) -> LatticeEigenvalue:
         """Hyperbolic tangent, to the power p."""
         return laplacian_lattice(scale, p)
 
-    def onnx(self, graph: OnnxGraph, gaps: str, sigma: float) -> str:
-        """Exponential of the scaled gaps."""
-        return graph.node("Exp", graph.node("Mul", gaps, graph.number(-1 / sigma)))
-
 
 def _chunks(a: Array) -> Iterator[Array]:
-    """Views of an array, together all of it, small enough to stay in the cache."""
+    """Views that cover an array, each small enough to stay in the cache."""
     if a.flags.forc:
         flat = a.ravel(order="K")
         yield from (flat[i : i + CHUNK] for i in range(0, flat.size, CHUNK))
@@ -326,26 +324,26 @@ def _chunks(a: Array) -> Iterator[Array]:
 
 
 def _scaled_roots(gaps: Array, factor: float, out: Array | None = None) -> Array:
-    """Square roots times a factor, at most VANISHED, so that no product with exp(-a) is NaN."""
+    """Square roots times a factor, at most VANISHED so that no product with exp(-a) is NaN."""
     a: Array = np.sqrt(gaps, out=out)
     a *= float(factor)
-    # Looking for the largest takes a third of the time of a minimum, which is rarely needed.
+    # Finding the maximum takes a third of the time of clipping, which is rarely needed.
     return a if a.max(initial=0.0) <= VANISHED else np.minimum(a, VANISHED, out=a)
 
 
-def _polynomial(coef: tuple[float, ...], a: Array, out: Array) -> None:
-    """coef[0] + coef[1] a + ... by Horner's rule; `out` may be `a`."""
+def _apply_polynomial(coef: tuple[float, ...], a: Array) -> None:
+    """Replace a by coef[0] + coef[1] a + ..., by Horner's rule."""
     if len(coef) == 1:
-        out[...] = coef[0]
+        a[...] = coef[0]
     elif len(coef) == 2:  # two passes, no scratch array
-        np.multiply(a, coef[1], out=out)
-        out += coef[0]
+        a *= coef[1]
+        a += coef[0]
     else:
         total = a * coef[-1]
         for c in coef[-2:0:-1]:
             total += c
             total *= a
-        np.add(total, coef[0], out=out)
+        np.add(total, coef[0], out=a)
 
 
 # The derivative of matern52, a (1 + a) e^-a / 3, is largest at the golden ratio.

@@ -1,4 +1,4 @@
-r"""The Jacobian norm for any kernel, by the smallest eigenvalue on a grid: part of `theory`."""
+r"""The Jacobian norm of any kernel from its smallest eigenvalue on a grid; part of `theory`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def lattice_eigenvalue(sigma: npt.ArrayLike, kernel: str, spacing: float, p: int
     .. math:: \lambda_{\min}(\sigma) = \int_0^\infty \vartheta(\sigma \sqrt w)^p
               \, \frac{\nu^\nu}{\Gamma(\nu)} \, w^{\nu-1} e^{-\nu w} \, dw .
 
-    That integral is what is computed; it is accurate to about 13 digits for all bandwidths.
+    This integral is computed; it is accurate to about 13 digits for all bandwidths.
 
     Parameters
     ----------
@@ -68,22 +68,22 @@ def _on_lattice(sigma: npt.ArrayLike, kernel: str, spacing: float, p: int) -> La
     check_choice("kernel", kernel, KERNELS)
     spacing = check_number("spacing", spacing, above=0)
     scale = np.asarray(sigma, dtype=np.float64) / spacing
-    # Beyond these limits the eigenvalue is one, or smaller than any penalty; squares stay in range.
+    # Beyond these limits the eigenvalue is 1 or smaller than any penalty, and squares overflow.
     return KERNELS[kernel].lattice(np.clip(scale, 1e-150, 1e150), check_whole("p", p))
 
 
 def lattice_eigenvalue_bound(sigma: npt.ArrayLike, kernel: str, spacing: float, p: int) -> Array:
     r"""Leading term of the smallest eigenvalue on a grid, by the spectral density.
 
-    The eigenvalue is a sum of the spectral density S over all frequencies that the grid cannot
-    tell from its highest one. The :math:`2^p` smallest of these are equally far from zero:
+    The eigenvalue is a sum of the spectral density S over all frequencies that are aliases of the
+    highest one on the grid. The :math:`2^p` smallest of these are equally far from zero:
 
     .. math:: \lambda_{\min} \ge 2^p \left(\frac{\sigma}{h}\right)^p
               S\!\left(\frac{\pi \sqrt p \, \sigma}{h}\right).
 
-    In one dimension it is close: at :func:`lattice_sigma_0` it misses 0.03 % of the eigenvalue for
+    In one dimension it is close: at :func:`lattice_sigma_0` it is too small by 0.03 % for
     ``gaussian``, 2 % for ``matern52`` and 5 % for ``matern32``. In more dimensions other terms
-    matter, too: at p = 10 it misses 22 %, 50 % and 56 %.
+    matter as well: at p = 10 it is too small by 22 %, 50 % and 56 %.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def lattice_eigenvalue_bound(sigma: npt.ArrayLike, kernel: str, spacing: float, 
 def lattice_jacobian_norm(
     sigma: npt.ArrayLike, kernel: str, spacing: float, p: int, lam: float
 ) -> Array:
-    r"""Approximate Jacobian norm for any kernel, by a grid of the given spacing.
+    r"""Approximate Jacobian norm of any kernel, on a grid of the given spacing.
 
     .. math:: J(\sigma) = \frac{c}{\sigma} \cdot \frac{1}{\lambda_{\min}(\sigma) + \lambda}
 
@@ -152,7 +152,7 @@ def lattice_sigma_0(kernel: str, spacing: float, p: int, lam: float) -> float:
 
     The left side rises from the bandwidth with E = 1, the minimum for :math:`\lambda = 0`, to its
     largest value, :func:`lattice_lambda_threshold`, and falls again. The solution on the rising
-    side is the minimum. For larger lam the norm only falls, and the bandwidth at the threshold,
+    side is the minimum. For larger lam the norm only decreases, and the bandwidth at the threshold,
     where minimum and maximum merge, is returned, as in the paper's rule.
 
     For :math:`\lambda = 0` and p = 1 it is 0.4495 times the spacing for ``gaussian`` (the paper's
@@ -172,8 +172,8 @@ def lattice_sigma_0(kernel: str, spacing: float, p: int, lam: float) -> float:
     Raises
     ------
     ValueError
-        For ``exponential`` and ``laplacian``. Their smallest eigenvalue falls no faster than
-        :math:`1 / \sigma`, so that the norm has no minimum.
+        For ``exponential`` and ``laplacian``. Their smallest eigenvalue decreases no faster than
+        :math:`1 / \sigma`, so the norm has no minimum.
 
     Examples
     --------
@@ -231,7 +231,7 @@ def lattice_lambda_threshold(kernel: str, p: int) -> float:
 
 
 def lattice_regime(kernel: str, p: int, lam: float) -> str:
-    """Which of the three cases holds for a kernel and the ridge penalty lam.
+    """Case of the Jacobian norm that holds for a kernel and the ridge penalty lam.
 
     Returns
     -------
@@ -253,7 +253,7 @@ def lattice_regime(kernel: str, p: int, lam: float) -> str:
 
 
 def leading_sigma_0(kernel: str, spacing: float, p: int) -> float:
-    r"""Closed form of :func:`lattice_sigma_0` without a penalty, by the leading term alone.
+    r"""Closed form of :func:`lattice_sigma_0` without a penalty, from the leading term alone.
 
     .. math:: \sigma_0 = \frac{h}{\pi} \sqrt{\frac{p + 1}{p}} \sqrt{\frac{2\nu}{2\nu - 1}}
 
@@ -329,7 +329,7 @@ def _merging_point(kernel: str, p: int) -> tuple[float, float]:
 
 
 def _crossing(f: Callable[[float], float], start: float, step: float) -> float:
-    """Zero of f on the way from `start`, where f is positive, in growing steps."""
+    """Zero of f beyond `start`, where f is positive, bracketed by growing steps."""
     end = start + step
     while f(end) > 0:
         start, end, step = end, end + 2 * step, 2 * step

@@ -43,7 +43,7 @@ def gaussian_lattice(scale: Array, p: int) -> LatticeEigenvalue:
     k = np.arange(6.0)
     signs = np.array([1, -2, 2, -2, 2, -2])
     near = _powers(signs, k**2, 0.5 / np.clip(scale, 1e-150, 0.4) ** 2)
-    # ((2k + 1)^2 - 1) / 2 = 2 k (k + 1): the first term is taken out, as it may underflow.
+    # ((2k + 1)^2 - 1) / 2 = 2 k (k + 1): the first term is factored out, as it may underflow.
     u = (np.pi * np.maximum(scale, 0.4)) ** 2
     far = _powers(np.ones(6), 2 * k * (k + 1), u)
     first = np.log(2 * np.sqrt(2 / np.pi)) + 0.5 * np.log(u) - 0.5 * u
@@ -56,8 +56,8 @@ def gaussian_lattice(scale: Array, p: int) -> LatticeEigenvalue:
 
 
 def _powers(weights: Array, powers: Array, v: Array) -> LatticeEigenvalue:
-    """Sum of weights * exp(-powers * v) and its derivatives, for log(v) that rises by 2 log(s)."""
-    v = np.minimum(v, 1000.0)  # all terms but the first are zero by then, and v^2 is in range
+    """Sum of weights * exp(-powers * v) with its derivatives, where v is proportional to s^2."""
+    v = np.minimum(v, 1000.0)  # beyond, all terms but the first are zero, and v^2 could overflow
     terms = weights * np.exp(-powers * v[..., None])
     total = terms.sum(axis=-1)
     mean = (terms * powers).sum(axis=-1) / total
@@ -99,6 +99,6 @@ def matern_lattice(scale: Array, p: int, nu: float) -> LatticeEigenvalue:
 def laplacian_lattice(scale: Array, p: int) -> LatticeEigenvalue:
     r"""Eigenvalue of the Laplacian kernel, :math:`\tanh(1 / (2 s))^p`."""
     a = 1 / scale
-    b = np.minimum(a, 700.0)  # sinh overflows beyond; the ratios below are zero by then
+    b = np.minimum(a, 700.0)  # beyond, sinh overflows, and the ratios below are zero
     fall = b / np.sinh(b)
     return LatticeEigenvalue(p * np.log(np.tanh(a / 2)), p * fall, p * fall * (b / np.tanh(b) - 1))

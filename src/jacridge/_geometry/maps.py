@@ -1,11 +1,11 @@
 r"""Feature maps: a learned metric is the distance between mapped rows.
 
-A map takes a row x to z T, with T of shape (p, q). Features with heavy tails are compressed first,
+A map sends a row x to z T, with T of shape (p, q). Features with heavy tails are compressed first,
 
 .. math:: z_j = c_j + s_j \operatorname{asinh}\frac{x_j - c_j}{s_j},
 
-which is x near the centre c and grows like a logarithm beyond the width s; an infinite width leaves
-a feature as it is.
+which is close to x near the centre c and grows like a logarithm beyond the width s. With an
+infinite width, a feature is not compressed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from .._compute.arrays import TINY, Array
 if TYPE_CHECKING:
     from .kernels import OnnxGraph
 
-# Share of the mean eigenvalue that is added to M, so that no direction is lost for good.
+# Share of the mean eigenvalue that is added to M, so that no direction is lost permanently.
 FLOOR = 1e-2
 
-# A feature has heavy tails if a value is farther from the median than so many widths.
+# A feature has heavy tails if a value is farther than this many widths from the median.
 HEAVY_TAIL = 5.0
 
-
-# Digits, of the largest value of a feature, that survive a map and its inverse.
+# Digits, relative to the largest value of a feature, that survive a map and its inverse.
 DIGITS = 11
 
 
@@ -40,7 +39,7 @@ class Warp:
     width: Array
 
     def __call__(self, X: Array) -> Array:
-        """The features, those of finite width compressed."""
+        """Compress the features of finite width."""
         s, some = self._scale, np.isfinite(self.width)
         if not some.any():
             return X
@@ -51,22 +50,22 @@ class Warp:
         return 1.0 / np.hypot(1.0, (X - self.centre) / self.width)
 
     def inverse(self, Z: Array) -> Array:
-        """The features before they were compressed."""
+        """Undo the compression."""
         s, some = self._scale, np.isfinite(self.width)
         with np.errstate(over="ignore"):  # in features that are not compressed
             return np.where(some, self.centre + s * np.sinh((Z - self.centre) / s), Z)
 
     @property
     def _scale(self) -> Array:
-        """The widths, one for those that are infinite."""
+        """The widths, with 1 in place of infinite ones."""
         return np.where(np.isfinite(self.width), self.width, 1.0)
 
 
 def warp_of(X: Array) -> Warp | None:
-    """Warp for the features of X that have heavy tails, None if there are none.
+    """Warp for the features of X that have heavy tails; None if there are none.
 
-    The width is the standard deviation of a normal distribution with the same quartiles; of a
-    feature half of whose values are equal, with the same mean deviation.
+    The width is the standard deviation of a normal distribution with the same quartiles, or with
+    the same mean deviation if the quartiles are equal.
     """
     centre = np.median(X, axis=0)
     away = np.abs(X - centre)
@@ -80,25 +79,25 @@ def warp_of(X: Array) -> Warp | None:
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """Rows as a kernel sees them: (z - centre) T, with T of shape (p, q) and z after the warp."""
+    """Map of rows x to (z - centre) T, where z is x after the warp and T has the shape (p, q)."""
 
     T: Array
     warp: Warp | None = None
     centre: Array | None = None
 
     def __call__(self, X: Array) -> Array:
-        """Rows after the map, of shape (n, q)."""
+        """Apply the map; the result has the shape (n, q)."""
         Z = X if self.warp is None else self.warp(X)
         return (Z if self.centre is None else Z - self.centre) @ self.T
 
     def pulled_back(self, J: Array, X: Array) -> Array:
-        """Slopes with respect to X (n, p) from those after the map: (n, k, q) to (n, k, p)."""
+        """Gradients (n, k, p) with respect to X, from gradients (n, k, q) after the map."""
         J = J @ self.T.T
         return J if self.warp is None else J * self.warp.slope(X)[:, None, :]
 
     def inverse(self, Z: Array) -> Array:
-        """Rows before the map, where T keeps all of them; equal values stay equal."""
-        # Features of unlike scales first get the same one, so that none is taken for rounding.
+        """Undo the map, if T has full rank. Equal values stay equal."""
+        # Features are brought to the same scale first, so that none is mistaken for rounding.
         scale = np.linalg.norm(self.T, axis=1)
         scale = np.where(scale > 0, scale, 1.0)
         X = (Z @ np.linalg.pinv(self.T / scale[:, None])) / scale
@@ -109,15 +108,15 @@ class FeatureMap:
         return np.round(X / unit, DIGITS) * unit
 
     def straight(self, Z: Array) -> Array:
-        """Rows after the linear part of the map alone, from rows after all of it."""
+        """Rows mapped by the linear part alone, from rows after the whole map."""
         return replace(self, warp=None)(self.inverse(Z))
 
     def onnx(self, graph: OnnxGraph, rows: str) -> str:
-        """Add the nodes of the map; returns the name of their output."""
+        """Add the nodes of the map, and return the name of their output."""
         if self.warp is not None:
             c, s = self.warp.centre, self.warp._scale
             part = graph.node("Div", graph.node("Sub", rows, graph.array(c)), graph.array(s))
-            # asinh(t) = sign(t) log(|t| + sqrt(t^2 + 1)): few runtimes have Asinh in double.
+            # asinh(t) = sign(t) log(|t| + sqrt(t^2 + 1)): few runtimes have a double Asinh.
             size = graph.node("Abs", part)
             root = graph.node("Add", graph.node("Mul", size, size), graph.number(1.0))
             log = graph.node("Log", graph.node("Add", size, graph.node("Sqrt", root)))
@@ -132,7 +131,7 @@ class FeatureMap:
 
 
 def scaling_from(mean: Array, std: Array) -> Array:
-    """Map that divides each feature by its standard deviation, and drops constant ones."""
+    """Map that divides each feature by its standard deviation and drops constant features."""
     kept = std > 1e-9 * np.maximum(np.abs(mean), TINY)
     if not kept.any():
         return np.eye(len(std))
@@ -140,9 +139,10 @@ def scaling_from(mean: Array, std: Array) -> Array:
 
 
 def sharpened(before: FeatureMap, M: Array, kind: str) -> FeatureMap:
-    """T M^(1/2) in the place of T; M, or its diagonal, averages outer products of gradients.
+    """Map with T M^(1/2) in place of T, where M is the average outer product of gradients.
 
-    M gets a floor on its eigenvalues, and its root is scaled to the trace of the identity.
+    Only the diagonal of M is used if `kind` is "diagonal". A floor is added to the eigenvalues, and
+    the root is scaled to the trace of the identity.
     """
     if kind == "diagonal":
         M = np.diag(np.diag(M))

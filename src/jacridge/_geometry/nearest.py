@@ -1,4 +1,4 @@
-"""Nearest-neighbour distances, and the share of rows whose own is smaller."""
+"""Nearest-neighbour distances of new rows, compared with those among the training rows."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from .._compute.threads import for_blocks
 if TYPE_CHECKING:
     from .distances import Distance
 
-# Rows whose own nearest distances are looked at, if there are more.
+# Number of training rows whose nearest neighbours are computed, if there are more.
 OWN_ROWS = 1000
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Training rows Z (m, p), or distances between them, in which neighbours are looked for."""
+    """Training rows Z of shape (m, p), or distances between them, as possible neighbours."""
 
     Z: Array
     distance: Distance
 
     @cached_property
     def own(self) -> Array:
-        """Sorted gaps of the rows, or of OWN_ROWS of them, to the nearest other row."""
+        """Sorted gaps of the training rows, or of OWN_ROWS of them, to the nearest other one."""
         some = fixed_sample(len(self.Z), OWN_ROWS)
         found = np.empty(len(some))
 
@@ -40,7 +40,7 @@ class Neighbours:
         return np.sort(found[np.isfinite(found)])
 
     def shares(self, X: Array) -> Array:
-        """Share of the rows that are nearer to another row than each row of X is to any of them."""
+        """For each row of X, the share of the training rows whose nearest neighbour is closer."""
         nearest = np.empty(len(X))
 
         def work(rows: slice) -> None:

@@ -1,4 +1,4 @@
-"""Space: a kernel together with the distance that it is a function of."""
+"""`Space`: a kernel together with its distance."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from .._compute.threads import for_blocks
 from .distances import EUCLIDEAN, CityBlock, Distance, Geodesic, Precomputed
 from .kernels import KERNELS, Kernel
 
-# Metrics that are learned, and the kinds of linear map that they choose among.
+# Learned metrics, with the kinds of linear map to choose from.
 LEARNED = {"diagonal": ("diagonal",), "full": ("full",), "auto": ("diagonal", "full")}
-# Metrics that are a linear map of the features, and then the Euclidean (or city-block) distance.
+# Metrics that apply a linear map, and then the Euclidean (or city-block) distance.
 LINEAR = ("euclidean", "scaled", *LEARNED)
 METRICS = (*LINEAR, "geodesic", "precomputed")
 
-# Order of the blocks in which a kernel is made of gaps on the other side of the diagonal.
+# Order of the blocks in which gaps are transposed to make a kernel.
 TILE = 256
 BELOW = np.tri(TILE, k=-1, dtype=bool)  # its lower triangle without the diagonal
 
 
 @dataclass(frozen=True)
 class Space:
-    """A kernel of distances: k(x, z) for rows x and z, its products and its slopes."""
+    """A kernel k(x, z) of the distance of rows x and z, with its products and slopes."""
 
     kernel: Kernel
     distance: Distance
@@ -47,11 +47,11 @@ class Space:
         return "Give a larger `alpha` to avoid this."
 
     def block(self, X: Array, Z: Array, sigma: float) -> Array:
-        """Kernel between the rows of X and the rows of Z, in one array."""
+        """Kernel between the rows of X and the rows of Z."""
         return self.kernel.of(self.distance.gaps(X, Z), sigma)
 
     def product(self, X: Array, Z: Array, coef: Array, sigma: float) -> Array:
-        """K(X, Z) @ coef, by blocks of rows of X."""
+        """K(X, Z) @ coef, computed in blocks of rows of X."""
         product = np.empty((len(X), *coef.shape[1:]))
 
         def work(rows: slice) -> None:
@@ -63,7 +63,7 @@ class Space:
     def slopes(self, X: Array, Z: Array, coef: Array, sigma: float) -> Array:
         """Gradient of K(x, Z) @ coef at each row x of X; coef (m, k), result (n, k, p).
 
-        A kernel with a kink has no slope at its own row; there it counts as zero.
+        Where a kernel has a kink, its slope is taken as zero.
         """
         J = np.empty((len(X), coef.shape[1], X.shape[1]))
         for rows in row_blocks(len(X), rows_per_block(len(Z))):
@@ -72,12 +72,12 @@ class Space:
         return J
 
     def pairs(self, X: Array, *, single: bool = False) -> Pairs:
-        """One n x n array for the kernels of all pairs of rows, in double or single precision."""
+        """The n x n array for kernels of all pairs of rows, in double or `single` precision."""
         return Pairs(X, self, single=single)
 
 
 def space_of(kernel: str, metric: str) -> Space:
-    """The space of a kernel and a metric, by their names."""
+    """Space of a kernel and a metric, given by name."""
     found = KERNELS[check_choice("kernel", kernel, KERNELS)]
     check_choice("metric", metric, METRICS)
     if metric == "precomputed":
@@ -93,26 +93,26 @@ def space_of(kernel: str, metric: str) -> Space:
 
 
 def kernels_with(metric: str) -> list[Space]:
-    """The spaces of all kernels that go with a metric."""
+    """Spaces of all kernels that can be used with a metric."""
     kinds = (1, 2) if metric != "geodesic" else (2,)
     return [space_of(name, metric) for name, kernel in KERNELS.items() if kernel.power in kinds]
 
 
 class Pairs:
-    """One n x n array for all bandwidths: gaps above its diagonal, a kernel below.
+    """One n x n array for all bandwidths, with gaps above the diagonal and a kernel below it.
 
-    A search over sigma computes the distances once; each kernel, and the factor that is
-    made of it in place, overwrites the one before. In single precision gaps are in units of a
-    large one, as they could overflow.
+    A search over sigma computes the distances once. Each kernel overwrites the previous one, or the
+    factor that was computed in its place. In single precision, gaps are divided by a large one, as
+    they could overflow.
     """
 
     def __init__(self, X: Array, space: Space, *, single: bool = False) -> None:
         n = len(X)
         self.space, self._X = space, X
-        # One more row, so that a triangle of single numbers is below the diagonal.
+        # One more row, so that a triangle in single precision fits below the diagonal.
         self._rows = _square(n, np.float32 if single else np.float64, extra=1)
         self.M = self._rows[:n]
-        self.K = self.M  # where kernels go
+        self.K = self.M  # kernels are written here
         self.unit = (float(space.distance.gaps(X[:1], X).max()) or 1.0) if single else 1.0
         self._settled: float | None = None
         self._make_gaps()
@@ -128,13 +128,13 @@ class Pairs:
         for_blocks(work, len(X), rows_per_block(len(X)))
 
     def twin(self) -> Pairs:
-        """Pairs that share these gaps and have an array of their own for kernels."""
+        """Pairs that share these gaps but have their own array for kernels."""
         twin = copy(self)
         twin.K = _square(len(self.M), self.M.dtype)
         return twin
 
     def kernel(self, sigma: float) -> Array:
-        """The kernel in the lower triangle, diagonal included; above it are gaps, or nothing."""
+        """The kernel in the lower triangle, including the diagonal; the rest is to be ignored."""
         if self._settled not in (None, sigma):
             self._make_gaps()
         k, K, width = self.space.kernel, self.K, self._in_units(sigma)
@@ -143,9 +143,9 @@ class Pairs:
             return k.of(gaps, width) if self._settled is None else gaps
 
         def work(rows: slice) -> None:
-            for columns in row_blocks(rows.start, TILE):  # transposed within the cache
+            for columns in row_blocks(rows.start, TILE):  # small enough to transpose in the cache
                 K[rows, columns] = of(self.M[columns, rows].T.copy())
-            # What is below the diagonal is an old factor: its exponential could overflow.
+            # Below the diagonal is an old factor, whose exponential could overflow.
             corner, below = K[rows, rows], _below(rows)
             np.copyto(corner, of(np.where(below, self.M[rows, rows].T, 0.0)), where=below)
             np.fill_diagonal(corner, 1.0)
@@ -154,9 +154,9 @@ class Pairs:
         return K
 
     def settle(self, sigma: float) -> Array:
-        """The kernel above the diagonal, for good: it takes the place of the gaps.
+        """Replace the gaps above the diagonal by the kernel; what is below is left unchanged.
 
-        What is below the diagonal stays. Kernels at other bandwidths make the gaps again.
+        Kernels at other bandwidths compute the gaps again.
         """
         k, M = self.space.kernel, self.M
 
@@ -171,9 +171,9 @@ class Pairs:
         return M
 
     def rough(self) -> Array:
-        """The settled kernel in single precision, in a lower triangle below the diagonal.
+        """The settled kernel in single precision, in memory below the diagonal.
 
-        A row of single numbers has half the room of the next row up to its diagonal.
+        A row of this triangle takes half the memory of the next row up to its diagonal.
         """
         M, n = self.M, len(self.M)
         rough: Any = self._rows[1:].view(np.float32)[:, :n]
@@ -188,11 +188,11 @@ class Pairs:
         return rough
 
     def clusters(self, sigma: float) -> list[Indices] | None:
-        """Groups of rows between which the kernel is below 1e-18, if all are small; else None."""
+        """Groups of rows between which the kernel is below 1e-18; None unless all are small."""
         n, reach = len(self.M), self.space.kernel.reach(self._in_units(sigma), 1e-18)
         few = n // 16
         if np.count_nonzero(self.M[:few, few:] < reach) > n:
-            return None  # a few rows tell that rows have many neighbours
+            return None  # these few rows already have many neighbours
         pairs = [_near_pairs(self.M, rows, reach) for rows in row_blocks(n, rows_per_block(n))]
         i, j = np.concatenate(pairs, axis=1)
         graph = coo_array((np.ones(len(i), dtype=bool), (i, j)), shape=(n, n))
@@ -202,23 +202,23 @@ class Pairs:
         return groups if max(map(len, groups)) <= n // 8 else None
 
     def block(self, rows: Indices, sigma: float) -> Array:
-        """Kernel of some rows, in rising order, in the lower triangle of a new array."""
+        """Kernel of some rows, in increasing order, in the lower triangle of a new array."""
         gaps = np.triu(self.M[np.ix_(rows, rows)], 1)
         return np.tril(self.space.kernel.of(gaps.T.copy(), self._in_units(sigma)))
 
     def _in_units(self, sigma: float) -> float:
-        """The bandwidth for gaps in units of `unit`."""
+        """The bandwidth for gaps that are divided by `unit`."""
         return float(sigma / self.unit ** (1 / self.space.kernel.power))
 
 
 def _below(rows: slice) -> npt.NDArray[np.bool_]:
-    """Which entries of a block on the diagonal are below it."""
+    """Mask of the entries below the diagonal, in a block on the diagonal."""
     size = rows.stop - rows.start
     return BELOW[:size, :size]
 
 
 def _square(n: int, dtype: npt.DTypeLike, extra: int = 0) -> Array:
-    """An n x n array, and rows beyond it, if there is memory for it."""
+    """An uninitialised n x n array with `extra` rows, if there is enough memory."""
     check_memory(
         np.dtype(dtype).itemsize * n * n,
         f"The exact solver with n_samples={n}",
@@ -228,7 +228,7 @@ def _square(n: int, dtype: npt.DTypeLike, extra: int = 0) -> Array:
 
 
 def _near_pairs(M: Array, rows: slice, reach: float) -> Indices:
-    """Indices of the pairs above the diagonal, in a block of rows, that are near each other."""
+    """Indices of near pairs in a block of rows, above the diagonal."""
     i, j = np.nonzero(M[rows, rows.start :] < reach)
     above = j > i
     return np.array([i[above] + rows.start, j[above] + rows.start])

@@ -1,8 +1,8 @@
 """Rows in Dask arrays: passes over blocks that stay on the workers, and lazy predictions.
 
-A pass sends its work (landmarks, a factor) to the workers once, and brings back what the work
-makes of each block, or only the sum. Blocks are made anew in each pass unless the caller has
-persisted them, so that data may be larger than the memory of all workers.
+A pass sends its work (landmarks, a factor) to the workers once, and returns the result for each
+block, or only the sum. Each pass computes the blocks again unless the caller has persisted them, so
+data may be larger than the memory of all workers.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from .rows import Block, T, Work, places_in_blocks, progress_name, rejoined, row
 if TYPE_CHECKING:
     from .._geometry.distances import Distance
 
-# Sums that one task adds up; blocks whose results are waited for at a time.
+# Number of terms that one task adds up; number of blocks whose results are awaited at a time.
 FAN_IN = 8
 BATCH = 256
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a Dask array or data frame; Dask is not imported to know it."""
+    """Whether X is a Dask array or data frame. Dask is not imported."""
     return type(X).__module__.split(".")[0] == "dask" and hasattr(X, "dask")
 
 
 @dataclass(frozen=True)
 class DaskRows:
-    """Rows of Dask arrays: the arguments of `_checked` for each block, and where blocks start."""
+    """Rows of Dask arrays: arguments of `_checked` for each block, and first rows of the blocks."""
 
     blocks: Sequence[tuple[Any, ...]]
     starts: Indices
     n: int
 
     def each(self, work: Work[T]) -> Iterator[T]:
-        """Results for all blocks, in order; few of them wait at any time."""
+        """Results for all blocks, in order; only a few of them are held at any time."""
         tasks = self._tasks(work)
         for first in range(0, len(tasks), BATCH):
             tell(int(self.starts[first]), self.n, progress_name(work))
@@ -72,7 +72,7 @@ class DaskRows:
         return rejoined(computed([task(_taken)(i, *block) for i, block in asked]), order)
 
     def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]:
-        """Results for all blocks, and the rows with these indices, each block made once."""
+        """Results for all blocks, and the rows with these indices, each block computed once."""
         places, order = places_in_blocks(indices, self.starts)
         task, shared = delayed(), _shared(work)
         tasks = [
@@ -83,7 +83,7 @@ class DaskRows:
         return list(found), rejoined(taken, order)
 
     def _passed(self, tasks: Sequence[Any], work: Work[Any], blocks: int) -> Any:
-        """Results of tasks that go through all rows once, in so many blocks."""
+        """Results of tasks that together process all rows once, with progress reported."""
         what = progress_name(work)
         tell(0, self.n, what)
         with _blocks_told(blocks, what):
@@ -97,7 +97,7 @@ class DaskRows:
 
 
 def _blocks_told(total: int, what: str) -> Any:
-    """Context that tells of each block that is done; only where no cluster does the work."""
+    """Context that reports each finished block, unless a cluster does the work."""
     if not is_heard() or _client() is not None:
         return nullcontext()
     done = count(1)
@@ -110,7 +110,7 @@ def _blocks_told(total: int, what: str) -> Any:
 
 
 def dask_rows(X: Any, y: Any, w: Any, distance: Distance) -> DaskRows:
-    """Rows of X, of the targets y (or None) and of the weights w (or None), each checked."""
+    """Rows of X, targets y (or None) and weights w (or None), after checks."""
     X = known(dask_array(X))
     if not X.shape[0]:
         raise ValueError("`X` must have at least one row, got none.")
@@ -149,7 +149,7 @@ def lazy_rows(X: Any, work: Callable[[Array], Array], *shape: int) -> Any:
 
 
 def dask_array(X: Any) -> Any:
-    """X, a Dask array or data frame of numbers, as a Dask array with one chunk of columns."""
+    """A Dask array or data frame of numbers as a Dask array with one chunk of columns."""
     X = _as_array(X)
     if X.ndim != 2:
         raise ValueError(
@@ -170,7 +170,7 @@ def _as_array(Z: Any) -> Any:
 
 
 def known(Z: Any) -> Any:
-    """Z as an array with known sizes of its chunks; the caller's array keeps its own."""
+    """Z as an array with known chunk sizes; the caller's array is not changed."""
     Z = _as_array(Z)
     if not np.isnan(Z.shape).any():
         return Z
@@ -179,7 +179,7 @@ def known(Z: Any) -> Any:
 
 
 def beside(name: str, Z: Any, X: Any) -> Any:
-    """Targets or weights, chunked as the rows of X; None stays None."""
+    """Targets or weights in the same chunks as the rows of X; None stays None."""
     if Z is None:
         return None
     if name == "sample_weight" and isinstance(Z, Real):
@@ -198,45 +198,46 @@ def beside(name: str, Z: Any, X: Any) -> Any:
 
 
 def delayed() -> Any:
-    """Dask's decorator of tasks."""
+    """Return `dask.delayed`."""
     return require("dask", extra="dask").delayed
 
 
 def _shared(work: Any) -> Any:
-    """A task that makes the work on a worker; other workers get it from there."""
+    """A task that unpacks the work on one worker, from which others get it."""
     pack = require("cloudpickle", extra="dask").dumps
     return delayed()(_unpacked)(pack(work))
 
 
 def _unpacked(packed: bytes) -> Any:
-    """The work, on a worker: to know this function it has imported all that the work needs.
+    """Unpickle the work on a worker, which imports this module and all that the work needs first.
 
-    Were it `pickle.loads` itself, a worker's first task would import that while its event loop
-    imports this module for the next ones, each waiting for the other until the worker is lost.
+    With `pickle.loads` itself, a worker's first task would import these modules while its event
+    loop imports this one for the next tasks. They would wait for each other until the worker is
+    lost.
     """
     return pickle.loads(packed)
 
 
 def computed(tasks: Sequence[Any]) -> Any:
-    """Results of tasks."""
+    """Compute tasks."""
     dask = require("dask", extra="dask")
-    # Dask warns of large graphs: ours hold the work, which has to be sent, and once. A setting
-    # made before `distributed` is imported would take that package's defaults away on leaving.
+    # Dask warns about large graphs. Ours contain the work, which must be sent once. If the setting
+    # were made before `distributed` is imported, leaving the context would remove its defaults.
     settings = {"distributed.admin.large-graph-warning-threshold": 1e12}
     quiet = dask.config.set(settings if "distributed" in sys.modules else {})
-    # One BLAS thread in each thread of Dask's.
+    # One BLAS thread in each of Dask's threads.
     with one_blas_thread(), quiet, _clear_errors():
         return dask.compute(*tasks)
 
 
 @contextmanager
 def _clear_errors() -> Iterator[None]:
-    """Context that turns faults of the cluster into errors with a remedy."""
+    """Context that turns failures of the cluster into errors that suggest a remedy."""
     client = _client()
     address = client.scheduler.address if client is not None and client.scheduler else client
     try:
         yield
-    except BaseException as error:  # tasks that are cancelled raise no Exception
+    except BaseException as error:  # cancelled tasks do not raise an Exception
         if type(error).__name__ == "KilledWorker":
             raise MemoryError(
                 f"A task was given up, as each worker that took it died: {error} Most likely the "
@@ -263,7 +264,7 @@ def _client() -> Any:
 def _checked(
     X: Any, y: Any, w: Any, start: int, shape: tuple[int, int, int], distance: Distance
 ) -> Block:
-    """A block as doubles, or an error that says in which rows the fault is."""
+    """A block as doubles; errors name the rows."""
     rows, p, k = shape
     y = np.empty((rows, 0)) if y is None else y
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
@@ -288,18 +289,18 @@ def _checked(
 
 
 def _weights(w: Any, X: Array) -> Array:
-    """Weights of a block, which may all be zero here."""
+    """Weights of a block, which may all be zero."""
     return np.zeros(len(X)) if not np.any(w) and len(w) == len(X) else check_weights(w, X)
 
 
 def _applied(work: Work[T], *block: Any) -> T:
     """Result of the work for a block."""
-    with one_blas_thread():  # on the worker, in each of its threads
+    with one_blas_thread():  # in each thread of the worker
         return work(*_checked(*block))
 
 
 def _added(parts: Sequence[Any]) -> Any:
-    """Their sum; the parts, which are Dask's, stay as they are."""
+    """Sum of the parts, which belong to Dask and are not changed."""
     first, *rest = parts
     return reduce(iadd, rest[1:], first + rest[0]) if rest else first
 

@@ -1,4 +1,4 @@
-"""How far rows reach and how densely they lie: largest distance, spacing, variance."""
+"""Extent of the rows: largest distance, spacing, variance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .._geometry.distances import Distance
     from .rows import Rows
 
-# Rows of the sample whose neighbours are looked for among all rows.
+# Rows of the sample whose nearest neighbours among all rows are computed.
 NEIGHBOUR_SAMPLE = 5_000
 
 
@@ -56,7 +56,7 @@ class ArrayExtent:
 
 @dataclass(frozen=True)
 class StreamExtent:
-    """Extent of rows that stream, of which a sample X is in memory."""
+    """Extent of rows that stream, with a sample X of them in memory."""
 
     rows: Rows
     seen: Surveyed
@@ -65,7 +65,7 @@ class StreamExtent:
 
     @cached_property
     def l_max(self) -> float:
-        """Largest distance between two of all rows."""
+        """Largest distance between any two rows."""
         return checked_length(stream_diameter(self.rows, self.seen, self.distance))
 
     @cached_property
@@ -78,7 +78,7 @@ class StreamExtent:
 
     @cached_property
     def variance(self) -> float:
-        """Variance of all entries of all rows together, as `Distance.variance` has it."""
+        """Variance of all entries of all rows together, as defined by `Distance.variance`."""
         whole = self.seen.whole
         if self.distance.is_curved:
             return float(self.rows.total(_Squares(whole.centre, self.distance)) / whole.weight)
@@ -90,12 +90,12 @@ class StreamExtent:
         return self.seen.whole.std
 
 
-# Geometry of the training rows, each number made once and when asked for.
+# Extent of the training rows. Each number is computed once, when it is first needed.
 Extent = ArrayExtent | StreamExtent
 
 
 def checked_length(l_max: float) -> float:
-    """The largest distance, or an error if it is zero."""
+    """Return the largest distance, or raise an error if it is zero."""
     if l_max < 1 / LARGEST:
         raise ValueError(
             "`X` must have rows that differ, got rows that are all equal (or so close that "
@@ -105,11 +105,11 @@ def checked_length(l_max: float) -> float:
 
 
 def stream_diameter(rows: Rows, seen: Surveyed, distance: Distance) -> float:
-    """Largest distance between two rows, exactly; seldom by more than one pass.
+    """Exact largest distance between two rows, usually without another pass.
 
-    Two rows are at most as far apart as the sum of their distances to any centre. The outermost
-    rows of each block give a lower bound; if the rest cannot beat it, it is the answer. If it can,
-    a pass compares them with all rows, and brings the rows that come next.
+    The distance of two rows is at most the sum of their distances to any centre. The outermost rows
+    of each block give a lower bound. If other rows could exceed it, a pass compares the outermost
+    rows with all rows, and returns the next rows.
     """
     centre, ends, best = seen.whole.centre, seen.ends, 0.0
     steps = distance.radii(np.array([end.centre for end in ends]), centre)
@@ -117,7 +117,7 @@ def stream_diameter(rows: Rows, seen: Surveyed, distance: Distance) -> float:
         Z = distinct_rows(np.vstack([end.rows for end in ends]))
         best = max(best, distance.diameter(Z))
         rest, r = float(np.max(steps + [end.rest for end in ends])), distance.radii(Z, centre)
-        enough = best * (1 + 1e-13)  # not to go on where rounding alone would decide
+        enough = best * (1 + 1e-13)  # differences due to rounding do not matter
         if max(rest, r.max()) + rest <= enough:
             break
         order = np.argsort(-r)
@@ -131,9 +131,9 @@ def stream_diameter(rows: Rows, seen: Surveyed, distance: Distance) -> float:
 
 @dataclass(frozen=True)
 class _Comparing:
-    """Largest distance of the rows of a block to rows Z, and the rows of the block that come next.
+    """Largest distance of the rows of a block to rows Z, and the next outermost rows of the block.
 
-    Z is sorted by falling distance r to the centre. Pairs that cannot beat `best` are left out.
+    Z is sorted by decreasing distance r to the centre. Pairs that cannot exceed `best` are skipped.
     """
 
     what: ClassVar[str] = "their largest distance"
@@ -149,11 +149,11 @@ class _Comparing:
         X = X if w is None else X[w > 0]
         if not len(X):
             return 0.0, Ends(X, self.centre, -np.inf)
-        # About the centre of the block, as in the first pass, so that no row is passed over.
+        # About the centre of the block, as in the first pass, so that no row is skipped.
         return self._largest(X), ends_of(X, weighted_mean(X, v), self.distance, self.turn)
 
     def _largest(self, X: Array) -> float:
-        """The largest distance, or `best` if it is that or less."""
+        """The largest distance, or `best` if that is larger."""
         r, largest = self.distance.radii(X, self.centre), self.best
         order = np.argsort(-r)
         for part in row_blocks(len(X), rows_per_block(len(self.Z))):
@@ -180,7 +180,7 @@ class _Squares:
 
 @dataclass(frozen=True)
 class _Nearest:
-    """Gap of some rows to the nearest row of a block that is not equal to them."""
+    """Gap of each row of `asked` to the nearest row of a block that differs from it."""
 
     what: ClassVar[str] = "their neighbours"
     asked: Array

@@ -1,12 +1,12 @@
-"""Rows as callers give them: arrays, Parquet files and Dask arrays, to fit to and to predict for.
+"""Rows as callers give them to `fit` and `predict`: arrays, Parquet files and Dask arrays.
 
-Each kind has the same methods. `source` returns checked rows to fit to, and whether they have one
-target rather than a table of them. `each` returns results for blocks of rows to predict for, put
-together; its `shape` begins with their number, followed by their shape for one row. `read` returns
-such rows in memory.
+All kinds have the same methods. `source` returns the checked rows for a fit, and whether they have
+a single target rather than a table of targets. `each` computes results for rows to predict, block
+by block, and returns them concatenated; its `shape` is the number of results, followed by their
+shape for one row. `read` returns such rows in memory.
 
-They take the estimator as scikit-learn's `validate_data` does, which keeps number and names of the
-features there and compares those of other rows with them.
+The estimator `est` is passed on to scikit-learn's `validate_data`, which stores the number and
+names of the features in a fit, and compares them with those of later rows.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from .source import Source, array_source
 if TYPE_CHECKING:
     from .._geometry.distances import Distance
 
-# Results for a block of rows, all with one entry a row.
+# Function from a block of rows to results, each with one entry per row.
 BlockWork = Callable[[Array], tuple[Array, ...]]
 
 
 @dataclass(frozen=True)
 class GivenArray:
-    """Rows that NumPy takes; results are made at once."""
+    """Rows that can be converted to a NumPy array. Results are computed immediately."""
 
     X: Any
 
     def source(self, est: Any, y: Any, w: Any, distance: Distance) -> tuple[Source, bool]:
-        """Rows to fit to; those of a memory map are read in blocks and not merged."""
+        """Rows of a fit. A memory map is read in blocks, and its rows are not merged."""
         # Copied, so that later changes to X and y have no effect.
         options = {"copy": not isinstance(self.X, np.memmap), "dtype": np.float64}
         with naming_classes(y), naming_texts(self.X):
@@ -62,7 +62,7 @@ class GivenArray:
         return array_source(X, targets, w, distance), y.ndim == 1
 
     def each(self, est: Any, work: BlockWork, distance: Distance, *shape: int) -> tuple[Any, ...]:
-        """Results of `work`."""
+        """Results of `work` for all rows."""
         return work(self.read(est, distance))
 
     def read(self, est: Any, distance: Distance) -> Array:
@@ -75,12 +75,12 @@ class GivenArray:
 
 @dataclass(frozen=True)
 class GivenFiles:
-    """Rows of Parquet files, which need not fit in memory; results are made block by block."""
+    """Rows of Parquet files, which need not fit in memory. Results are computed in blocks."""
 
     files: ParquetFiles
 
     def source(self, est: Any, y: Any, w: Any, distance: Distance) -> tuple[Source, bool]:
-        """Columns of the files."""
+        """Rows of a fit, from columns of the files."""
         if y is None:
             raise ValueError("`y` must name the column of the target in Parquet files, got None.")
         rows = self.files.rows(y, w, distance)
@@ -89,7 +89,7 @@ class GivenFiles:
         return Source(rows, len(rows.features)), isinstance(y, str)
 
     def each(self, est: Any, work: BlockWork, distance: Distance, *shape: int) -> tuple[Any, ...]:
-        """Results of `work`; rows are not kept."""
+        """Results of `work` for all rows, which are not kept in memory."""
         names = getattr(est, "feature_names_in_", self.files.features)
         if names is None:
             raise ValueError(
@@ -108,12 +108,12 @@ class GivenFiles:
 
 @dataclass(frozen=True)
 class GivenDask:
-    """Rows of a Dask array or data frame, which stay where they are; results are lazy."""
+    """Rows of a Dask array or data frame, which are not moved. Results are lazy."""
 
     X: Any
 
     def source(self, est: Any, y: Any, w: Any, distance: Distance) -> tuple[Source, bool]:
-        """Blocks of rows."""
+        """Rows of a fit, in blocks."""
         if y is None:
             raise ValueError("`y` must be given: a fit requires y to be passed, got None.")
         rows = dask_rows(self.X, y, w, distance)
@@ -121,7 +121,7 @@ class GivenDask:
         return Source(rows, self.X.shape[1]), np.ndim(y) == 1
 
     def each(self, est: Any, work: BlockWork, distance: Distance, *shape: int) -> tuple[Any, ...]:
-        """Lazy arrays of the results; each block is worked on once for all of them."""
+        """Lazy arrays of the results of `work`, which is called once for each block."""
         array = dask_array(self.X)
         self._check_features(est, reset=False)
         stacked = lazy_rows(array, partial(_stacked, work, distance), *shape)
@@ -133,7 +133,7 @@ class GivenDask:
         return _new_rows(np.asarray(dask_array(self.X)), distance)
 
     def _check_features(self, est: Any, *, reset: bool) -> None:
-        """Compare number and names of the features; no value is looked at."""
+        """Store or compare number and names of the features, without looking at values."""
         shown = self.X._meta if hasattr(self.X, "to_dask_array") else self.X
         validate_data(est, shown, reset=reset, skip_check_array=True)
 
@@ -142,19 +142,19 @@ RowsGiven = GivenArray | GivenFiles | GivenDask
 
 
 def rows_given(X: Any) -> RowsGiven:
-    """The rows X as an object of their kind."""
+    """Wrap X in the class of its kind."""
     if is_dask(X):
         return GivenDask(X)
     return GivenFiles(X) if isinstance(X, ParquetFiles) else GivenArray(X)
 
 
 def _new_rows(X: Array, distance: Distance) -> Array:
-    """Rows to predict for, or a part of them, checked."""
+    """Check rows to predict, or some of them."""
     X = check_rows(X)
     distance.check(X, new=True)
     return X
 
 
 def _stacked(work: BlockWork, distance: Distance, X: Array) -> Array:
-    """Results of `work` side by side, in axis 1."""
+    """Results of `work`, stacked along axis 1."""
     return np.stack(work(_new_rows(X, distance)), axis=1)

@@ -1,4 +1,4 @@
-"""Labels of classes: counted, and coded as targets, wherever the rows are."""
+"""Class labels from any source: counted, and coded as targets."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from .dask import beside, computed, delayed, known
 
 @dataclass(frozen=True)
 class ClassTotals:
-    """Classes in order, with their rows of positive weight, the weights of these, all whole or not.
+    """Classes in order, with the number and total weight of their rows of positive weight.
 
-    A weight of two is two rows where all weights are whole numbers; else rows of positive weight
-    are counted.
+    `whole` says whether all weights are whole numbers. Then a weight of two counts as two rows.
     """
 
     classes: Any
@@ -31,7 +30,7 @@ class ClassTotals:
 
     @property
     def counts(self) -> Array:
-        """How many rows of each class there are."""
+        """Number of rows of each class."""
         return self.weights if self.whole else self.rows
 
 
@@ -54,29 +53,29 @@ def joined_totals(parts: Sequence[ClassTotals]) -> ClassTotals:
 
 
 def _added_up(labels: Any, rows: Array, weights: Array, whole: bool) -> ClassTotals:
-    """Totals of the numbers of rows and of the weights that go with each label."""
+    """Sum the numbers of rows and the weights of each label."""
     classes, index = np.unique(labels, return_inverse=True)
     rows, weights = (np.bincount(index, v).astype(np.float64) for v in (rows, weights))
     return ClassTotals(classes, rows, weights, whole)
 
 
 def block_totals(labels: Any, w: Any = None, first: int = 0) -> ClassTotals:
-    """Classes of a block of rows, none of them without a label; `first` is the number of a row."""
+    """Classes of a block that starts at row `first`; missing labels raise an error."""
     labels = np.asarray(labels)
     check_present(labels, first)
     return class_totals(labels, None if w is None else np.asarray(w, dtype=np.float64))
 
 
 def checked_labels(y: Any) -> Any:
-    """Labels as an array of one dimension, without missing ones."""
+    """Labels as a one-dimensional array; missing labels raise an error."""
     if y is None:
         raise ValueError(
             "`y` must hold labels: a fit requires y to be passed, but the target y is None."
         )
-    if isinstance(y, list | tuple):  # in an array of texts NaN would be the text "nan"
+    if isinstance(y, list | tuple):  # an array of texts would turn NaN into "nan"
         check_present(column_or_1d(np.asarray(y, dtype=object)))
     refuse_missing(np.ravel(np.ma.getmaskarray(y)) if np.ma.isMaskedArray(y) else np.zeros(0))
-    # As NumPy has them: scikit-learn makes floats of pandas' booleans and integers.
+    # Converted by NumPy: scikit-learn turns pandas' booleans and integers into floats.
     labels = column_or_1d(np.asarray(y) if hasattr(y, "__array__") else y, warn=True)
     check_present(labels)
     try:
@@ -94,7 +93,7 @@ def checked_labels(y: Any) -> Any:
 
 
 def check_classes(found: ClassTotals) -> Any:
-    """The classes; refuse a single one, one with a single row, and numbers that are no labels."""
+    """Return the classes, or raise an error if they are too few, too rare or not labels."""
     classes, counts = found.classes, found.counts
     if classes.dtype.kind == "f" and (classes != np.rint(classes)).any():
         raise ValueError(
@@ -121,7 +120,7 @@ def _listed(labels: Any, most: int = 5) -> str:
 
 
 def class_factors(class_weight: Any, classes: Any, totals: Array) -> Array | None:
-    """Factor of the weights of each class, or None; `totals` are the weights of the classes."""
+    """Factor for the weights of each class, or None; `totals` are the weights of the classes."""
     if class_weight is None:
         return None
     if isinstance(class_weight, str) and class_weight == "balanced":
@@ -146,13 +145,15 @@ def class_factors(class_weight: Any, classes: Any, totals: Array) -> Array | Non
 
 @dataclass(frozen=True)
 class Coding:
-    """Targets of classes: one or zero less the share of the class; one column for two classes.
+    """Coding of classes as targets: 1 or 0, minus the share of the class.
+
+    Two classes have one column, that of the second.
 
     Attributes
     ----------
     classes : labels in order
     prior : shares of the classes
-    factors : what the weights of each class are multiplied by, or None
+    factors : factors for the weights of each class, or None
     """
 
     classes: Any
@@ -165,12 +166,12 @@ class Coding:
         return 1 if len(self.prior) == 2 else len(self.prior)
 
     def index(self, labels: Any) -> Indices:
-        """Number of the class of each label; -1 for a class without rows of positive weight."""
+        """Index of the class of each label; -1 for a class without rows of positive weight."""
         places = np.minimum(np.searchsorted(self.classes, labels), len(self.classes) - 1)
         return np.where(self.classes[places] == labels, places, -1)
 
     def coded(self, index: Indices) -> Array:
-        """Targets of classes by their numbers."""
+        """Targets from the indices of classes."""
         Y = (index[:, None] == np.arange(len(self.prior))) - self.prior
         return Y[:, 1:] if self.columns == 1 else Y
 
@@ -179,7 +180,7 @@ class Coding:
         return self.coded(self.index(labels))
 
     def weights(self, labels: Any, w: Array | None = None) -> Array | None:
-        """Weights of rows, times those of their classes."""
+        """Weights of the rows, multiplied by the factors of their classes."""
         if self.factors is None:
             return w
         index = self.index(labels)
@@ -188,14 +189,14 @@ class Coding:
 
 
 def coded_classes(labels: Any) -> Array:
-    """Targets of labels, with the shares of the classes among them."""
+    """Targets of labels, coded with the shares of their own classes."""
     found = class_totals(labels)
     return Coding(found.classes, found.weights / found.weights.sum()).targets(labels)
 
 
 @dataclass(frozen=True)
 class CodedColumn:
-    """A column of labels in Parquet files, and its coding."""
+    """Name of a column of labels in Parquet files, and the coding of the labels."""
 
     name: str
     coding: Coding
@@ -219,7 +220,7 @@ class ArrayLabels:
 
 @dataclass(frozen=True)
 class DaskLabels:
-    """Labels in a Dask array, of which each block is coded where it is."""
+    """Labels in a Dask array, whose blocks are coded where they are."""
 
     y: Any
     w: Any
@@ -245,7 +246,7 @@ class DaskLabels:
 
 
 def dask_labels(y: Any, w: Any) -> DaskLabels:
-    """Labels and weights of Dask rows, in the same blocks."""
+    """Labels and weights of Dask rows, with the same chunks."""
     y = known(y)
     if y.ndim != 1:
         raise ValueError(f"`y` must have one dimension, a label for each row, got {y.ndim}.")
@@ -267,5 +268,5 @@ class ParquetLabels:
         return self.files.class_totals(self.y, self.w)
 
     def coded(self, coding: Coding) -> tuple[CodedColumn, str | None]:
-        """Targets and weights for the regressor."""
+        """Targets and weights, as the regressor takes them."""
         return CodedColumn(self.y, coding), self.w

@@ -1,31 +1,31 @@
-"""Duplicate rows merged into one, with their total weight and mean target.
+"""Merging of duplicate rows into one row with their total weight and mean target.
 
 K + lambda I with a row repeated w times has the same solution as one row of weight w with the mean
-of its targets. So duplicates are merged when rows come in, and criteria leave out a merged row as a
-whole: a weight of two is exactly two equal rows. Only where candidates are compared, and equal rows
-differ in y, single observations are left out.
+of its targets. So duplicates are merged before the fit, and criteria leave out a merged row as a
+whole: a weight of two is exactly the same as two equal rows. Single observations are left out only
+where candidates are compared and equal rows differ in y.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import fdtrc
 
 from .._compute.arrays import TINY, Array, Indices, are_whole
 
-# Probability below which means of rows are said to differ.
+# p-value below which the means of rows are taken to differ.
 CHANCE = 1e-3
 
-# How often rows of several observations must differ in y, in units of what chance would do, if
-# these are replicates.
+# Observations are replicates if rows with several of them differ in y at least this often, relative
+# to what is expected by chance.
 MOST = 0.5
 
 
 @dataclass(frozen=True)
 class Merged:
-    """Distinct rows of positive weight, and where the rows as given went.
+    """Distinct rows of positive weight, and how they are related to the rows as given.
 
     Attributes
     ----------
@@ -42,19 +42,24 @@ class Merged:
 
     @property
     def is_all(self) -> bool:
-        """Whether nothing was merged or left out."""
+        """Whether no row was merged or dropped."""
         return len(self.first) == len(self.group)
+
+    def given(self, y: Array, w: Array | None) -> GivenRows:
+        """The rows as given, with their targets y (n, k) and weights w, or None for ones."""
+        within = y - np.where(self.group[:, None] >= 0, self.y[self.group], 0.0)
+        return GivenRows(self.group, within, np.ones(len(y)) if w is None else w)
 
 
 @dataclass(frozen=True)
 class GivenRows:
-    """The rows as they were given, beside the distinct rows that a model was fitted to.
+    """The rows as they were given, in terms of the distinct rows of the model.
 
     Attributes
     ----------
     group : for each row, the number of its distinct row; -1 for a weight of zero
-    within : y less the mean of its group, of shape (n, k); the plain residual for a weight of zero
-    weights : weight of each row; None in models that older versions saved
+    within : y minus the mean of its group, of shape (n, k); y itself for a weight of zero
+    weights : weight of each row; None in models saved by older versions
     """
 
     group: Indices
@@ -62,14 +67,18 @@ class GivenRows:
     weights: Array | None = None
 
     def residuals(self, of_groups: Array) -> Array:
-        """Residuals of all rows from those of the distinct rows."""
+        """Residuals of all rows, from those of the distinct rows."""
         some = self.group >= 0
         found = self.within.copy()
         found[some] += of_groups[self.group[some]]
         return found
 
+    def of(self, targets: slice) -> GivenRows:
+        """The rows with only some of the targets."""
+        return replace(self, within=self.within[:, targets])
+
     def weighed(self) -> GivenRows:
-        """The rows of positive weight alone."""
+        """Only the rows of positive weight."""
         some = self.group >= 0
         if some.all():
             return self
@@ -84,9 +93,10 @@ class Replicates:
     Attributes
     ----------
     row : for each observation, the number of its row
-    d : y less the mean of the row, of shape (observations, k)
-    weight : of the observation, in that mean
-    leaves : weight that leaves with it: one of a whole number, else all of it
+    d : y minus the mean of the row, of shape (observations, k)
+    weight : weight of the observation in that mean
+    leaves : weight that is removed when one observation is left out: 1 if weights are whole
+        numbers, which count observations, and otherwise all of it
     """
 
     row: Indices
@@ -95,7 +105,7 @@ class Replicates:
     leaves: Array
 
     def some(self, rows: Indices) -> Replicates:
-        """Those of some of the rows, in their order."""
+        """The observations of some of the rows, in the order of these rows."""
         first = np.searchsorted(self.row, rows)
         sizes = np.searchsorted(self.row, rows, side="right") - first
         new = np.repeat(np.arange(len(rows)), sizes)
@@ -103,7 +113,7 @@ class Replicates:
         return Replicates(new, self.d[at], self.weight[at], self.leaves[at])
 
     def explain(self, y: Array, w: Array) -> bool:
-        """Whether the means y (g, k) of rows differ by more than chance, by an F test of each."""
+        """Whether the means y (g, k) of rows differ significantly, by an F test for each target."""
         n, g = float((self.weight / self.leaves).sum()), len(w)
         unit = w.sum() / n
         between = w @ np.square(y - w @ y / w.sum()) / max(g - 1, 1)
@@ -116,37 +126,35 @@ class Replicates:
     ) -> Array:
         """Residual of each observation for the model without it, of shape (observations, ..., k).
 
-        E and `ones` are residuals of the targets y (g, k), and of a target of ones, for models
-        without the whole row, of shapes (g, ..., k) and (g, ...); `left` (g, ...) is 1 - h, with h
-        the leverage of the row. Without an observation of weight u the mean of all y, at which
-        they are centred, falls by u (y + d) / (total - u), with `total` the weight of all rows. Its
-        residual is
+        E (g, ..., k) and `ones` are residuals e of the targets y (g, k), and e_1 of a target of
+        ones, for models without the whole row; `left` is 1 - h, with h the leverage of the row.
+        `ones` and `left` broadcast against E. Without an observation of weight u, the mean of y
+        decreases by u (y + d) / (total - u), where `total` is the weight of all rows. The residual
+        of the observation is
 
             (e (1 - h) + d + u (y + d) / (total - u) e_1 (1 - h)) / (1 - h u / w),
 
-        with e_1 the entry of `ones`, zero for a model without an intercept.
+        and e_1 is zero for a model without an intercept.
         """
-        i, middle = self.row, [1] * (left.ndim - 1)
-        share, d = self.leaves / w[i], self.d.reshape(len(i), *middle, -1)
+        i, shape = self.row, (len(self.row), *[1] * (E.ndim - 2), -1)
+        share, d = (self.leaves / w[i]).reshape(shape), self.d.reshape(shape)
         falls = (self.leaves / np.maximum(total - self.leaves, TINY))[:, None] * (y[i] + self.d)
-        kept = 1.0 - (1.0 - left[i]) * share.reshape(-1, *middle)
-        # One observation alone leaves with its row, whose residual is known, also if h = 1.
-        scale = np.where(share.reshape(-1, *middle) == 1, 1.0, left[i] / np.maximum(kept, TINY))
-        d = d / np.where(share.reshape(-1, *middle) == 1, 1.0, np.maximum(kept, TINY))[..., None]
-        moved = ones[i][..., None] * falls.reshape(d.shape[0], *middle, -1)
-        return scale[..., None] * (E[i] + moved) + d
+        kept = np.maximum(1.0 - (1.0 - left[i]) * share, TINY)
+        # A single observation leaves with its row, whose residual is known even if h = 1.
+        scale, kept = np.where(share == 1, 1.0, left[i] / kept), np.where(share == 1, 1.0, kept)
+        return scale * (E[i] + ones[i] * falls.reshape(shape)) + d / kept
 
     def squared_errors(
         self, E: Array, ones: Array, left: Array, y: Array, w: Array, *, total: float
     ) -> Array:
-        """Mean squared `errors` of the observations of each row, of shape (g, ..., k)."""
+        """Mean square of `errors` over the observations of each row, of shape (g, ..., k)."""
         errors = np.square(self.errors(E, ones, left, y, w, total=total))
-        errors *= (self.weight / w[self.row]).reshape(-1, *[1] * left.ndim)
+        errors *= (self.weight / w[self.row]).reshape(-1, *[1] * (E.ndim - 1))
         return np.add.reduceat(errors, np.searchsorted(self.row, np.arange(len(w))))
 
 
 def replicates_of(given: GivenRows, means: Array) -> Replicates | None:
-    """Observations of the same row, if these differ in y; `means` (g, k) are those of the rows."""
+    """Observations of the same row, if they differ in y; `means` (g, k) are those of the rows."""
     given = given.weighed()
     if given.weights is None:
         return None
@@ -159,15 +167,15 @@ def replicates_of(given: GivenRows, means: Array) -> Replicates | None:
 
 
 def leaving(w: Array) -> Array:
-    """Weights that leave with observations: one of a whole number, else all of it."""
+    """Weights that are removed with single observations, as in `Replicates`."""
     return np.ones(len(w)) if are_whole(w) else w
 
 
 def are_replicates(row: Indices, y: Array, times: Array) -> bool:
-    """Whether observations y (n, k) of the same row are replicates, each there so many `times`.
+    """Whether observations y (n, k) of the same row, each repeated `times`, are replicates.
 
-    Rows of several must differ within themselves at least MOST as often as if y did not depend on
-    the row. Else these are copies, as in a bootstrap sample, or weights.
+    Rows with several observations must contain different y at least MOST times as often as if y did
+    not depend on the row. Otherwise they are copies, as in a bootstrap sample, or weights.
     """
     sizes: Array = np.bincount(row, times).astype(np.float64)
     several = sizes > 1
@@ -181,12 +189,12 @@ def are_replicates(row: Indices, y: Array, times: Array) -> bool:
 
 
 def _differ_by_chance(y: Array, times: Array, sizes: Array) -> float:
-    """How many sets of these sizes differ within themselves if they are drawn from all y (n, k).
+    """Expected number of sets of these sizes, drawn from all y (n, k), that contain different y.
 
-    Those of continuous targets always do, those of labels often.
+    Sets of continuous targets always do, sets of labels often.
     """
     unit = np.abs(y).max(axis=0)
-    label = row_labels((y / np.where(unit > 0, unit, 1.0)).astype(np.float32))  # but for rounding
+    label = row_labels((y / np.where(unit > 0, unit, 1.0)).astype(np.float32))  # up to rounding
     if label is None:
         return float(len(sizes))
     shares = np.bincount(np.unique(label, return_inverse=True)[1].ravel(), times) / times.sum()
@@ -196,7 +204,7 @@ def _differ_by_chance(y: Array, times: Array, sizes: Array) -> float:
 
 
 def merged(X: Array, y: Array, w: Array | None) -> Merged:
-    """Merge equal rows; X of shape (n, p), y of shape (n, k), w of shape (n,) or None for ones."""
+    """Merge equal rows of X (n, p), with targets y (n, k) and weights w (n,) or None for ones."""
     w = np.ones(len(X)) if w is None else w
     kept = np.flatnonzero(w > 0)
     if not len(kept):
@@ -209,7 +217,7 @@ def merged(X: Array, y: Array, w: Array | None) -> Merged:
         return Merged(kept, group, y if all_kept else y[kept], w if all_kept else w[kept])
     _, first, inverse = np.unique(label, return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype=np.intp)
-    rank[np.argsort(first)] = np.arange(len(first))  # in the order in which rows first come
+    rank[np.argsort(first)] = np.arange(len(first))  # in the order of first occurrence
     inner, first = rank[inverse.ravel()], kept[np.sort(first)]
     group = np.full(len(w), -1)
     group[kept] = inner
@@ -223,8 +231,8 @@ def merged(X: Array, y: Array, w: Array | None) -> Merged:
 def row_labels(X: Array) -> Indices | None:
     """A label for each row, the same for equal rows; None if all rows differ.
 
-    Rows with the same product with a fixed vector are compared; with continuous features there
-    are hardly any others.
+    Only rows whose products with a fixed vector are equal are compared. With continuous features
+    these are hardly ever different rows.
     """
     n, p = X.shape
     mixed = np.einsum("ij,j->i", X, np.cos(np.arange(1.0, p + 1.0)))
@@ -234,7 +242,7 @@ def row_labels(X: Array) -> Indices | None:
         return None
     tied = np.zeros(n, dtype=bool)
     tied[order[1:][same]] = tied[order[:-1][same]] = True
-    # Adding zero makes -0.0 and 0.0 the same bits.
+    # Adding zero turns -0.0 into 0.0.
     _, found = np.unique(X[tied] + 0.0, axis=0, return_inverse=True)
     found = found.ravel()
     if found.max() + 1 == len(found):
@@ -245,7 +253,7 @@ def row_labels(X: Array) -> Indices | None:
 
 
 def distinct_rows(X: Array) -> Array:
-    """The distinct rows, in the order in which they first come."""
+    """The distinct rows, in the order of their first occurrence."""
     label = row_labels(X)
     if label is None:
         return X
@@ -253,7 +261,7 @@ def distinct_rows(X: Array) -> Array:
 
 
 def merged_block(X: Array, y: Array, w: Array | None) -> tuple[Array, Array, Array]:
-    """Distinct rows of a block with their mean targets and total weights."""
+    """Distinct rows of a block, their mean targets and total weights."""
     found = merged(X, y, w) if w is None or w.any() else None
     if found is None:
         return X[:0], y[:0], np.empty(0)
@@ -261,7 +269,7 @@ def merged_block(X: Array, y: Array, w: Array | None) -> tuple[Array, Array, Arr
 
 
 def observations(X: Array, y: Array, w: Array | None) -> tuple[Array, Indices, Array, Array]:
-    """Distinct rows of a block; and of its observations, in their order, the row, y and weight."""
+    """Distinct rows of a block, and the row, y and weight of each observation, sorted by row."""
     w = np.ones(len(X)) if w is None else w
     if not w.any():
         return X[:0], np.empty(0, dtype=np.intp), y[:0], w[:0]

@@ -1,32 +1,33 @@
-"""Rows of Parquet files, read in blocks, anew in each pass."""
+"""Rows of Parquet files, which each pass reads in blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._checks import check_range, require
-from .._compute.arrays import Array, Indices
-from .rows import Block, Blocks, T, Work
+from .._compute.arrays import Array
+from .rows import Block, BlockRows
 
 if TYPE_CHECKING:
     from .._geometry.distances import Distance
     from .labels import Coding
 
-# Rows that are read at a time.
+# Number of rows read at a time.
 READ_ROWS = 65_536
 
-# Files, each with its rows from one to before another.
+# Files, each with the first row and the row after the last.
 Piece = list[tuple[str, int, int]]
 
 
 @dataclass(frozen=True)
-class ParquetRows:
-    """Rows of Parquet files with known sizes."""
+class ParquetRows(BlockRows):
+    """Rows of Parquet files of known sizes."""
 
     paths: list[str]
     sizes: list[int]
@@ -36,35 +37,15 @@ class ParquetRows:
     distance: Distance
     coding: Coding | None = None  # of labels, the only target
 
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return sum(self.sizes)
+    @cached_property
+    def ends(self) -> Sequence[int]:
+        """Number of rows up to the end of each block."""
+        lengths = (sum(stop - start for _, start, stop in piece) for piece in self._pieces)
+        return list(accumulate(lengths))
 
-    def each(self, work: Work[T]) -> Iterator[T]:
-        """Results for all blocks, in order; few of them wait at any time."""
-        return self._blocks.each(work)
-
-    def total(self, work: Work[Any]) -> Any:
-        """Sum of the results for all blocks."""
-        return self._blocks.total(work)
-
-    def take(self, indices: Indices) -> Block:
-        """The rows with these indices; blocks without any are not read."""
-        return self._blocks.take(indices)
-
-    def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]:
-        """Results for all blocks, and the rows with these indices, each block read once."""
-        return self._blocks.look(work, indices)
-
-    @property
-    def _blocks(self) -> Blocks:
-        pieces = self._pieces()
-        ends = accumulate(sum(stop - start for _, start, stop in piece) for piece in pieces)
-        return Blocks(list(ends), lambda i: self._read(pieces[i]))
-
+    @cached_property
     def _pieces(self) -> list[Piece]:
-        """Pieces that are read at a time; a piece may span several files."""
+        """The blocks; each may span several files."""
         pieces, room = list[Piece](), 0
         for path, size in zip(self.paths, self.sizes, strict=True):
             start = 0
@@ -77,16 +58,16 @@ class ParquetRows:
                 start, room = stop, room - (stop - start)
         return pieces
 
-    def _read(self, piece: Piece) -> Block:
-        """The rows of a piece as features, targets and weights."""
-        table = np.vstack([self._read_file(*rows) for rows in piece])
+    def read(self, i: int) -> Block:
+        """Block i: features, targets and weights."""
+        table = np.vstack([self._read_file(*rows) for rows in self._pieces[i]])
         p, k = len(self.features), len(self.targets)
         k = k if self.coding is None else self.coding.columns
         weighted = table.shape[1] > p + k
         return table[:, :p], table[:, p : p + k], table[:, -1] if weighted else None
 
     def _read_file(self, path: str, start: int, stop: int) -> Array:
-        """Some rows of a file, or an error that names the file."""
+        """Some rows of a file; errors name the file."""
         pl = require("polars", extra="cli")
         names = [*self.features, *self.targets, *([self.weight] if self.weight else [])]
         length = stop - start
@@ -111,7 +92,7 @@ class ParquetRows:
         return table if self.coding is None else self._coded(table, frame[coded[0]], self.coding)
 
     def _coded(self, table: Array, labels: Any, coding: Coding) -> Array:
-        """Features, coded targets and, if there are any, weights."""
+        """Features, coded targets and weights, if there are any."""
         y, w = labels.to_numpy(), table[:, -1] if self.weight else None
         weights = coding.weights(y, w)
         parts = [table[:, : len(self.features)], coding.targets(y)]
@@ -132,7 +113,7 @@ def column_names(path: str) -> list[str]:
 
 
 def checked_size(path: str, names: Sequence[str], first: str) -> int:
-    """Rows of a file that has all the columns."""
+    """Number of rows of a file, which must have all the columns."""
     pl = require("polars", extra="cli")
     missing = [name for name in names if name not in column_names(path)]
     if missing:
@@ -143,7 +124,7 @@ def checked_size(path: str, names: Sequence[str], first: str) -> int:
 
 
 def check_no_others(path: str, known: Sequence[str], first: str) -> None:
-    """Refuse a file with columns that the first one does not have."""
+    """Raise an error if a file has columns that the first file does not have."""
     others = [name for name in column_names(path) if name not in known]
     if others:
         listed = ", ".join(f"`{name}`" for name in others)
@@ -154,7 +135,7 @@ def check_no_others(path: str, known: Sequence[str], first: str) -> None:
 
 
 def values_in(path: str, name: str, first: str) -> Any:
-    """Values of a column of a file, none of them missing."""
+    """Values of a column of a file; missing values raise an error."""
     checked_size(path, [name], first)
     frame = require("polars", extra="cli").scan_parquet(path, glob=False).select(name).collect()
     missing = int(frame[name].null_count())
@@ -167,7 +148,7 @@ def values_in(path: str, name: str, first: str) -> Any:
 
 
 def _numbers(column: Any, name: str, path: str) -> Array:
-    """A column as doubles, or an error that names it and its file."""
+    """A column as doubles; errors name the column and the file."""
     if not column.dtype.is_numeric() and column.dtype != require("polars", extra="cli").Boolean:
         raise ValueError(f"`{name}` in `{path}` must hold numbers, got {column.dtype}.")
     values: Array = column.cast(float).to_numpy()

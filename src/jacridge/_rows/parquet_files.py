@@ -1,4 +1,4 @@
-"""`ParquetFiles`: files larger than memory, as the X of a fit."""
+"""`ParquetFiles`: rows of a fit in files that may be larger than memory."""
 
 from __future__ import annotations
 
@@ -91,12 +91,12 @@ class ParquetFiles:
         return ParquetRows(paths, sizes, features, targets, weight, distance, coding)
 
     def labels(self, name: str) -> Any:
-        """Labels in a column of all files."""
+        """Labels in a column, from all files."""
         paths = self.parts()
         return np.concatenate([values_in(path, name, paths[0]) for path in paths])
 
     def class_totals(self, name: str, weight: str | None = None) -> ClassTotals:
-        """Classes in a column of labels, file by file."""
+        """Classes in a column of labels, counted file by file."""
         if not isinstance(name, str):
             raise TypeError(f"`y` must be the name of one column of labels, got {name!r}.")
         paths, names = self.parts(), [name] if weight is None else [name, weight]
@@ -104,12 +104,12 @@ class ParquetFiles:
         return joined_totals([block_totals(*block) for block in blocks])
 
     def column_values(self, names: str | Sequence[str]) -> Array:
-        """Values of a column, or of several, of all files."""
+        """Values of one or several columns, from all files."""
         values = np.vstack(list(self.features_rows(_names("y", names)).each(lambda X, y, w: X)))
         return values[:, 0] if isinstance(names, str) else values
 
     def weights(self, given: Any) -> Any:
-        """Weights in a column of all files; what is not the name of one is returned as it is."""
+        """Weights from the column with the given name; anything else is returned unchanged."""
         return self.column_values(given) if isinstance(given, str) else given
 
     def features_rows(self, features: Sequence[str], distance: Distance = EUCLIDEAN) -> ParquetRows:
@@ -118,7 +118,7 @@ class ParquetFiles:
 
 
 def _names(argument: str, given: Any) -> list[str]:
-    """One name or several, or an error that says what was given instead."""
+    """One or several names as a list; anything else raises an error."""
     names = [given] if isinstance(given, str) else given
     if isinstance(names, list | tuple) and names and all(isinstance(n, str) for n in names):
         return list(names)

@@ -1,11 +1,12 @@
-"""Rows that come in blocks, and passes over them: arrays and memory maps."""
+"""Rows that are processed in blocks: the interface, arrays, and rows after a map."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from operator import iadd
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -24,15 +25,15 @@ T = TypeVar("T")
 Block = tuple[Array, Array, Array | None]
 Work = Callable[[Array, Array, Array | None], T]
 
-# Rows of an array that one task takes.
+# Most rows of an array in one task.
 TASK_ROWS = 8192
 
 
 class Rows(Protocol):
-    """Training rows, wherever they are. A pass calls `work` on blocks that cover them in order.
+    """Training rows from any source. A pass calls `work` on blocks that cover them in order.
 
-    `each` gives the results of a pass, `total` their sum, `take` the rows with given indices, and
-    `look` both the results and the rows from one pass.
+    `each` yields the results of a pass and `total` returns their sum. `take` returns the rows with
+    given indices, and `look` returns both results and rows from one pass.
     """
 
     @property
@@ -43,22 +44,32 @@ class Rows(Protocol):
     def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]: ...
 
 
-@dataclass(frozen=True)
-class Blocks:
-    """Blocks of rows in order: the rows up to the end of each, and what reads a block."""
+class BlockRows(ABC):
+    """Rows that this process reads in blocks."""
 
-    ends: Sequence[int]
-    read: Callable[[int], Block]
+    @property
+    @abstractmethod
+    def ends(self) -> Sequence[int]:
+        """Number of rows up to the end of each block."""
+
+    @abstractmethod
+    def read(self, i: int) -> Block:
+        """Block i."""
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.ends[-1]
 
     def each(self, work: Work[T]) -> Iterator[T]:
-        """Results for all blocks, in order; few of them wait at any time."""
+        """Results for all blocks, in order; only a few of them are held at any time."""
         return self._pass(lambda i: work(*self.read(i)), work, under_way())
 
     def total(self, work: Work[Any]) -> Any:
-        """Sum of the results for all blocks, from one sum per block under way.
+        """Sum of the results for all blocks, accumulated in one partial sum per block under way.
 
-        Blocks take turns in these sums, so that neither the memory used nor the order of additions
-        depends on which block is ready first.
+        Blocks are assigned to these sums in turn, so that neither the memory used nor the order of
+        additions depends on which block is finished first.
         """
         sums: list[Any] = [None] * under_way()
 
@@ -71,13 +82,13 @@ class Blocks:
 
     def take(self, indices: Indices) -> Block:
         """The rows with these indices; blocks without any are not read."""
-        places, order = places_in_blocks(indices, self._starts)
+        places, order = self._places(indices)
         parts = (rows_of(self.read(i), at) for i, at in enumerate(places) if len(at))
         return rejoined(parts, order)
 
     def look(self, work: Work[T], indices: Indices) -> tuple[list[T], Block]:
         """Results for all blocks, and the rows with these indices, each block read once."""
-        places, order = places_in_blocks(indices, self._starts)
+        places, order = self._places(indices)
 
         def seen(i: int) -> tuple[T, Block]:
             block = self.read(i)
@@ -86,21 +97,20 @@ class Blocks:
         found, rows = zip(*self._pass(seen, work, under_way()), strict=True)
         return list(found), rejoined(rows, order)
 
-    @property
-    def _starts(self) -> Indices:
-        return np.array([0, *self.ends[:-1]])
+    def _places(self, indices: Indices) -> tuple[list[Indices], Indices]:
+        return places_in_blocks(indices, np.array([0, *self.ends[:-1]]))
 
     def _pass(self, part: Callable[[int], T], work: Work[Any], most: int) -> Iterator[T]:
-        """Results of `part` for the number of each block, in order."""
+        """Results of `part` for the number of each block, in order, with progress reported."""
         with closing(in_order(part, range(len(self.ends)), most)) as results:
             for end, result in zip(self.ends, results, strict=True):
-                tell(end, self.ends[-1], progress_name(work))
+                tell(end, self.n, progress_name(work))
                 yield result
 
 
 @dataclass(frozen=True)
-class ArrayRows:
-    """Rows of arrays or memory maps, handled in as many threads as there are processors."""
+class ArrayRows(BlockRows):
+    """Rows of arrays or memory maps, processed by as many threads as there are processors."""
 
     X: Array
     y: Array
@@ -111,19 +121,18 @@ class ArrayRows:
         """Number of rows."""
         return len(self.X)
 
+    @cached_property
+    def _parts(self) -> list[slice]:
+        return row_blocks(self.n, _task_rows(self.n))
+
     @property
-    def _blocks(self) -> Blocks:
-        parts = row_blocks(self.n, _task_rows(self.n))
-        # A block of a memory map is read here; rows already in memory are not copied.
-        return Blocks([part.stop for part in parts], lambda i: self.take(parts[i]))
+    def ends(self) -> Sequence[int]:
+        """Number of rows up to the end of each block."""
+        return [part.stop for part in self._parts]
 
-    def each(self, work: Work[T]) -> Iterator[T]:
-        """Results for all blocks, in order; few of them wait at any time."""
-        return self._blocks.each(work)
-
-    def total(self, work: Work[Any]) -> Any:
-        """Sum of the results for all blocks."""
-        return self._blocks.total(work)
+    def read(self, i: int) -> Block:
+        """Block i. Rows in memory are not copied; those of a memory map are read here."""
+        return self.take(self._parts[i])
 
     def take(self, indices: Indices | slice) -> Block:
         """The rows with these indices."""
@@ -135,19 +144,19 @@ class ArrayRows:
 
 
 def under_way() -> int:
-    """Blocks that are in work or wait for it: one more than there are processors."""
+    """Number of blocks that are processed or held ready: one more than there are processors."""
     return processors() + 1
 
 
 def _task_rows(n: int) -> int:
-    """Rows of a task: the same number of tasks per processor, so that all finish together."""
+    """Rows per task, such that all processors get the same number of tasks."""
     tasks = -(-n // TASK_ROWS)
     tasks = -(-tasks // processors()) * processors() if tasks > 1 else 1
     return max(1, -(-n // tasks))
 
 
 def added_to(total: Any, work: Work[Any], block: Block) -> Any:
-    """The total, None if there is none yet, plus the result of `work` for one more block."""
+    """The total (None if there is none yet) plus the result of `work` for one more block."""
     if total is None:
         return work(*block)
     if hasattr(work, "add_to"):
@@ -157,9 +166,10 @@ def added_to(total: Any, work: Work[Any], block: Block) -> Any:
 
 
 def places_in_blocks(indices: Indices, starts: Indices) -> tuple[list[Indices], Indices]:
-    """Places of rows within the blocks that start at `starts`, and the order to restore.
+    """Places of rows within the blocks that start at `starts`, and how to restore the order.
 
-    Rows taken block by block, then indexed by that order, are the rows asked for.
+    Rows that are taken block by block and then indexed by the second result are in the order of
+    `indices`.
     """
     order = np.argsort(indices, kind="stable")
     found = np.split(indices[order], np.searchsorted(indices[order], starts[1:]))
@@ -173,20 +183,20 @@ def rows_of(block: Block, places: Indices | slice) -> Block:
 
 
 def rejoined(parts: Iterable[Block], order: Indices) -> Block:
-    """Rows of several blocks in one block, in this order."""
+    """Rows of several blocks as one block, in the given order."""
     X, y, w = zip(*parts, strict=True)
     whole = np.vstack(X), np.vstack(y), None if w[0] is None else np.concatenate(w)
     return rows_of(whole, order)
 
 
 def progress_name(work: Any) -> str:
-    """Name of a pass in messages of progress."""
+    """Name of a pass in progress messages."""
     return f"rows, {getattr(work, 'what', 'one pass')}"
 
 
 @dataclass(frozen=True)
 class MappedRows:
-    """Rows whose features go through a map, block by block."""
+    """Rows with a map applied to their features, block by block."""
 
     rows: Rows
     mapping: FeatureMap
@@ -216,7 +226,7 @@ class MappedRows:
 
 
 class MappedWork:
-    """Work on rows after a map."""
+    """Work that is given mapped rows."""
 
     def __init__(self, work: Any, mapping: FeatureMap) -> None:
         self.work, self.mapping = work, mapping

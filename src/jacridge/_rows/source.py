@@ -1,4 +1,4 @@
-"""Training rows from wherever they come, merged where they are in memory."""
+"""Training rows from any source; rows in memory are merged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from .._checks import check_not_tiny
 from .._compute.arrays import Array, Indices
-from .merging import GivenRows, Merged, Replicates, merged, replicates_of
+from .merging import GivenRows, Replicates, merged, replicates_of
 from .rows import ArrayRows, MappedRows, Rows
 from .survey import counted
 
@@ -25,47 +25,32 @@ class Source:
 
     Attributes
     ----------
-    rows : the rows, distinct ones of positive weight if they are in memory
+    rows : the rows; if they are in memory, distinct ones of positive weight
     p : number of columns
     n : number of rows as the closed-form rules count them; None for rows that stream, which are
-        counted by a first pass and not merged
-    merged : where the rows as given went, if some were merged or left out
-    y : the targets as given, if some were merged or left out
-    w : the weights as given, if some rows were merged or left out
+        counted in a first pass and not merged
+    given : the rows as given, if some were merged or dropped
+    first : indices of the rows that were kept; None if all were
     weightless : indices, features and targets of the rows of weight zero, if there are any
     """
 
     rows: Rows
     p: int
     n: float | None = None
-    merged: Merged | None = None
-    y: Array | None = None
-    w: Array | None = None
+    given: GivenRows | None = None
+    first: Indices | None = None
     weightless: tuple[Indices, Array, Array] | None = None
-
-    @property
-    def first(self) -> Indices | None:
-        """Indices of the rows that are kept, None if all are."""
-        return None if self.merged is None else self.merged.first
-
-    @property
-    def given(self) -> GivenRows | None:
-        """The rows as given, if some were merged or left out."""
-        if self.merged is None or self.y is None:
-            return None
-        group, means = self.merged.group, self.merged.y
-        within = self.y - np.where(group[:, None] >= 0, means[group], 0.0)
-        return GivenRows(group, within, np.ones(len(group)) if self.w is None else self.w)
 
     @cached_property
     def replicates(self) -> Replicates | None:
-        """Observations of the same row, if these differ in y; None for rows that stream."""
-        given = self.given
-        return replicates_of(given, self.merged.y) if given and self.merged else None
+        """Observations of the same row, if they differ in y; None for rows that stream."""
+        if self.given is None or not isinstance(self.rows, ArrayRows):
+            return None
+        return replicates_of(self.given, self.rows.y)
 
 
 def array_source(X: Array, y: Array, w: Array | None, distance: Distance) -> Source:
-    """Rows of arrays, with duplicates merged; y of shape (n, k)."""
+    """Rows of arrays with duplicates merged; y has the shape (n, k)."""
     check_not_tiny(np.abs(y).max(axis=0))
     found = merged(distance.canonical(X), y, w)
     n = float(len(X)) if w is None else counted(w[w > 0])
@@ -74,11 +59,11 @@ def array_source(X: Array, y: Array, w: Array | None, distance: Distance) -> Sou
     rows = ArrayRows(distance.some(X, found.first), found.y, found.w)
     out = np.flatnonzero(found.group < 0)
     weightless = (out, X[out], y[out]) if len(out) else None
-    return Source(rows, X.shape[1], n, found, y, w, weightless)
+    return Source(rows, X.shape[1], n, found.given(y, w), found.first, weightless)
 
 
 def mapped(source: Source, mapping: FeatureMap | None) -> Source:
-    """The source with its features after a map."""
+    """The source with a map applied to its features."""
     if mapping is None:
         return source
     rows: Rows = MappedRows(source.rows, mapping)
@@ -88,7 +73,7 @@ def mapped(source: Source, mapping: FeatureMap | None) -> Source:
 
 
 def in_memory(source: Source, distance: Distance) -> Source:
-    """The source with all of its rows brought into memory, and duplicates merged."""
+    """The source with all rows read into memory and duplicates merged."""
     if source.n is not None:
         return source
     X, y, w = source.rows.take(np.arange(source.rows.n))

@@ -1,4 +1,4 @@
-"""First pass over all rows: counts, weighted means, outermost rows, and random samples."""
+"""First pass over all rows: counts, weighted means, outermost rows and random samples."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from .rows import Block, Rows, rows_of
 if TYPE_CHECKING:
     from .._geometry.distances import Distance
 
-# Outermost rows of each block that the first pass returns.
+# Number of outermost rows of each block that the first pass returns.
 OUTERMOST = 256
-# Where they leave doubt on the largest distance, the rows that come next are looked at in turns.
+# If they do not determine the largest distance, up to this many passes return the next rows.
 TURNS = 32
 
-# Rows on which rules look at pairs of rows, or solve.
+# Rows that rules use to look at pairs of rows, or to solve.
 SAMPLE = 10_000
-# Rows are drawn again, up to so many times as many, if some have a weight of zero.
+# If some rows drawn have a weight of zero, up to this many times as many rows are drawn again.
 REDRAWN = 20
 
 
 @dataclass(frozen=True)
 class Survey:
-    """Count and weight of all rows of positive weight, weighted means and squares."""
+    """Number and total weight of the rows of positive weight, with weighted means and squares."""
 
     n: int
     weight: float
@@ -47,7 +47,7 @@ class Survey:
         return Survey(
             self.n + other.n,
             weight,
-            # In this form the mean of a constant is that constant, without rounding.
+            # In this form, the mean of a constant is that constant without rounding.
             self.centre + share * step,
             self.squares + other.squares + share * self.weight * step**2,
             self.mean + share * (other.mean - self.mean),
@@ -68,16 +68,16 @@ class Survey:
 
 @dataclass(frozen=True)
 class Ends:
-    """Rows of a block that may be ends of the longest distance, and how far out the rest is."""
+    """Rows of a block that may be ends of the longest distance, and how far out the others are."""
 
     rows: Array
     centre: Array
-    rest: float  # largest distance of the rest to the centre, minus infinity if there is none
+    rest: float  # largest distance of the other rows to the centre; -inf if there are none
 
 
 @dataclass(frozen=True)
 class Surveying:
-    """The first pass on one block of rows; rows of weight zero do not count."""
+    """The first pass on one block of rows, ignoring rows of weight zero."""
 
     what: ClassVar[str] = "a first look"
     distance: Distance
@@ -105,7 +105,7 @@ def counted(w: Array) -> float:
 
 
 def ends_of(X: Array, centre: Array, distance: Distance, turn: int = 0) -> Ends:
-    """The outermost rows of a block; in a later turn those that come next."""
+    """The outermost rows of a block, or in a later turn the next ones."""
     r, size = distance.radii(X, centre), -(-len(X) // TURNS)
     start, stop = (
         (OUTERMOST + (turn - 1) * size, OUTERMOST + turn * size) if turn else (0, OUTERMOST)
@@ -123,7 +123,7 @@ class Surveyed:
 
 
 def surveyed(found: Iterable[tuple[Survey, Ends]]) -> Surveyed:
-    """Results of the first pass, put together."""
+    """Combine the results of the first pass."""
     surveys, ends = zip(*found, strict=True)
     whole = reduce(add, surveys)
     if whole.weight == 0:
@@ -137,7 +137,7 @@ def first_look(
 ) -> tuple[Surveyed, list[Block]]:
     """The survey of all rows and the rows of each draw, from one pass.
 
-    A draw that meets rows of weight zero is drawn again, by another pass.
+    A draw that contains rows of weight zero is repeated in another pass.
     """
     found, taken = rows.look(Surveying(distance), np.concatenate(draws))
     seen = surveyed(found)
@@ -150,7 +150,7 @@ def first_look(
 
 
 def sample_indices(n: int, most: int, rng: np.random.Generator) -> Indices:
-    """At most `most` of n indices, at random; all of them, in order, if they are few."""
+    """At most `most` of n indices at random; if there are no more, all of them in order."""
     return np.arange(n) if n <= most else rng.choice(n, most, replace=False)
 
 
@@ -160,10 +160,10 @@ def sample_of(rows: Rows, most: int, rng: np.random.Generator) -> Block:
 
 
 def _of_positive_weight(rows: Rows, block: Block, rng: np.random.Generator) -> Block:
-    """A block drawn from the rows, drawn again if some of it has no weight."""
+    """A block drawn from the rows; drawn again if some of its rows have no weight."""
     if block[2] is None or block[2].all():
         return block
-    # From more rows, as many as make up for those of weight zero.
+    # Enough rows to make up for those of weight zero.
     most, share = len(block[2]), max(np.count_nonzero(block[2]) / len(block[2]), 1 / REDRAWN)
     X, y, weights = rows.take(sample_indices(rows.n, int(most / share), rng))
     w = np.asarray(weights)

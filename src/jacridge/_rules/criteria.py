@@ -51,12 +51,12 @@ def loo(
     last_rows = np.arange(len(y) - m, len(y))
     both = A.solve(np.column_stack([y, np.ones(len(y))]))[-m:]
     diagonal = A.inverse_diagonal(last_rows)
-    E, ones = both[:, :-1] / diagonal[:, None], both[:, -1] / diagonal * centred
+    E, ones = both[:, :-1] / diagonal[:, None], both[:, -1:] / diagonal[:, None] * centred
     v = (w if counts is None else counts)[-m:]
     if replicates is None:
-        errors = np.square(E + mean_shift(y, w)[-m:] * ones[:, None])
+        errors = np.square(E + mean_shift(y, w)[-m:] * ones)
     else:
-        left = (lam / w)[-m:] * diagonal
+        left = ((lam / w)[-m:] * diagonal)[:, None]
         observed = replicates.some(last_rows)
         errors = observed.squared_errors(E, ones, left, y[-m:], w[-m:], total=w.sum())
     return v @ errors / v.sum()

@@ -177,7 +177,7 @@ def landmark_number(source: Source, asked: Request) -> int | None:
     """Number of landmarks as asked for, checked against the rows as given."""
     if asked.n_landmarks is None:
         return None
-    n = source.rows.n if source.merged is None else len(source.merged.group)
+    n = source.rows.n if source.given is None else len(source.given.group)
     if check_whole("n_landmarks", asked.n_landmarks) > n and asked.solver != "exact":
         raise ValueError(
             f"`n_landmarks` must be from 1 to n_samples={n}, got {asked.n_landmarks}. Leave it "
@@ -220,8 +220,8 @@ def solved(
 def notes_on(data: TrainingData, source: Source, asked: Request) -> dict[str, Any]:
     """How a fit came about, in plain values: a fitted estimator keeps them for a diagnosis."""
     penalty, dropped = data.penalty, 0.0
-    if source.weightless is not None and source.merged is not None:
-        dropped = len(source.weightless[0]) / len(source.merged.group)
+    if source.weightless is not None and source.given is not None:
+        dropped = len(source.weightless[0]) / len(source.given.group)
     ends = [float(penalty.lams[0]), float(penalty.lams[-1])]
     if as_rule(asked.bandwidth).is_automatic and data.solver is None and len(data.scale) == 1:
         ends = list(penalty.ends)  # of a walk, which may leave the grid

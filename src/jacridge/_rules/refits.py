@@ -16,7 +16,7 @@ import numpy as np
 
 from .._compute.arrays import Array, Indices, weighted_mean
 from .._compute.threads import in_threads, one_blas_thread
-from .._rows.merging import GivenRows, merged
+from .._rows.merging import merged
 from .._solvers.exact import Centred, solve_exact
 from .metric import scaled_map
 from .rounds import LearningRows, Rounds, standardised
@@ -87,10 +87,10 @@ class Refitting:
         found, function = merged(self.X, self.y, w), self.function
         mean = weighted_mean(found.y, found.w)
         mean = np.zeros_like(mean) if function.kind == "none" else mean
-        given = GivenRows(found.group, self.y - found.y[found.group], w)
         X = self.X[found.first]
         Z = X if mapping is None else mapping(X)
-        rows, pairs = Centred(found.y - mean, found.w, mean, given), function.space.pairs(Z)
+        rows = Centred(found.y - mean, found.w, mean, found.given(self.y, w))
+        pairs = function.space.pairs(Z)
         model = solve_exact(pairs, function.sigma, rows, function.lams, function.kind)
         parts: dict[str, Any] = {"dual_coef": model.dual_coef, "intercept": model.intercept}
         return replace(function, Z=Z, solved=model, mapping=mapping, Z_given=X, **parts)

@@ -27,7 +27,13 @@ from .._compute.blas import (
     subtract_product,
     subtract_square,
 )
-from .._compute.threads import SMALL_ORDER, one_blas_thread, our_threads, processors
+from .._compute.threads import (
+    SMALL_ORDER,
+    in_threads,
+    one_blas_thread,
+    our_threads,
+    processors,
+)
 
 # Columns of a panel: a sixteenth of them, within these ends. Products of fewer columns are slow,
 # and the triangles of more take one thread too long.
@@ -126,10 +132,7 @@ class Factor:
         """Call `work` on some columns at a time, in our threads if they are many."""
         are_many = len(self.L) * n_columns > MANY_ENTRIES
         width = int(np.clip(-(-n_columns // 8), *COLUMNS)) if are_many else COLUMNS[1]
-        parts = row_blocks(n_columns, width)
-        with our_threads(len(parts) if are_many else 1) as each:
-            for _ in each(work, parts):
-                pass
+        in_threads(work, row_blocks(n_columns, width), alone=not are_many)
 
     def _precision(self, rough: bool) -> np.dtype[Any]:
         """Single precision if it will do, else that of L."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,9 @@ from .._rows.merging import GivenRows, Replicates, replicates_of
 from .._rows.rows import ArrayRows
 from .cholesky import ROUGH_PENALTY
 from .influence import ExactInfluence, as_given, expanded
-from .model import JACKKNIFE_ROWS, HeldOut, Jackknife, Shifts, StackedModel
+from .model import JACKKNIFE_ROWS, HeldOut, Jackknife, Shifts, targets_of_each
 from .spectrum import eigh, mean_shift, weighted
-from .systems import Eigen, System, exact_system
+from .systems import Eigen, System, exact_system, quadratic_forms
 
 if TYPE_CHECKING:
     from .._geometry.space import Pairs
@@ -48,11 +48,6 @@ class Centred:
     w: Array
     mean: Array
     given: GivenRows | None = None
-
-    def target(self, t: int) -> Centred:
-        """The rows with one target alone."""
-        given = self.given and replace(self.given, within=self.given.within[:, [t]])
-        return Centred(self.y[:, [t]], self.w, self.mean[[t]], given)
 
     @property
     def replicates(self) -> Replicates | None:
@@ -106,50 +101,34 @@ class InverseColumns:
             return columns.T
         return columns[np.searchsorted(known, which)].T
 
-
-@dataclass(frozen=True)
-class ExactShifts:
-    """Changes of the predictions when each of s rows is left out, from columns of A^-1.
-
-    Attributes
-    ----------
-    columns : columns of A^-1 at the d distinct ones of the rows
-    group : which of these each row is, of shape (s,)
-    ones : coefficients for a target of ones, of shape (n,)
-    moved : residuals of the distinct rows for the models without them, of shape (d, k)
-    intercept : how much the intercept falls without each distinct row, of shape (d, k)
-    """
-
-    columns: InverseColumns
-    group: Indices
-    ones: Array
-    moved: Array
-    intercept: Array
-
-    def __call__(self, K_new: Array) -> Array:
-        """Changes at rows k(x, Z) of K_new, of shape (n_new, s, k)."""
-        return self.some(np.arange(len(self.group)))(K_new)
-
-    def some(self, rows: Indices) -> Shifts:
-        """The changes without some of the rows."""
-        which = self.group[rows]
-        moved, intercept = self.moved[which], self.intercept[which]
-        return Shifts(self.columns.at(which), self.ones, moved, intercept)
+    def diagonal(self) -> Array:
+        """The entries of A^-1 on its diagonal at all places."""
+        return self._A.inverse_diagonal(self._places, rough=self._rough)
 
 
 @dataclass(frozen=True)
 class ExactModel:
-    """A solved exact system.
+    """A solved exact system, with one penalty for all k targets or one for each.
 
-    A free intercept b beside the mean of y is not penalised: with u = A^-1 1 it is u'y / u'1, and
-    A^-1 (y - b) is P y for P = A^-1 - u u' / u'1.
+    Arrays of shape (n, l) have a column for each of the l = 1 or l = k penalties, and broadcast
+    against those of shape (n, k). A free intercept b is fitted beside the mean of y and not
+    penalised: with u = A^-1 1 it is u'y / u'1, and A^-1 (y - b) is P y for
+    P = A^-1 - u u' / u'1.
+
+    Attributes
+    ----------
+    systems : A = K + lambda W^-1 for each penalty
+    rows : the training rows
+    lams : penalties, of shape (l,)
+    kind : kind of the intercept, one of INTERCEPTS
+    lost : orthonormal eigenvectors that the solution leaves out of a singular A, of shape (n, r)
     """
 
-    A: System
+    systems: Sequence[System]
     rows: Centred
-    lam: float
-    kind: str  # of the intercept, one of INTERCEPTS
-    lost: Array  # eigenvectors that the solution leaves out of a singular A, of shape (n, l)
+    lams: Array
+    kind: str
+    lost: Array
 
     @property
     def y(self) -> Array:
@@ -161,6 +140,11 @@ class ExactModel:
         """Weights."""
         return self.rows.w
 
+    @property
+    def _parts(self) -> list[tuple[System, slice]]:
+        """The system of each penalty, and its targets."""
+        return list(zip(self.systems, targets_of_each(self.lams), strict=True))
+
     @cached_property
     def intercept(self) -> Array:
         """The intercept of each target."""
@@ -168,25 +152,32 @@ class ExactModel:
 
     @cached_property
     def _free_intercept(self) -> Array:
-        return self._pull @ self.y
+        return (self._pull * self.y).sum(axis=0)
 
     @property
     def _is_free(self) -> bool:
         return self.kind == "free"
 
     @cached_property
+    def _ones(self) -> Array:
+        """A target of ones, of shape (n, 1)."""
+        return np.ones((len(self.y), 1))
+
+    @cached_property
     def _u(self) -> Array:
-        return self.A.solve(np.ones((len(self.y), 1)))[:, 0]
+        """A^-1 1, of shape (n, l)."""
+        return np.hstack([A.solve(self._ones) for A in self.systems])
 
     @cached_property
     def _pull(self) -> Array:
-        """How much a free intercept moves with y of each row, u / u'1."""
-        return self._u / self._u.sum() if self._is_free else np.zeros(len(self.y))
+        """Derivative of a free intercept with respect to y of each row, u / u'1, (n, l)."""
+        return self._u / self._u.sum(axis=0) if self._is_free else np.zeros_like(self._ones)
 
     @cached_property
     def dual_coef(self) -> Array:
         """A^-1 (y - b), of shape (n, k)."""
-        return self.A.solve(self.y - self._free_intercept)
+        y = self.y - self._free_intercept
+        return np.hstack([A.solve(y[:, targets]) for A, targets in self._parts])
 
     @cached_property
     def signal_variance(self) -> Array:
@@ -200,41 +191,46 @@ class ExactModel:
         Its variance is 1 - k'A^-1 k, plus the uncertainty of a free intercept, times the scale of
         the kernel.
         """
-        half = self.A.half_solve(K_new.T)
-        left = 1.0 - np.einsum("ij,ij->j", half, half)
+        left = 1.0 - quadratic_forms(self.systems, K_new.T)
         if self._is_free:
-            left += np.square(1.0 - K_new @ self._u) / self._u.sum()
-        return np.sqrt(np.outer(np.maximum(left, 0.0), np.maximum(self.signal_variance, 0.0)))
+            left += np.square(1.0 - K_new @ self._u) / self._u.sum(axis=0)
+        return np.sqrt(np.maximum(left, 0.0) * np.maximum(self.signal_variance, 0.0))
 
     @cached_property
     def _inverse_diagonal(self) -> Array:
-        return self.A.inverse_diagonal()
+        """Diagonal of A^-1, of shape (n, l)."""
+        return np.column_stack([A.inverse_diagonal() for A in self.systems])
 
     @cached_property
     def degrees_of_freedom(self) -> Array:
         """Trace of the hat matrix for each target, not counting a mean as intercept."""
-        trace = (1.0 - self._held).sum()
+        trace = (1.0 - self._held).sum(axis=0)
         if self._is_free:
-            trace += self._left(np.ones(len(self.y)), self._u) @ self._pull
-        return np.full(self.y.shape[1], trace)
+            trace += (self._left_of_ones * self._pull).sum(axis=0)
+        return trace * np.ones(self.y.shape[1])
 
     @cached_property
     def _held(self) -> Array:
-        """One minus the leverage of each row, the intercept aside."""
+        """One minus the leverage of each row without the intercept, of shape (n, l)."""
         return self._held_at(np.arange(len(self.w)), self._inverse_diagonal)
 
     def _held_at(self, some: Indices, diagonal: Array) -> Array:
-        """One minus the leverage of some rows, with the diagonal of A^-1 there."""
-        return self.lam / self.w[some] * diagonal + self._missing[some]
+        """One minus the leverage of some rows, from the diagonal of A^-1 there."""
+        return self.lams / self.w[some, None] * diagonal + self._missing[some]
 
     def _left(self, y: Array, dual_coef: Array) -> Array:
         """Residuals of a fit to y without an intercept."""
-        return (dual_coef.T * (self.lam / self.w)).T + self.lost @ (self.lost.T @ y)
+        return dual_coef * (self.lams / self.w[:, None]) + self.lost @ (self.lost.T @ y)
+
+    @cached_property
+    def _left_of_ones(self) -> Array:
+        """Residuals of a fit to ones without an intercept, of shape (n, l)."""
+        return self._left(self._ones, self._u)
 
     @cached_property
     def _missing(self) -> Array:
-        """How much of each row is outside of the span that is kept of a singular A."""
-        return np.square(self.lost).sum(axis=1)
+        """Share of each row outside the span that is kept of a singular A, of shape (n, 1)."""
+        return np.square(self.lost).sum(axis=1, keepdims=True)
 
     @cached_property
     def group_residuals(self) -> Array:
@@ -247,22 +243,22 @@ class ExactModel:
         residuals = self._left_out(y, self.dual_coef, some, diagonal)
         if self.kind == "mean":
             # Without a row the mean of y falls, so that y - mean grows in all rows.
-            ones, shift = np.ones((len(y), 1)), mean_shift(self.y, self.w)[some]
-            residuals = residuals + shift * self._left_out(ones, self._u[:, None], some, diagonal)
+            shift = mean_shift(self.y, self.w)[some]
+            residuals = residuals + shift * self._left_out(self._ones, self._u, some, diagonal)
         return residuals
 
     def _left_out(self, y: Array, dual_coef: Array, some: Indices, diagonal: Array) -> Array:
         """Residual / (1 - leverage) for targets y; c_i / P_ii unless A is singular."""
         P = diagonal - (self._u * self._pull)[some] if self._is_free else diagonal
         # P is zero for one row, its diagonal where a singular A keeps nothing of a row.
-        residuals = dual_coef[some] / np.maximum(P, EPS * diagonal + TINY)[:, None]
-        missing = self._missing[some] > 1e-8  # else it is rounding alone
+        residuals = dual_coef[some] / np.maximum(P, EPS * diagonal + TINY)
+        missing = self._missing[some, 0] > 1e-8  # else it is rounding alone
         if missing.any():
             held = self._held_at(some, diagonal)
             if self._is_free:
-                held = held - (self._left(np.ones(len(y)), self._u) * self._pull)[some]
+                held = held - (self._left_of_ones * self._pull)[some]
             left = self._left(y, dual_coef)[some]
-            residuals[missing] = left[missing] / held[missing, None]
+            residuals[missing] = left[missing] / held[missing]
         return residuals
 
     @cached_property
@@ -286,13 +282,13 @@ class ExactModel:
         replicates = self.rows.replicates
         if replicates is None:
             return self.held_out
-        every, diagonal, one = np.arange(len(self.y)), self._inverse_diagonal, np.ones(len(self.y))
+        every, diagonal = np.arange(len(self.y)), self._inverse_diagonal
         E = self._left_out(self.y - self._free_intercept, self.dual_coef, every, diagonal)
-        ones, left = np.zeros_like(one), self._held
+        ones, left = np.zeros_like(diagonal), self._held
         if self.kind == "mean":
-            ones = self._left_out(one[:, None], self._u[:, None], every, diagonal)[:, 0]
+            ones = self._left_out(self._ones, self._u, every, diagonal)
         if self._is_free:
-            left = left - self._left(one, self._u) * self._pull
+            left = left - self._left_of_ones * self._pull
         errors = replicates.errors(E, ones, left, self.y, self.w, total=float(self.w.sum()))
         y = self.y[replicates.row] + replicates.d + self.rows.mean
         return HeldOut(y, errors, replicates.weight, np.zeros(y.shape[1]))
@@ -307,68 +303,95 @@ class ExactModel:
         given = as_given(self.rows.given, self.w, self.y.shape[1]).weighed()
         some = fixed_sample(len(given.group), JACKKNIFE_ROWS)
         places, group = np.unique(given.group[some], return_inverse=True)
-        rough = len(self.y) > ROUGH_ROWS and (self.lam / self.w).min() >= ROUGH_PENALTY
-        moved = self.residuals_at(places, self.A.inverse_diagonal(places, rough=rough))
-        intercept = self._pull[places, None] * moved
+        least, many = self.lams / self.w.max(), len(self.y) > ROUGH_ROWS
+        columns = [
+            InverseColumns(A, places, rough=many and lam >= ROUGH_PENALTY)
+            for A, lam in zip(self.systems, least, strict=True)
+        ]
+        moved = self.residuals_at(places, np.column_stack([each.diagonal() for each in columns]))
+        intercept = self._pull[places] * moved
         if self.kind == "mean":
             intercept = mean_shift(self.y, self.w)[places]
-        columns, reach = InverseColumns(self.A, places, rough=rough), None
-        if len(some) < len(given.group) and self.lam > 0 and not self.lost.size:
+        reach = None
+        if len(some) < len(given.group) and self.lams.all() and not self.lost.size:
             # For a = A^-1 k(x), the variance that is left open is at least lam a'W^-1 a.
-            reach = (np.abs(moved).T * np.sqrt(self.w[places] / (self.lam * len(self.y)))).T[group]
+            unit = np.sqrt(self.w[places, None] / (self.lams * len(self.y)))
+            reach = (np.abs(moved) * unit)[group]
         return Jackknife(
             group=group,
             weights=self.w[places],
-            lams=np.array([self.lam]),
+            lams=self.lams,
             spread=np.ptp(given.residuals(self.y), axis=0),
             residuals=moved[group] + given.within[some],
-            shifts=ExactShifts(columns, group, self._u, moved, intercept),
+            shifts=partial(self._shifts, columns, group, moved, intercept),
             places=places,
             reach=reach,
         )
 
+    def _shifts(
+        self,
+        columns: Sequence[InverseColumns],
+        group: Indices,
+        moved: Array,
+        intercept: Array,
+        some: Indices,
+    ) -> Shifts:
+        """Changes of the predictions without some of the rows; `group` maps these to columns."""
+        which = group[some]
+        influence = [each.at(which) for each in columns]
+        return Shifts(influence, self._u, moved[which], intercept[which])
+
     @cached_property
     def influences(self) -> Sequence[ExactInfluence]:
-        """How functionals of the function follow y."""
-        pull = self.w / self.w.sum() if self.kind == "mean" else self._pull
+        """How functionals of the function follow y, for the targets of each penalty."""
+        pull = self.w[:, None] / self.w.sum() if self.kind == "mean" else self._pull
         h = 1.0 - self._held
         if self.kind != "none":
-            h = h + self._left(np.ones(len(self.y)), self._u) * pull
-        e = self._left(self.y - self._free_intercept, self.dual_coef)
-        blocks = partial(self._held_blocks, pull)
-        return [ExactInfluence(self.A, self.w, pull, e, h, blocks, self.rows.given)]
+            h = h + self._left_of_ones * pull
+        pull = np.broadcast_to(pull, h.shape)
+        e, given = self._left(self.y - self._free_intercept, self.dual_coef), self.rows.given
+        return [
+            ExactInfluence(
+                A=A,
+                w=self.w,
+                pull=pull[:, i],
+                e=e[:, targets],
+                h=h[:, i],
+                held_blocks=partial(self._held_blocks, i, pull[:, i]),
+                given=given and given.of(targets),
+            )
+            for i, (A, targets) in enumerate(self._parts)
+        ]
 
-    def _held_blocks(self, pull: Array, parts: Sequence[Indices]) -> Iterator[Array]:
-        """Blocks of I - H for some sets of rows, by columns of I as many as fit a panel."""
-        left = self._left(np.ones(len(self.y)), self._u) if pull.any() else np.zeros(len(self.y))
+    def _held_blocks(self, i: int, pull: Array, parts: Sequence[Indices]) -> Iterator[Array]:
+        """Blocks of I - H for penalty i and some sets of rows, from a batch of columns of I."""
+        A, lam, left = self.systems[i], self.lams[i], self._left_of_ones[:, i] * pull.any()
         stops = np.cumsum([len(rows) for rows in parts])
         ends = np.flatnonzero(np.diff(stops // UNIT_COLUMNS)) + 1
         for batch in np.split(np.arange(len(parts)), ends):
-            columns = np.concatenate([parts[i] for i in batch])
+            columns = np.concatenate([parts[j] for j in batch])
             E = np.zeros((len(self.y), len(columns)))
             E[columns, np.arange(len(columns))] = 1.0
-            half, start = self.A.half_solve(E), 0
-            for i in batch:
-                rows, mine = parts[i], half[:, start : start + len(parts[i])]
-                held = (self.lam / self.w[rows])[:, None] * (mine.T @ mine)
+            half, start = A.half_solve(E), 0
+            for j in batch:
+                rows, mine = parts[j], half[:, start : start + len(parts[j])]
+                held = (lam / self.w[rows])[:, None] * (mine.T @ mine)
                 held += self.lost[rows] @ self.lost[rows].T
                 yield held - np.outer(left[rows], pull[rows])
                 start += len(rows)
 
     def state(self) -> dict[str, Any]:
-        """The rows, from which the system is solved again."""
+        """The rows, from which the systems are solved again."""
         return self.rows.state()
 
     @staticmethod
-    def restored(at: Any, state: dict[str, Any]) -> ExactModel | StackedModel:
+    def restored(at: Any, state: dict[str, Any]) -> ExactModel:
         """The model of a fitted function from its state, factored again."""
         rows = Centred.restored(state)
         return solve_exact(at.space.pairs(at.Z), at.sigma, rows, at.lams, at.kind)
 
 
-def solve_exact(
-    pairs: Pairs, sigma: float, rows: Centred, lams: Array, kind: str
-) -> ExactModel | StackedModel:
+def solve_exact(pairs: Pairs, sigma: float, rows: Centred, lams: Array, kind: str) -> ExactModel:
     """Solve (K + lam W^-1) c = y - b, with one penalty or one for each target.
 
     K is made in the array of the pairs. Several penalties share one eigendecomposition.
@@ -376,12 +399,8 @@ def solve_exact(
     with blas_for(len(rows.w)):
         if len(lams) == 1:
             A, lost = exact_system(pairs, sigma, lams[0] / rows.w)
-            return ExactModel(A, rows, lams[0], kind, lost)
+            return ExactModel([A], rows, lams, kind, lost)
         root = np.sqrt(rows.w)
         s, V = eigh(weighted(pairs.kernel(sigma), root))
     U, s = V * root[:, None], np.maximum(s, 0.0)
-    models = [
-        ExactModel(Eigen(U, s + lam), rows.target(t), lam, kind, lost=U[:, :0])
-        for t, lam in enumerate(lams)
-    ]
-    return StackedModel(models, rows.state())
+    return ExactModel([Eigen(U, s + lam) for lam in lams], rows, lams, kind, lost=U[:, :0])

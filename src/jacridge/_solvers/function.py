@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._compute.arrays import Array, Indices, fixed_sample, row_blocks, rows_per_block
-from .._compute.threads import SMALL_ORDER, blas_for, for_blocks, our_threads, processors
+from .._compute.threads import SMALL_ORDER, blas_for, for_blocks, in_threads, processors
 from .exact import ExactModel
 from .influence import DegreesOf, Influence, Noise, NoiseOf, even_noise
 from .intervals import Scale, smallest, widened
@@ -184,7 +184,7 @@ class FittedFunction:
         lower, upper = np.empty((2, len(X), len(self.intercept)))
         scaled = self.scale.of(X, coverage) if adaptive else self.scale.even(X, coverage)
         most, _ = scaled.followed(scaled.levels.max(initial=0.0))
-        shifts = self.model.jackknife.shifts.some(most)
+        shifts = self.model.jackknife.shifts(most)
 
         def work(rows: Indices) -> None:
             near, ranks = scaled.followed(scaled.levels[rows[0]])
@@ -196,10 +196,7 @@ class FittedFunction:
             # Models that differ must not narrow an interval outside of the data.
             lower[rows], upper[rows] = widened(*ends, scaled.least[rows]) if adaptive else ends
 
-        blocks = scaled.blocks(rows_per_block(size))
-        with our_threads(len(blocks) if len(X) > SMALL_ORDER else 1) as each:
-            for _ in each(work, blocks):
-                pass
+        in_threads(work, scaled.blocks(rows_per_block(size)), alone=len(X) <= SMALL_ORDER)
         return lower, upper
 
     def kernel(self, X: Array) -> Array:

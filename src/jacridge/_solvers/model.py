@@ -1,10 +1,9 @@
-"""The interface of solved models, and models of several penalties side by side."""
+"""The interface of solved models, and what they have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -39,7 +38,7 @@ class Jackknife:
     lams : penalties, of shape (k,) or (1,)
     spread : largest less smallest value of each target, of shape (k,)
     residuals : residual of each row for the model without it, of shape (s, k)
-    shifts : from rows k(x, Z) to the changes of the predictions there, of shape (n_new, s, k)
+    shifts : from some of the s rows, in increasing order, to the changes without each of them
     places : places of the distinct rows among those of the model; None if they are in X
     X : the distinct rows
     reach : root mean square of the changes at an x where the rows leave all variance open, if each
@@ -51,7 +50,7 @@ class Jackknife:
     lams: Array
     spread: Array
     residuals: Array
-    shifts: AnyShifts
+    shifts: Callable[[Indices], Shifts]
     places: Indices | None = None
     X: Array | None = None
     reach: Array | None = None
@@ -67,30 +66,21 @@ class Jackknife:
         return X_new[:, self.places] if distance.is_given else X_new
 
 
-class AnyShifts(Protocol):
-    """Changes of the predictions when each of s rows is left out."""
-
-    def __call__(self, K_new: Array) -> Array:
-        """Changes at rows k(x, Z) of K_new, of shape (n_new, s, k)."""
-
-    def some(self, rows: Indices) -> AnyShifts:
-        """The changes without some of the rows."""
-
-
 @dataclass(frozen=True)
 class Shifts:
-    """Changes of the predictions when each of s rows is left out.
+    """Changes of the predictions when each of s rows is left out, with l = 1 or l = k penalties.
 
     Attributes
     ----------
-    influence : how the coefficients follow y of each row, (q, s), in double or single precision
-    ones : coefficients for a target of ones, of shape (q,)
+    influence : for each penalty, how the q coefficients follow y of each row, of shape (q, s), in
+        double or single precision
+    ones : coefficients for a target of ones, of shape (q, l)
     moved : residuals of the rows for the models without them, of shape (s, k)
     intercept : how much the intercept falls without each row, of shape (s, k)
     L : factor of the kernel of the landmarks, if coefficients are those of features
     """
 
-    influence: Array
+    influence: Sequence[Array]
     ones: Array
     moved: Array
     intercept: Array
@@ -100,34 +90,18 @@ class Shifts:
         """Changes at rows k(x, Z) of K_new, of shape (n_new, s, k)."""
         phi = K_new if self.L is None else dtrsm(1.0, self.L, K_new.T, lower=1).T
         # Without a row y falls there to where its residual vanishes, and so does the intercept.
-        P = phi.astype(self.influence.dtype, copy=False) @ self.influence
-        rest = 1.0 - phi @ self.ones
-        change = P[:, :, None] * -self.moved
-        change -= rest[:, None, None] * self.intercept
+        P = [phi.astype(part.dtype, copy=False) @ part for part in self.influence]
+        change = np.stack(P, axis=2) * -self.moved
+        change -= (1.0 - phi @ self.ones)[:, None, :] * self.intercept
         return change
 
     def some(self, rows: Indices) -> Shifts:
-        """The changes without some of the rows, which rise."""
+        """The changes without some of the rows, in increasing order."""
         if len(rows) == len(self.moved):  # all of them, of which no copy is made
             return self
-        influence = self.influence.T[rows].T
+        influence = [part.T[rows].T for part in self.influence]
         moved, intercept = self.moved[rows], self.intercept[rows]
         return replace(self, influence=influence, moved=moved, intercept=intercept)
-
-
-@dataclass(frozen=True)
-class StackedShifts:
-    """Changes of several models of one target each, side by side."""
-
-    parts: Sequence[AnyShifts]
-
-    def __call__(self, K_new: Array) -> Array:
-        """Changes at rows k(x, Z) of K_new, of shape (n_new, s, k)."""
-        return np.concatenate([part(K_new) for part in self.parts], axis=2)
-
-    def some(self, rows: Indices) -> StackedShifts:
-        """The changes without some of the rows."""
-        return StackedShifts([part.some(rows) for part in self.parts])
 
 
 @dataclass(frozen=True)
@@ -194,90 +168,7 @@ class Model(Protocol):
         """Plain arrays that, with the estimator's public attributes, restore the model."""
 
 
-@dataclass(frozen=True)
-class StackedModel:
-    """Models of one target each, side by side: every target has a penalty of its own.
-
-    `saved` is their common state, `one_pass` gives all leave-one-out residuals at once where
-    that is cheaper.
-    """
-
-    models: Sequence[Model]
-    saved: dict[str, Any]
-    one_pass: Callable[[], Array] | None = None
-
-    @property
-    def dual_coef(self) -> Array:
-        """Dual coefficients, of shape (n, k)."""
-        return np.hstack([model.dual_coef for model in self.models])
-
-    @property
-    def intercept(self) -> Array:
-        """The intercept of each target."""
-        return np.concatenate([model.intercept for model in self.models])
-
-    def deviations(self, K_new: Array) -> Array:
-        """Standard deviation of the function, of shape (n_new, k)."""
-        return np.hstack([model.deviations(K_new) for model in self.models])
-
-    @cached_property
-    def loo_residuals(self) -> Array:
-        """Leave-one-out residuals, of shape (n, k)."""
-        if self.one_pass is not None:
-            return self.one_pass()
-        return np.hstack([model.loo_residuals for model in self.models])
-
-    @cached_property
-    def jackknife(self) -> Jackknife:
-        """The models that leave one row out."""
-        parts = [model.jackknife for model in self.models]
-        lams, spread, residuals = (
-            np.concatenate([getattr(part, name) for part in parts], axis=-1)
-            for name in ("lams", "spread", "residuals")
-        )
-        reaches = [part.reach for part in parts if part.reach is not None]
-        return replace(
-            parts[0],
-            lams=lams,
-            spread=spread,
-            residuals=residuals,
-            shifts=StackedShifts([part.shifts for part in parts]),
-            reach=np.hstack(reaches) if len(reaches) == len(parts) else None,
-        )
-
-    @property
-    def held_out(self) -> HeldOut:
-        """Leave-one-out residuals of distinct rows."""
-        return _side_by_side([model.held_out for model in self.models])
-
-    @property
-    def held_out_singly(self) -> HeldOut:
-        """Those of single observations, if equal rows differ in y of all targets."""
-        parts = [model.held_out_singly for model in self.models]
-        return _side_by_side(parts) if len({len(part.w) for part in parts}) == 1 else self.held_out
-
-    def known_rows(self, Z: Array) -> tuple[Array, Array, Array]:
-        """The training rows that the models know, with the targets of all."""
-        X, y, w = zip(*(model.known_rows(Z) for model in self.models), strict=True)
-        return X[0], np.hstack(y), w[0]
-
-    @property
-    def degrees_of_freedom(self) -> Array:
-        """Trace of the hat matrix, for each target."""
-        return np.concatenate([model.degrees_of_freedom for model in self.models])
-
-    @property
-    def influences(self) -> Sequence[Influence]:
-        """How functionals of the function follow y, for each target."""
-        return [influence for model in self.models for influence in model.influences]
-
-    def state(self) -> dict[str, Any]:
-        """Plain arrays that restore the models."""
-        return self.saved
-
-
-def _side_by_side(parts: Sequence[HeldOut]) -> HeldOut:
-    y, residuals, within = (
-        np.hstack([getattr(part, name) for part in parts]) for name in ("y", "residuals", "within")
-    )
-    return HeldOut(y, residuals, parts[0].w, within)
+def targets_of_each(lams: Array) -> list[slice]:
+    """The targets of each penalty: all of them, or one."""
+    k = len(lams)
+    return [slice(None)] if k == 1 else [slice(t, t + 1) for t in range(k)]

@@ -38,7 +38,6 @@ from .sums import Sums, summed
 
 if TYPE_CHECKING:
     from .._geometry.space import Space
-    from .model import StackedModel
 
 # Rows for each landmark from which on it pays to find out whether whitening may come late.
 LATE_ROWS = 8
@@ -243,7 +242,7 @@ class Nystrom:
         parts: Any = {"rows": rows, "sample": block, "choose": choose, "observed": observed}
         return replace(self, **parts, given=None, _last=None)
 
-    def solve(self, sigma: float, lams: Array) -> tuple[Array, NystromModel | StackedModel]:
+    def solve(self, sigma: float, lams: Array) -> tuple[Array, NystromModel]:
         """Landmarks and model at one bandwidth, with one penalty or one for each target."""
         at = self.spectrum(sigma)
         sample = jackknife_sample(self.sample, self.rows, self.given)

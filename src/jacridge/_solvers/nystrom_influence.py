@@ -137,7 +137,7 @@ class NystromInfluence:
         k = len(self.sums.given_within)
         given = as_given(self.given, w, k)
         if self.given is not None:
-            given = GivenRows(given.group, given.within[:, self.targets], given.weights)
+            given = given.of(self.targets)
         return Scores(given, found[:, :-1], found[:, -1], w)
 
     def _rows(self) -> Rows:

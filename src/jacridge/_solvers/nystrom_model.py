@@ -14,11 +14,11 @@ from .._compute.arrays import EPS, Array, Indices, fixed_sample, row_blocks, row
 from .._rows.merging import GivenRows, are_replicates, leaving, row_labels
 from .._rows.rows import rows_of
 from .landmarks import Features
-from .model import JACKKNIFE_ROWS, HeldOut, Jackknife, Shifts, StackedModel
+from .model import JACKKNIFE_ROWS, HeldOut, Jackknife, Shifts, targets_of_each
 from .nystrom_influence import NystromInfluence, Residuals
 from .spectrum import eigh, mean_shift
 from .sums import Sums
-from .systems import Eigen, System, stable_system
+from .systems import Eigen, System, quadratic_forms, stable_system
 
 if TYPE_CHECKING:
     from .._rows.rows import Block, Rows
@@ -39,10 +39,6 @@ class Sample:
     w: Array
     within: Array
     weights: Array
-
-    def target(self, t: int) -> Sample:
-        """The sample with one target alone."""
-        return replace(self, y=self.y[:, [t]], within=self.within[:, [t]])
 
     def some(self, most: int) -> Sample:
         """At most so many of the rows, drawn at random."""
@@ -75,35 +71,63 @@ def jackknife_sample(sample: Block, rows: Rows, given: GivenRows | None) -> Samp
 
 @dataclass(frozen=True)
 class NystromModel:
-    """A solved Nystrom system."""
+    """A solved Nystrom system, with one penalty for all k targets or one for each.
+
+    Arrays of shape (m, l) have a column for each of the l = 1 or l = k penalties, and broadcast
+    against those of shape (m, k).
+
+    Attributes
+    ----------
+    phi, sums : the features, and the sums over the rows
+    systems : G + lambda I for each penalty
+    lams : penalties, of shape (l,)
+    kind : kind of the intercept, one of INTERCEPTS
+    sample : some of the rows as given
+    rows, given : all rows, and what was merged; None in a model that was saved
+    """
 
     phi: Features
     sums: Sums
-    A: System  # G + lambda I
-    lam: float
-    kind: str  # of the intercept, one of INTERCEPTS
+    systems: Sequence[System]
+    lams: Array
+    kind: str
     sample: Sample
     rows: Rows | None = None
     given: GivenRows | None = None
-    target: int | None = None  # the only one of the rows' targets that is meant
+
+    @property
+    def _parts(self) -> list[tuple[System, slice]]:
+        """The system of each penalty, and its targets."""
+        return list(zip(self.systems, targets_of_each(self.lams), strict=True))
 
     @cached_property
+    def _solutions(self) -> tuple[Array, Array]:
+        """Coefficients of the features for the targets, (m, k), and for targets of ones, (m, l)."""
+        solved = [A.solve(self.sums.of(targets).B) for A, targets in self._parts]
+        beta, ones = ([part[:, some] for part in solved] for some in (slice(-1), slice(-1, None)))
+        return np.hstack(beta), np.hstack(ones)
+
+    @property
     def _beta(self) -> Array:
-        """Coefficients of the features for each target, and for a target of ones."""
-        return self.A.solve(self.sums.B)
+        return self._solutions[0]
+
+    @property
+    def _ones(self) -> Array:
+        return self._solutions[1]
 
     @property
     def _is_free(self) -> bool:
         return self.kind == "free"
 
     @cached_property
-    def _spare(self) -> float:
+    def _spare(self) -> Array:
         """1'W (1 - Phi beta), beta for a target of ones; infinite without a free intercept."""
-        ones = self._beta[:, -1]
-        spare = float(self.sums.weight - self.sums.B[:, -1] @ ones)
+        if not self._is_free:
+            return np.full(len(self.lams), np.inf)
+        spare = self.sums.weight - self.sums.B[:, -1] @ self._ones
         # It is at least lambda beta'beta, and less than that is rounding.
-        least = max(self.lam * float(ones @ ones), len(ones) * EPS * self.sums.weight)
-        return max(spare, least) if self._is_free else np.inf
+        least = self.lams * np.square(self._ones).sum(axis=0)
+        return np.maximum(spare, np.maximum(least, len(self._ones) * EPS * self.sums.weight))
 
     @cached_property
     def intercept(self) -> Array:
@@ -113,12 +137,12 @@ class NystromModel:
     @cached_property
     def _free_intercept(self) -> Array:
         """The intercept beside the mean of y, by least squares."""
-        return -self.sums.B[:, -1] @ self._beta[:, :-1] / self._spare
+        return -self.sums.B[:, -1] @ self._beta / self._spare
 
     @cached_property
     def _coef(self) -> Array:
         """Coefficients of the features for y - b."""
-        return self._beta[:, :-1] - np.outer(self._beta[:, -1], self._free_intercept)
+        return self._beta - self._ones * self._free_intercept
 
     @cached_property
     def dual_coef(self) -> Array:
@@ -128,88 +152,109 @@ class NystromModel:
     @cached_property
     def signal_variance(self) -> Array:
         """(y - b)'A^-1 (y - b) / n, A = Phi Phi' + lambda W^-1: the likely scale of the kernel."""
-        if self.lam == 0:  # then it is the squared norm of the fit
+        if not self.lams.all():  # then it is the squared norm of the fit
             return np.einsum("ij,ij->j", self._coef, self._coef) / self.sums.n
         left = self.sums.yy - np.einsum("ij,ij->j", self._coef, self.sums.B[:, :-1])
-        return np.maximum(left, EPS * self.sums.yy) / (self.lam * self.sums.n)
+        return np.maximum(left, EPS * self.sums.yy) / (self.lams * self.sums.n)
 
     def deviations(self, K_new: Array) -> Array:
         """Standard deviation of the function for rows k(x, Z) of K_new, of shape (n_new, k)."""
         P = dtrsm(1.0, self.phi.L, K_new.T, lower=1)
-        half = self.A.half_solve(P)
-        left = 1.0 - np.einsum("ij,ij->j", P, P) + self.lam * np.einsum("ij,ij->j", half, half)
-        left += self.lam * np.square(1.0 - self._beta[:, -1] @ P) / self._spare
-        return np.sqrt(np.outer(np.maximum(left, 0.0), self.signal_variance))
+        left = (1.0 - np.einsum("ij,ij->j", P, P))[:, None]
+        left = left + self.lams * quadratic_forms(self.systems, P)
+        left += self.lams * np.square(1.0 - P.T @ self._ones) / self._spare
+        return np.sqrt(np.maximum(left, 0.0) * self.signal_variance)
 
     @cached_property
     def degrees_of_freedom(self) -> Array:
         """Trace of the hat matrix for each target, not counting a mean as intercept."""
-        trace, ones = self.A.rank - self.lam * self.A.inverse_diagonal().sum(), self._beta[:, -1]
+        return self._traces * np.ones(len(self.sums.yy))
+
+    @cached_property
+    def _traces(self) -> Array:
+        """Trace of the hat matrix for each penalty, not counting a mean as intercept."""
+        inverse = np.array([A.inverse_diagonal().sum() for A in self.systems])
+        traces = [A.rank for A in self.systems] - self.lams * inverse
         if self._is_free:
-            trace += 1.0 - self.lam * (ones @ ones) / self._spare
-        return np.full(len(self.sums.yy), trace)
+            traces += 1.0 - self.lams * np.square(self._ones).sum(axis=0) / self._spare
+        return traces
 
     @cached_property
     def influences(self) -> Sequence[NystromInfluence]:
-        """How functionals of the function follow y."""
-        ones, weight = self._beta[:, -1], self.sums.weight
-        trace, spare = float(self.degrees_of_freedom[0]), self._spare
+        """How functionals of the function follow y, for the targets of each penalty."""
+        traces, spare, free = self._traces, self._spare, self._ones
+        if not self._is_free:
+            free = np.zeros_like(free)
         if self.kind == "mean":
-            trace, spare = trace + 1.0 - float(self.sums.B[:, -1] @ ones) / weight, weight
-        free = ones if self._is_free else np.zeros_like(ones)
-        residuals = Residuals(
-            self.phi, self.A, self._coef, self.intercept, beta=ones, ones=free, spare=spare
-        )
+            traces = traces + 1.0 - self.sums.B[:, -1] @ self._ones / self.sums.weight
+            spare = np.full_like(spare, self.sums.weight)
         X, w = self.sample.X, self.sample.w
         if self.sums.given_n > self.sums.n:  # rows of the sample have the weight of all equals
             X, some = np.unique(X, axis=0, return_index=True)
             w = w[some]
         return [
             NystromInfluence(
-                residuals,
-                self.sums,
-                trace,
-                targets=slice(None) if self.target is None else slice(self.target, self.target + 1),
+                Residuals(
+                    self.phi,
+                    A,
+                    coef=self._coef[:, targets],
+                    intercept=self.intercept[targets],
+                    beta=self._ones[:, i],
+                    ones=free[:, i],
+                    spare=float(spare[i]),
+                ),
+                self.sums.of(targets),
+                float(traces[i]),
+                targets=targets,
                 rows=self.rows,
                 given=self.given,
                 sample=(X, w),
             )
+            for i, (A, targets) in enumerate(self._parts)
         ]
 
     @cached_property
     def loo_residuals(self) -> Array:
         """Residual of each row as given for the model without it and the rows equal to it."""
-        return _loo_residuals(self.rows, self.given, [self])
+        if self.rows is None:
+            raise AttributeError(
+                "Leave-one-out residuals need the training rows, which a pickled Nystrom model "
+                "does not hold. Ask for them before pickling, or fit again."
+            )
+        # Workers need neither the source of the rows nor what was merged.
+        work = _LeavingOut(replace(self, rows=None, given=None))
+        found = np.vstack(list(self.rows.each(work)))
+        return found if self.given is None else self.given.residuals(found)
 
     def left_out(self, phi: Array, y: Array, w: Array) -> Array:
         """Residual / (1 - leverage) of rows with features phi."""
-        half, rest = self.A.half_solve(phi.T), 1.0 - phi @ self._beta[:, -1]
-        leverage = np.einsum("ij,ij->j", half, half) + rest**2 / self._spare
+        rest = 1.0 - phi @ self._ones
+        leverage = quadratic_forms(self.systems, phi.T) + rest**2 / self._spare
         residuals = y - self.intercept - phi @ self._coef
         if self.kind == "mean":
-            shift = mean_shift(y - self.sums.mean, w, self.sums.weight)
-            residuals += shift * rest[:, None]
-        return residuals / np.maximum(1.0 - leverage * w, EPS)[:, None]
+            residuals += mean_shift(y - self.sums.mean, w, self.sums.weight) * rest
+        return residuals / np.maximum(1.0 - leverage * w[:, None], EPS)
 
     @cached_property
     def jackknife(self) -> Jackknife:
         """Leave-one-out models of a sample of the rows."""
         sample = self.sample.some(JACKKNIFE_ROWS)
         y, w = sample.y, sample.w
-        phi, ones = self.phi(sample.X), self._beta[:, -1]
+        phi, ones = self.phi(sample.X), self._ones
         moved = self.left_out(phi, y, w)
-        pull = w * (1.0 - phi @ ones) / self._spare  # of y on a free intercept
-        fall = pull[:, None] * moved
+        pull = w[:, None] * (1.0 - phi @ ones) / self._spare  # of y on a free intercept
+        fall = pull * moved
         if self.kind == "mean":
             fall = mean_shift(y - self.sums.mean, w, self.sums.weight)
         first, group = sample.distinct()
+        influence = [A.solve(phi.T) * w for A in self.systems]
         return Jackknife(
             group=group,
             weights=w[first],
-            lams=np.array([self.lam]),
+            lams=self.lams,
             spread=np.ptp(self.sample.y + self.sample.within, axis=0),
             residuals=moved + sample.within,
-            shifts=Shifts(self.A.solve(phi.T) * w, ones, moved, fall, L=self.phi.L),
+            shifts=Shifts(influence, ones, moved, fall, L=self.phi.L).some,
             X=sample.X[first],
         )
 
@@ -224,13 +269,12 @@ class NystromModel:
         counts = w
         if self.given is not None and self.rows is not None:
             X, y, weights = self.rows.take(fixed_sample(self.rows.n, SAMPLE_ROWS))
-            y = y if self.target is None else y[:, [self.target]]
             counts = w = np.ones(len(X)) if weights is None else weights
         elif self.sample.within.any():
             _, group = self.sample.distinct()
             counts = w / np.bincount(group)[group]
         within = self.sums.given_within / self.sums.weight
-        return HeldOut(y, _LeavingOut([self])(X, y, w), counts, within)
+        return HeldOut(y, _LeavingOut(self)(X, y, w), counts, within)
 
     @cached_property
     def _observed(self) -> tuple[Array, Array] | None:
@@ -247,7 +291,7 @@ class NystromModel:
         if self._observed is None:
             return self.held_out
         (w, leaves), X, y = self._observed, self.sample.X, self.sample.y + self.sample.within
-        return HeldOut(y, _LeavingOut([self])(X, y, leaves), w, np.zeros(y.shape[1]))
+        return HeldOut(y, _LeavingOut(self)(X, y, leaves), w, np.zeros(y.shape[1]))
 
     def known_rows(self, Z: Array) -> tuple[Array, Array, Array]:
         """The distinct rows of the sample."""
@@ -257,10 +301,12 @@ class NystromModel:
 
     def state(self) -> dict[str, Any]:
         """The sums and the sample as plain arrays; landmarks are the estimator's `X_fit_`."""
-        return nystrom_state(self.phi, self.sums, self.sample)
+        sums = {name: np.asarray(part) for name, part in vars(self.sums).items()}
+        sample = {f"sample_{name}": part for name, part in vars(self.sample).items()}
+        return {"L": self.phi.L, **sample, **sums}
 
     @staticmethod
-    def restored(at: Any, state: dict[str, Any]) -> NystromModel | StackedModel:
+    def restored(at: Any, state: dict[str, Any]) -> NystromModel:
         """The model of a fitted function from its state, without the rows."""
         # Older versions saved no counts of the rows as given.
         state = {"given_n": state["n"], "given_within": np.zeros_like(state["yy"]), **state}
@@ -275,34 +321,17 @@ class NystromModel:
 
 @dataclass(frozen=True)
 class _LeavingOut:
-    """The pass for leave-one-out residuals; each model takes the targets that it has."""
+    """The pass for leave-one-out residuals."""
 
     what: ClassVar[str] = "their leave-one-out residuals"
-    models: Sequence[NystromModel]
+    model: NystromModel
 
     def __call__(self, X: Array, y: Array, w: Array | None) -> Array:
         w = np.ones(len(X)) if w is None else w
-        phi, found = self.models[0].phi, np.empty(y.shape)
+        phi, found = self.model.phi, np.empty(y.shape)
         for rows in row_blocks(len(X), max(rows_per_block(len(phi.L)), 1024)):
-            P, stop = phi(X[rows]), 0
-            for model in self.models:
-                start, stop = stop, stop + len(model.sums.mean)
-                found[rows, start:stop] = model.left_out(P, y[rows, start:stop], w[rows])
+            found[rows] = self.model.left_out(phi(X[rows]), y[rows], w[rows])
         return found
-
-
-def _loo_residuals(
-    rows: Rows | None, given: GivenRows | None, models: Sequence[NystromModel]
-) -> Array:
-    if rows is None:
-        raise AttributeError(
-            "Leave-one-out residuals need the training rows, which a pickled Nystrom model "
-            "does not hold. Ask for them before pickling, or fit again."
-        )
-    # Workers need neither the source of the rows nor what was merged.
-    work = _LeavingOut([replace(model, rows=None, given=None) for model in models])
-    found = np.vstack(list(rows.each(work)))
-    return found if given is None else given.residuals(found)
 
 
 def solve_nystrom(
@@ -314,26 +343,16 @@ def solve_nystrom(
     sample: Sample,
     rows: Rows | None = None,
     given: GivenRows | None = None,
-) -> NystromModel | StackedModel:
+) -> NystromModel:
     """The model of these sums, with one penalty or one for each target."""
     if given is not None and given.weights is not None:
         some = given.weighed()
         weights: Any = some.weights
         sums = replace(sums, given_n=float(len(some.group)), given_within=weights @ some.within**2)
+    systems: list[System]
     if len(lams) == 1:
-        A, _ = stable_system(lambda: np.array(sums.G, order="C"), lams[0])
-        return NystromModel(phi, sums, A, lams[0], kind, sample, rows, given)
-    s, V = eigh(sums.G)
-    s = np.maximum(s, 0.0)
-    models = []
-    for t, lam in enumerate(lams):
-        part: Any = sample.target(t), rows, given, t
-        models.append(NystromModel(phi, sums.target(t), Eigen(V, s + lam), lam, kind, *part))
-    saved = nystrom_state(phi, sums, sample)
-    return StackedModel(models, saved, lambda: _loo_residuals(rows, given, models))
-
-
-def nystrom_state(phi: Features, sums: Sums, sample: Sample) -> dict[str, Any]:
-    """Plain arrays of a model, but for its landmarks."""
-    parts = {name: np.asarray(part) for name, part in vars(sums).items()}
-    return {"L": phi.L, **{f"sample_{name}": Z for name, Z in vars(sample).items()}, **parts}
+        systems = [stable_system(lambda: np.array(sums.G, order="C"), lams[0])[0]]
+    else:
+        s, V = eigh(sums.G)
+        systems = [Eigen(V, np.maximum(s, 0.0) + lam) for lam in lams]
+    return NystromModel(phi, sums, systems, lams, kind, sample, rows, given)

@@ -60,13 +60,13 @@ class Spectrum:
     def loo_residuals(self, lams: Array) -> Array:
         """Leave-one-out residuals of all rows, of shape (n, lambdas, targets)."""
         E, ones, _ = self._without_rows(slice(None), lams)
-        return E + ones[:, :, None] * self.shift[:, None, :]
+        return E + ones * self.shift[:, None, :]
 
     def squared_errors(self, rows: slice, lams: Array) -> Array:
         """Squared leave-one-out errors of some rows, of shape (rows, lambdas, targets)."""
         E, ones, left = self._without_rows(rows, lams)
         if self.replicates is None:
-            E += ones[:, :, None] * self.shift[rows, None, :]
+            E += ones * self.shift[rows, None, :]
             return np.square(E, out=E)
         observed = self.replicates.some(np.arange(len(self.w))[rows])
         total, places = float(self.w.sum()), (self.y[rows], self.w[rows])
@@ -76,15 +76,16 @@ class Spectrum:
         """Residuals for models without each of some rows, and shares of y that are not fitted.
 
         Residuals are those of the targets (rows, lambdas, targets), and of a target of ones (rows,
-        lambdas), by which they grow as the mean of y falls; it is zero without an intercept.
+        lambdas, 1), by which they grow as the mean of y falls; it is zero without an intercept.
         """
         R, V, root = self._resolvents(lams), self.V[rows], np.sqrt(self.w[rows])[:, None]
         C = (R.T[:, :, None] * self.c[:, None, :]).reshape(len(self.s), -1)
         diagonal = V**2 @ R.T
         E = (V @ C).reshape(len(V), len(lams), -1) / (diagonal * root)[:, :, None]
+        left = (diagonal * lams)[:, :, None]
         if not self.shift.any():
-            return E, np.zeros_like(diagonal), diagonal * lams
-        return E, V @ (R * self.c_1).T / (diagonal * root), diagonal * lams
+            return E, np.zeros_like(left), left
+        return E, (V @ (R * self.c_1).T / (diagonal * root))[:, :, None], left
 
     def gcv(self, lams: Array) -> Array:
         """Generalised cross-validation, n |b - H b|^2 / (n - tr H)^2, (lambdas, targets)."""

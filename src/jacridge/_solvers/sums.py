@@ -42,10 +42,11 @@ class Sums:
     given_n: float
     given_within: Array
 
-    def target(self, t: int) -> Sums:
-        """The sums of one target alone."""
-        own = {name: getattr(self, name)[[t]] for name in ("yy", "mean", "given_within")}
-        return replace(self, B=self.B[:, [t, -1]], **own)
+    def of(self, targets: slice) -> Sums:
+        """The sums of some targets alone."""
+        own = {name: getattr(self, name)[targets] for name in ("yy", "mean", "given_within")}
+        B = np.hstack([self.B[:, :-1][:, targets], self.B[:, -1:]])
+        return replace(self, B=B, **own)
 
 
 def summed(rows: Rows, phi: Features, shift: Array, *, centred: bool) -> Sums:

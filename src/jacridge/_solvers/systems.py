@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import RLock
@@ -138,6 +138,12 @@ class Refined(Factor):
 
 # A factor must not be overwritten while another thread uses it.
 _one_at_a_time = RLock()
+
+
+def quadratic_forms(systems: Sequence[System], B: Array) -> Array:
+    """Values of b'A^-1 b for the columns b of B and some systems, of shape (columns, systems)."""
+    halves = (A.half_solve(B) for A in systems)
+    return np.column_stack([np.einsum("ij,ij->j", half, half) for half in halves])
 
 
 def exact_system(pairs: Pairs, sigma: float, lam: Array) -> tuple[System, Array]:
