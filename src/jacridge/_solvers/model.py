@@ -38,6 +38,7 @@ class Jackknife:
     weights : total weights of the distinct rows, of shape (d,)
     lams : penalties, of shape (k,) or (1,)
     spread : largest less smallest value of each target, of shape (k,)
+    far : standard deviation of the function far from all rows, of shape (k,)
     residuals : residual of each row for the model without it, of shape (s, k)
     shifts : from rows k(x, Z) to the changes of the predictions there, of shape (n_new, s, k)
     places : places of the distinct rows among those of the model; None if they are in X
@@ -50,6 +51,7 @@ class Jackknife:
     weights: Array
     lams: Array
     spread: Array
+    far: Array
     residuals: Array
     shifts: AnyShifts
     places: Indices | None = None
@@ -231,15 +233,16 @@ class StackedModel:
     def jackknife(self) -> Jackknife:
         """The models that leave one row out."""
         parts = [model.jackknife for model in self.models]
-        lams, spread, residuals = (
+        lams, spread, far, residuals = (
             np.concatenate([getattr(part, name) for part in parts], axis=-1)
-            for name in ("lams", "spread", "residuals")
+            for name in ("lams", "spread", "far", "residuals")
         )
         reaches = [part.reach for part in parts if part.reach is not None]
         return replace(
             parts[0],
             lams=lams,
             spread=spread,
+            far=far,
             residuals=residuals,
             shifts=StackedShifts([part.shifts for part in parts]),
             reach=np.hstack(reaches) if len(reaches) == len(parts) else None,

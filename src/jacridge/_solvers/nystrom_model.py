@@ -208,6 +208,7 @@ class NystromModel:
             weights=w[first],
             lams=np.array([self.lam]),
             spread=np.ptp(self.sample.y + self.sample.within, axis=0),
+            far=np.sqrt((1.0 + self.lam / self._spare) * self.signal_variance),
             residuals=moved + sample.within,
             shifts=Shifts(self.A.solve(phi.T) * w, ones, moved, fall, L=self.phi.L),
             X=sample.X[first],
