@@ -105,7 +105,7 @@ def time_ratio(n=6000):
     est = JacobianKernelRidge(0.5, 0.1).fit(X, y)
 
     def first_interval():
-        est._fitted_model().__dict__.pop("jackknife", None)
+        est._function().model.__dict__.pop("jackknife", None)
         est._made = None
         est.predict_interval(X_new)
 

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import naive
 from inside import exact, intervals
@@ -125,6 +126,38 @@ def test_far_outside_the_data_an_interval_is_as_wide_as_the_range_of_y(rng, opti
     est = JacobianKernelRidge(random_state=0, **options).fit(X, np.column_stack([y, -3 * y]))
     lower, upper = est.predict_interval([[-80.0, 15.0]])
     assert (upper - lower >= np.ptp(y) * np.array([1, 3])).all()
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.9])
+@pytest.mark.parametrize("options", FITS, ids=str)
+def test_far_outside_the_data_an_interval_is_as_wide_as_that_of_the_function(
+    rng, options, coverage
+):
+    """As wide as that of a normal variable with its deviation; some of these functions can be
+    tens of times as far off as y is spread."""
+    X = np.column_stack([rng.uniform(55, 69, 120), rng.uniform(10, 25, 120)])
+    y = np.sin(X[:, 0] - 55) + 0.2 * rng.standard_normal(120)
+    if options.get("metric") == "geodesic":
+        pytest.importorskip("pyproj")
+    est = JacobianKernelRidge(random_state=0, **options).fit(X, np.column_stack([y, 3 * y]))
+    lower, upper = est.predict_interval([[-80.0, 15.0]], coverage)
+    _, deviation = est.predict([[-80.0, 15.0]], return_std=True)
+    assert (upper - lower >= 2 * norm.ppf((1 + coverage) / 2) * deviation * (1 - 1e-9)).all()
+
+
+@pytest.mark.parametrize("solver", ["exact", "nystrom"])
+def test_nine_of_ten_are_covered_outside_the_data_too_if_the_kernel_is_right(rng, solver):
+    """Functions of a Gaussian process that vary less between the rows than farther out."""
+    x = np.concatenate([rng.uniform(-1, 1, 60), np.linspace(1.5, 6, 10)])[:, None]
+    L = np.linalg.cholesky(naive.kernel(naive.distances(x, x), 1.5) + 0.01 * np.eye(70))
+    options = {"solver": solver, "landmarks": x[:60:2], "fit_intercept": False}
+    shares = []
+    for _ in range(80):
+        y = L @ rng.standard_normal(70)
+        est = JacobianKernelRidge(1.5, 0.01, **options).fit(x[:60], y[:60])
+        shares.append(covered(est, x[60:], y[60:]))
+    # About two independent ones in each draw: known to 0.3 / sqrt(160) = 0.024; twice that.
+    assert np.mean(shares) == pytest.approx(0.9, abs=0.05)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "matern32"])

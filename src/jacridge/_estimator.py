@@ -303,14 +303,17 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         high quantile of :math:`\mu_{-i}(x) + s(x) |r_i| / s_i`. Here :math:`\mu_{-i}` is the model
         without row i, :math:`r_i` its residual there, and s a scale:
 
-        .. math:: s(x)^2 = g(x)^2 + V e(x)
+        .. math:: s(x)^2 = g(x)^2 + V h(x)^2
 
         g(x) is the level of the noise: the exponential of a second kernel ridge on
-        :math:`\log |r_i|`. e(x), from 0 to 1, says how far x lies outside the data: how much of the
-        variance the rows leave open at x, or how far the nearest row is, beyond what is usual among
-        the rows. V makes the interval at least as wide as the range of y where e(x) = 1. That holds
-        for every row whose distance to its nearest training row is at least the largest distance
-        between two rows plus the 99 % quantile of the nearest-neighbour distances.
+        :math:`\log |r_i|`. h(x) is zero inside the data and grows outside, with the share of the
+        variance that the rows leave open at x, and with the distance to the nearest row, beyond
+        what is usual among the rows. V makes the interval at least as wide as 2 h(x). Where all of
+        the variance is open, that is the range of y, or the interval of a normal variable with the
+        standard deviation of the function (``predict(X, return_std=True)``) if it is wider. The
+        interval is at least as wide as the range of y for every row whose distance to its nearest
+        training row is at least the largest distance between two rows plus the 99 % quantile of
+        the nearest-neighbour distances.
 
         All leave-one-out models come from one factorisation; bandwidth and penalty are held fixed,
         also where the same rows chose them. A row is left out together with the rows equal to it,

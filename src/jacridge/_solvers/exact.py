@@ -196,6 +196,12 @@ class ExactModel:
             left += np.square(1.0 - K_new @ self._u) / self._u.sum(axis=0)
         return np.sqrt(np.maximum(left, 0.0) * np.maximum(self.signal_variance, 0.0))
 
+    @property
+    def _far(self) -> Array:
+        """Standard deviation of the function where k is zero, of shape (k,)."""
+        left = 1.0 + 1.0 / self._u.sum(axis=0) if self._is_free else 1.0
+        return np.sqrt(left * np.maximum(self.signal_variance, 0.0))
+
     @cached_property
     def _inverse_diagonal(self) -> Array:
         """Diagonal of A^-1, of shape (n, l)."""
@@ -322,6 +328,7 @@ class ExactModel:
             weights=self.w[places],
             lams=self.lams,
             spread=np.ptp(given.residuals(self.y), axis=0),
+            far=self._far,
             residuals=moved[group] + given.within[some],
             shifts=partial(self._shifts, columns, group, moved, intercept),
             places=places,

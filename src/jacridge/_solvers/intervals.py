@@ -4,26 +4,31 @@ With the residual r_i of row i for the model without it, and a scale s, the inte
 a low quantile of mu_-i(x) - s(x) |r_i| / s_i to a high one of mu_-i(x) + s(x) |r_i| / s_i, where
 mu_-i is the model without row i and s_i the scale that the other rows give it. The scale is
 
-    s(x)^2 = g(x)^2 + V e(x)
+    s(x)^2 = g(x)^2 + V h(x)^2
 
 - g(x), the level of the noise, is the exponential of a kernel ridge on log |r_i|, with twice the
   bandwidth and a penalty chosen by leave-one-out;
-- e(x), from 0 to 1, says how far x is outside of the data: the larger of the share of the prior
-  variance that the rows leave open at x, beyond what they do at 99 % of their own, and the square
-  of the distance to the nearest row, beyond 99 % of theirs, in units of the largest distance,
-  before any feature is compressed;
-- V makes the interval as wide as y is spread where e(x) = 1.
+- h(x), the least half width, is zero inside of the data. It is the largest of
+
+      sqrt(b(x)) range / 2,    sqrt(b(x)) z S,    a(x) range / 2,
+
+  where range is that of y, S the standard deviation of the function far from all rows, and z the
+  normal quantile. b(x), from 0 to 1, is the share of the prior variance that the rows leave open
+  at x, beyond what they do at 99 % of their own. a(x) is the distance to the nearest row, beyond
+  99 % of theirs, in units of the largest distance, before any feature is compressed, at most 1;
+- V makes the half width at least h(x).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import LinAlgError
+from scipy.special import ndtri
 
 from .._compute.arrays import EPS, Array, Indices, row_blocks, rows_per_block
 from .._compute.threads import blas_for, for_blocks, in_threads, one_blas_thread
@@ -256,18 +261,21 @@ class Scale:
         return nearest, _quantile(nearest, INSIDE), largest
 
     def _away(self, nearest: Array) -> Array:
-        """Squared distance to the nearest row beyond the rows' own, in largest distances."""
+        """Distance to the nearest row beyond the rows' own, in largest distances."""
         _, usual, largest = self._nearest
         if not (largest > 0 and np.isfinite(usual)):
             return np.zeros(len(nearest))
-        return np.square(np.clip((nearest - usual) / largest, 0.0, 1.0))
+        return np.clip((nearest - usual) / largest, 0.0, 1.0)
 
-    @cached_property
-    def rows(self) -> tuple[Array, Array]:
-        """Noise level g and distance outside e of the rows as given, from the others; (s, k)."""
-        away = self._away(self._nearest[0])
-        e = np.column_stack([np.maximum(outside.rows, away) for outside in self._outsides])
-        return self.noise.rows, self._of_targets(e)[self.jackknife.group]
+    def least(self, beyond: Sequence[Array], nearest: Array, coverage: float) -> Array:
+        """Least half widths h of intervals at rows, of shape (n, k).
+
+        `beyond` says how far each row is outside by what the kernel leaves open, for each penalty.
+        """
+        half, far = self.jackknife.spread / 2, ndtri((1 + coverage) / 2) * self.jackknife.far
+        b = self._of_targets(np.column_stack(beyond))
+        away = np.outer(self._away(nearest), half)
+        return np.maximum(np.sqrt(b) * np.maximum(half, far), away)
 
     @property
     def reach(self) -> Array | None:
@@ -293,17 +301,18 @@ class Scale:
 
     def of(self, X_new: Array, coverage: float) -> Scaled:
         """New rows on the scale."""
-        V = self.spread(coverage)
-        sizes = self.scores(V)
-        usual = upper_quantile(sizes[None], coverage)[0]
-        s, outside, left = np.empty((3, len(X_new), sizes.shape[1]))
+        beyond = [outside.rows for outside in self._outsides]
+        h = self.least(beyond, self._nearest[0], coverage)[self.jackknife.group]
+        unit = self.unit(h, coverage)
+        sizes = self.scores(h / unit)
+        s, least, left = np.empty((3, len(X_new), sizes.shape[1]))
 
         def work(rows: slice) -> None:
-            s[rows], outside[rows], left[rows] = self.at(self._columns(X_new[rows]), V)
+            g, least[rows], left[rows] = self.at(self._columns(X_new[rows]), coverage)
+            s[rows] = np.hypot(g, least[rows] / unit)
 
         with one_blas_thread():
             for_blocks(work, len(X_new), rows_per_block(4 * len(self.X)))
-        least = outside * np.where(np.isfinite(usual), usual, 0.0)
         return Scaled(sizes, s, least, self._apart(left) / s, coverage, self.reach)
 
     def _columns(self, X_new: Array) -> Array:
@@ -316,43 +325,36 @@ class Scale:
         """Deviations where these shares of the variance are left open; rounding adds to them."""
         return np.sqrt(np.maximum(left, 0.0) + len(self.X) * EPS)
 
-    def at(self, X_new: Array, V: Array) -> tuple[Array, Array, Array]:
-        """The scale s at new rows, its part (V e)^(1/2) outside, the shares that are left open.
-
-        All of them of shape (n_new, k).
-        """
+    def at(self, X_new: Array, coverage: float) -> tuple[Array, Array, Array]:
+        """Level g of the noise, least half widths h, shares that are left open; (n_new, k) each."""
         gaps = self.space.distance.gaps(X_new, self.X)
         nearest = gaps.min(axis=1)
         if self.straight is not None:
             far = self.space.distance.gaps(self.straight(X_new), self._straight_X)
             nearest = far.min(axis=1)
-        away = self._away(self.space.distance.lengths(nearest))
-        K = self.space.kernel.of(gaps.copy(), self.sigma)
-        left = self._left(K)
+        left = self._left(self.space.kernel.of(gaps.copy(), self.sigma))
         beyond = [each.beyond(part) for each, part in zip(self._outsides, left.T, strict=True)]
-        e = np.maximum(np.column_stack(beyond), away[:, None])
+        h = self.least(beyond, self.space.distance.lengths(nearest), coverage)
         g = self.noise.at(self.space.kernel.of(gaps, NOISE_WIDTH * self.sigma))
-        outside = V * self._of_targets(e)
-        return np.sqrt(np.square(g) + outside), np.sqrt(outside), self._of_targets(left)
+        return g, h, self._of_targets(left)
 
     def _of_targets(self, e: Array) -> Array:
         """Columns for the targets from those for the distinct penalties."""
         return e[:, np.searchsorted(np.unique(self._lams), self._lams)]
 
-    def spread(self, coverage: float) -> Array:
-        """V for each target: at e(x) = 1 the interval is as wide as the spread of y."""
+    def unit(self, h: Array, coverage: float) -> Array:
+        """V^(-1/2) for each target: what intervals are at least wide where the scale is one."""
         # The quantile of the scores is at least that with zeros for the rows that V changes.
-        _, e = self.rows
-        scores = np.where(e > 0, 0.0, self.scores(np.zeros(e.shape[1])))
+        scores = np.where(h > 0, 0.0, self.scores(np.zeros_like(h)))
         lowest = upper_quantile(scores[None], coverage)[0]
-        known = np.isfinite(lowest) & (lowest > 0)
-        half = self.jackknife.spread / 2
-        return np.square(np.where(known, half / np.where(known, lowest, 1.0), 0.0))
+        return np.where(lowest > 0, lowest, np.inf)
 
-    def scores(self, V: Array) -> Array:
-        """Sizes |r_i| / s_i of the residuals in units of the scale, of shape (s, k)."""
-        g, e = self.rows
-        return np.asarray(np.abs(self.jackknife.residuals) / np.sqrt(np.square(g) + V * e))
+    def scores(self, outside: Array) -> Array:
+        """Sizes |r_i| / s_i of the residuals in units of the scale, of shape (s, k).
+
+        `outside` is V^(1/2) h, the part of s_i for rows outside of the others.
+        """
+        return np.asarray(np.abs(self.jackknife.residuals) / np.hypot(self.noise.rows, outside))
 
 
 def widened(lower: Array, upper: Array, least: Array) -> tuple[Array, Array]:

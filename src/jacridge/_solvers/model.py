@@ -37,6 +37,7 @@ class Jackknife:
     weights : total weights of the distinct rows, of shape (d,)
     lams : penalties, of shape (k,) or (1,)
     spread : largest less smallest value of each target, of shape (k,)
+    far : standard deviation of the function far from all rows, of shape (k,)
     residuals : residual of each row for the model without it, of shape (s, k)
     shifts : from some of the s rows, in increasing order, to the changes without each of them
     places : places of the distinct rows among those of the model; None if they are in X
@@ -49,6 +50,7 @@ class Jackknife:
     weights: Array
     lams: Array
     spread: Array
+    far: Array
     residuals: Array
     shifts: Callable[[Indices], Shifts]
     places: Indices | None = None

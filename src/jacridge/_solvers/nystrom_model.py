@@ -253,6 +253,7 @@ class NystromModel:
             weights=w[first],
             lams=self.lams,
             spread=np.ptp(self.sample.y + self.sample.within, axis=0),
+            far=np.sqrt((1.0 + self.lams / self._spare) * self.signal_variance),
             residuals=moved + sample.within,
             shifts=Shifts(influence, ones, moved, fall, L=self.phi.L).some,
             X=sample.X[first],
