@@ -46,9 +46,9 @@ NAMES = {
     "report._columns": ["columns_prepared", "follows_time", "table_of"],
     "report._encoding": ["separator_of"],
     "report._folds": ["OURS", "TREES", "Folds", "_later", "folds_of"],
-    "report._pieces": ["unrounded"],
+    "report._pieces": ["number", "unrounded"],
     "report._tasks": ["ModelSpec"],
-    "report._words": ["diagnosis", "doubts", "number"],
+    "report._doubts": ["diagnosis", "doubts"],
 }
 MODULES = {
     "compare": "cli._compare",

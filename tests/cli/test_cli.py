@@ -150,7 +150,7 @@ def test_select_of_one_or_two_features_is_told_to_be_narrow(run, boxes):
 def test_select_of_many_features_is_told_to_be_wide(run, tmp_path, rng):
     pl.DataFrame(rng.normal(size=(50, 31))).write_csv(tmp_path / "t.csv")
     args = ("select", tmp_path / "t.csv", "-t", "1")
-    doubt = "Note: The bandwidth exceeds the largest distance of two rows. --rule auto "
+    doubt = "Note: The bandwidth exceeds the largest distance between two rows. --rule auto "
     assert doubt in run(*args)[2]
     assert doubt not in run(*args, "--rule", "median")[2]
 

@@ -125,7 +125,7 @@ def test_a_column_that_looks_like_an_id_is_left_out(
         assert json.loads(out)["n_features"] == 3  # size, lot, houses
     if command == "report":
         page = (tmp_path / "r.html").read_text()
-        assert "<code>key</code> looks like an id and was left out." in page
+        assert "<code>key</code> looks like an id and is left out:" in page
 
 
 @pytest.mark.parametrize(("n", "splits"), [(999, 5), (1000, 3)])

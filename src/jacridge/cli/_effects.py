@@ -12,16 +12,8 @@ from ..report._columns import WAVES, YEAR, Table, alike, deviations, on_alike, t
 from ..report._tasks import TASKS
 from ..report._units import effects_in_units, rises_and_falls
 from ._columns import columns_named
-from ._options import (
-    AsJson,
-    Data,
-    ModelOptions,
-    TableOptions,
-    Target,
-    between_0_and_1,
-    option,
-    rows_of,
-)
+from ._notes import rows_of
+from ._options import AsJson, Data, SolverOptions, TableOptions, Target, between_0_and_1, option
 from ._tables import check_table_name, write_table
 from ._terminal import cell, grid, note, progress, show
 
@@ -49,7 +41,7 @@ def effects(
     level: Annotated[float, between_0_and_1("--level", "Coverage of the intervals.")] = 0.95,
     output: Annotated[str | None, option("--output -o", "FILE", "Table to write.")] = None,
     *,
-    model: ModelOptions,
+    model: SolverOptions,
     table: TableOptions,
     as_json: AsJson = False,
 ) -> None:

@@ -18,20 +18,17 @@ from ._cells import short
 from ._columns import Reading, columns_named, in_place, nearest
 from ._missing import DROP, IMPUTE, POLICIES, complete_rows, costs
 from ._model_file import SavedModel, check_columns, check_model_name, load_model, save_model
+from ._notes import note_classes, note_times, rows_of
 from ._options import (
     COLUMN,
-    ENGINES,
     AsJson,
     Data,
-    ModelOptions,
     NoHeader,
+    SolverOptions,
     TableOptions,
     between_0_and_1,
-    note_classes,
-    note_times,
     one_word,
     option,
-    rows_of,
 )
 from ._parts import fit_parts, read_parts, scheduler_at
 from ._tables import check_table_name, listed, read_frame, write_table
@@ -51,8 +48,8 @@ def fit(
     ],
     output: Annotated[str, option("--output -o", "FILE", "Model file to write.")],
     *,
-    model: ModelOptions,
-    engine: Annotated[str, one_word("--engine", ENGINES)] = "memory",
+    model: SolverOptions,
+    engine: Annotated[str, one_word("--engine", ("memory", "dask"))] = "memory",
     scheduler: Annotated[
         str | None,
         option(

@@ -1,12 +1,12 @@
-"""Options that several commands share, and what their values stand for."""
+"""Options that several commands share, and the models that they describe."""
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, is_dataclass, replace
 from functools import wraps
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from jacridge import RULES
@@ -14,19 +14,14 @@ from jacridge import RULES
 from .._geometry.kernels import KERNELS
 from .._rules.parameters import SOLVERS
 from .._rules.registry import ALPHAS, SELECTORS
-from ..report._columns import GAP, TASK_NAMES, YEAR, follows_time, on_places, place_columns
+from ..report._columns import TASK_NAMES
 from ..report._tasks import COLUMN_METRICS, ModelSpec
-from ._cells import drop_option
-from ._columns import Reading, Rows, read_rows
-from ._dates import MONTHS
-from ._missing import POLICIES, fillings
-from ._tables import listed
-from ._terminal import note, warn
+from ._columns import Reading
+from ._missing import POLICIES
 
-ENGINES = ("memory", "dask")
 RULE_METRICS = ("auto", "euclidean", "geodesic")
 BANDWIDTH_RULES = [rule for rule in RULES if not SELECTORS[rule].is_automatic]
-PLAIN = "euclidean after --standardize; geodesic: metres between latitude and longitude"
+PLAIN = "euclidean, on standardized columns; geodesic: metres between latitude and longitude"
 
 
 def option(
@@ -38,12 +33,12 @@ def option(
     numbers: bool = False,
     **more: Any,
 ) -> Any:
-    """An option; one that takes words refuses others, and numbers unless it takes these, too."""
+    """An option that takes any text, or only one of the given words (or a number)."""
     flags = names.split()
 
     def checked(value: Any) -> Any:
         if value is not None:
-            number_or(value, words, flags[0]) if numbers else one_of(value, words, flags[0])
+            one_of(value, words, flags[0], numbers=numbers)
         return value
 
     if words:
@@ -52,13 +47,13 @@ def option(
 
 
 def one_word(names: str, words: Sequence[str], more: str = "") -> Any:
-    """An option that takes one of a few words, which its help lists."""
+    """An option that takes one of a few words and lists them in its help."""
     metavar = names.split()[0].removeprefix("--").upper()
     return option(names, metavar, f"{', '.join(words)}{more}.", words)
 
 
 def between_0_and_1(flag: str, text: str) -> Any:
-    """An option that takes a share."""
+    """An option that takes a number between 0 and 1."""
 
     def checked(value: float | None) -> float | None:
         if value is not None and not 0 < value < 1:
@@ -72,7 +67,8 @@ def between_0_and_1(flag: str, text: str) -> Any:
 
 
 FILE = (
-    "CSV, TSV, Parquet, Feather or Excel file, gzip too; a quoted pattern for several; - for stdin"
+    "CSV, TSV, Parquet, Feather or Excel file, gzipped or not; a quoted pattern reads several "
+    "files, - reads stdin."
 )
 COLUMN = "Column to predict: its name, or its position (1 is the first, -1 the last)."
 Data = Annotated[str, typer.Argument(metavar="FILE", help=FILE, show_default=False)]
@@ -82,8 +78,8 @@ BandwidthOrRule = Annotated[
     option(
         "--rule -r",
         "RULE",
-        "auto chooses everything: kernel, metric, bandwidth and penalty. Else the bandwidth: a "
-        f"number, or {', '.join(BANDWIDTH_RULES)}.",
+        "auto chooses kernel, metric, bandwidth and penalty. Otherwise the bandwidth: a number, or "
+        f"{', '.join(BANDWIDTH_RULES)}.",
         RULES,
         numbers=True,
     ),
@@ -96,22 +92,22 @@ Alpha = Annotated[
         f"Ridge penalty: a number, or {', '.join(ALPHAS)}.",
         ALPHAS,
         numbers=True,
-        show_default="chosen with the rule auto; else 1e-3",
+        show_default="chosen if --rule is auto, else 1e-3",
     ),
 ]
 KernelName = Annotated[str, one_word("--kernel -k", tuple(KERNELS))]
 KernelOrAuto = Annotated[
     str,
-    one_word("--kernel -k", ("auto", *KERNELS), "; auto: chosen with the rule auto, else gaussian"),
+    one_word("--kernel -k", ("auto", *KERNELS), "; auto: chosen if --rule is auto, else gaussian"),
 ]
 MetricName = Annotated[
     str,
-    one_word("--metric -m", COLUMN_METRICS, f"; auto: learned with the rule auto, else {PLAIN}"),
+    one_word("--metric -m", COLUMN_METRICS, f"; auto: learned if --rule is auto, else {PLAIN}"),
 ]
 RuleMetric = Annotated[str, one_word("--metric -m", RULE_METRICS, f"; auto: {PLAIN}")]
 TaskName = Annotated[
     str,
-    one_word("--task", ("auto", *TASK_NAMES), "; auto takes texts and two values as classes"),
+    one_word("--task", ("auto", *TASK_NAMES), "; auto: text and two values are classes"),
 ]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="The first row is data.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
@@ -123,10 +119,10 @@ class TableOptions:
 
     features: Annotated[
         list[str] | None,
-        option("--features", "COLUMNS", "Columns to use, joined by commas; if none, all others."),
+        option("--features", "COLUMNS", "Columns to use, separated by commas; default: all."),
     ] = None
     drop: Annotated[
-        list[str] | None, option("--drop", "COLUMNS", "Columns to leave out, joined by commas.")
+        list[str] | None, option("--drop", "COLUMNS", "Columns to leave out, separated by commas.")
     ] = None
     standardize: Annotated[
         bool,
@@ -140,13 +136,13 @@ class TableOptions:
         option(
             "--missing",
             "WHAT",
-            "Missing values: drop (leave rows out), impute (the median, marked; of texts a "
-            "category of their own) or error.",
+            "Missing values: drop leaves out their rows, impute fills in the median and marks it "
+            "(in text: a category of its own), error stops.",
             POLICIES,
         ),
     ] = "drop"
     decimal: Annotated[
-        str, option("--decimal", "SIGN", "Sign before decimals in texts: . or a comma.", (".", ","))
+        str, option("--decimal", "SIGN", "Decimal sign in text: . or a comma.", (".", ","))
     ] = "."
     no_header: NoHeader = False
 
@@ -165,20 +161,32 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """Options of the commands that fit a model of any kind."""
+    """Options of all commands that fit one model."""
 
     rule: BandwidthOrRule = "auto"
     alpha: Alpha = None
     kernel: KernelOrAuto = "auto"
     metric: MetricName = "auto"
     task: TaskName = "auto"
+
+    def spec(self, *, standardize: bool) -> ModelSpec:
+        """The model, not fitted yet; refused if the kernel does not have the rule."""
+        check_rule(self.rule, self.kernel)
+        spec = spec_of(self.rule, self.alpha, self.metric, standardize=standardize)
+        return replace(spec, kernel=self.kernel)
+
+
+@dataclass(frozen=True)
+class SolverOptions(ModelOptions):
+    """Options of all commands that fit one model by a solver of choice."""
+
     solver: Annotated[str, one_word("--solver", SOLVERS)] = "auto"
     n_landmarks: Annotated[
         int | None,
         option(
             "--n-landmarks",
             "NUMBER",
-            "Landmarks of the solvers nystrom and pcg.",
+            "Number of landmarks for the solvers nystrom and pcg.",
             min=1,
             show_default="up to 3000; pcg 1000",
         ),
@@ -189,22 +197,21 @@ class ModelOptions:
     ] = None
 
     def spec(self, *, standardize: bool) -> ModelSpec:
-        """The model before its fit, if the kernel has the rule."""
-        check_rule(self.rule, self.kernel)
-        spec = spec_of(self.rule, self.alpha, self.metric, standardize=standardize)
-        return replace(spec, kernel=self.kernel, solver=self.solver, n_landmarks=self.n_landmarks)
+        """The model, not fitted yet; refused if the kernel does not have the rule."""
+        spec = super().spec(standardize=standardize)
+        return replace(spec, solver=self.solver, n_landmarks=self.n_landmarks)
 
 
 def add_command(
     app: typer.Typer, command: Callable[..., None], example: str, name: str | None = None
 ) -> None:
-    """Add a command with an example; its summary is given, as click cuts the one it finds."""
+    """Add a command with an example, and with its whole first sentence, which click would cut."""
     summary = (inspect.getdoc(command) or "").split("\n\n")[0].replace("\n", " ")
     app.command(name, epilog=f"Example: {example}", short_help=summary)(_flat(command))
 
 
 def _flat(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option for each field of its parameters that are dataclasses."""
+    """Replace each parameter that is a dataclass by one option for each of its fields."""
     parameters = inspect.signature(command).parameters.values()
     groups: dict[str, Any] = {
         p.name: p.annotation for p in parameters if is_dataclass(p.annotation)
@@ -226,35 +233,28 @@ def _flat(command: Callable[..., None]) -> Callable[..., None]:
     return flat
 
 
-def number_or(text: str, words: Sequence[str], option: str) -> float | str:
-    """The value of an option that takes a number or one of a few words."""
+def one_of(text: str, words: Sequence[str], option: str, *, numbers: bool = False) -> Any:
+    """Return one of a few words, or a number if `numbers` allows it; refuse anything else."""
     if text in words:
         return text
-    try:
-        return float(text)
-    except ValueError:
-        known = ", ".join(words)
-        raise typer.BadParameter(
-            f"must be a number or one of {known}, got '{text}'.", param_hint=option
-        ) from None
+    if numbers:
+        with suppress(ValueError):
+            return float(text)
+    kinds = f"{'a number or ' * numbers}one of {', '.join(words)}"
+    raise typer.BadParameter(f"must be {kinds}, got '{text}'.", param_hint=option)
 
 
 def spec_of(rule: str, alpha: str | None, metric: str, *, standardize: bool) -> ModelSpec:
-    """The model of a rule before its fit."""
-    penalty = None if alpha is None else penalty_of(alpha)
-    return ModelSpec(number_or(rule, RULES, "--rule"), penalty, metric, standardize)
-
-
-def penalty_of(text: str) -> float | str:
-    """The penalty that is asked for."""
-    alpha = number_or(text, ALPHAS, "--alpha")
-    if isinstance(alpha, float) and not 0 <= alpha < float("inf"):
-        raise typer.BadParameter(f"must be at least 0, got {text}.", param_hint="--alpha")
-    return alpha
+    """The model that options describe, not fitted yet."""
+    bandwidth = one_of(rule, RULES, "--rule", numbers=True)
+    penalty = None if alpha is None else one_of(alpha, ALPHAS, "--alpha", numbers=True)
+    if isinstance(penalty, float) and not 0 <= penalty < float("inf"):
+        raise typer.BadParameter(f"must be at least 0, got {alpha}.", param_hint="--alpha")
+    return ModelSpec(bandwidth, penalty, metric, standardize)
 
 
 def check_rule(rule: str, kernel: str) -> str:
-    """Return the rule, or refuse it if the kernel does not have it."""
+    """Return the rule if the kernel has it."""
     if rule in rules_of(kernel) or rule not in RULES:
         return rule
     raise typer.BadParameter(
@@ -265,122 +265,7 @@ def check_rule(rule: str, kernel: str) -> str:
 
 
 def rules_of(kernel: str) -> list[str]:
-    """The rules that a kernel has."""
+    """Rules that a kernel has."""
     return [
         name for name, rule in SELECTORS.items() if kernel == "auto" or rule.suits(KERNELS[kernel])
     ]
-
-
-def target_of(text: str | None, rule: str, alpha: float | str) -> list[str]:
-    """The target; without one, a refusal of what looks at it and a note for the rest."""
-    if text is not None:
-        return [text]
-    looks = f"the rule {rule}" if SELECTORS[rule].looks_at_y else f"--alpha {alpha}"
-    if looks_at_target(rule, alpha):
-        raise typer.BadParameter(
-            f"must name the column to predict, as {looks} looks at it.", param_hint="--target"
-        )
-    note("All columns count as features. If one is to be predicted, name it with --target.")
-    return []
-
-
-def looks_at_target(rule: str, alpha: float | str) -> bool:
-    """Whether a rule needs the values of the target, by itself or for the penalty."""
-    known = SELECTORS[rule]
-    return known.looks_at_y or (isinstance(alpha, str) and not known.chooses_without_y)
-
-
-def one_of(text: str, words: Sequence[str], option: str) -> str:
-    """The text, if it is one of a few words."""
-    if text not in words:
-        known = ", ".join(words)
-        raise typer.BadParameter(f"must be one of {known}, got '{text}'.", param_hint=option)
-    return text
-
-
-def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
-    """The rows of a table, with notes on what was done to it."""
-    rows = read_rows(file, targets, reading)
-    for sentence in not_used(rows):
-        warn(sentence)
-    for sentence in rows.losses.sentences:
-        (warn if rows.losses.are_many else note)(sentence)
-    if rows.ids:
-        one = len(rows.ids) == 1
-        look = "looks like an id and is left out" if one else "look like ids and are left out"
-        note(
-            f"{listed(rows.ids)} {look}: each row has a value of its own. If "
-            f"{'it matters' if one else 'one matters'}, name all features with --features."
-        )
-    on_columns = [*rows.written.values(), *on_gaps(rows, reading), *_on_columns(rows)]
-    for sentence in [*on_columns, *_on_places(rows, reading)]:
-        note(sentence)
-    if reading.task == "auto" and rows.task == "classification":
-        note_classes(rows.target or "", np.unique(rows.y))
-    return rows
-
-
-def on_gaps(rows: Rows, reading: Reading) -> list[str]:
-    """How gaps are filled, if they are."""
-    return fillings(rows.X.select(rows.gappy)) if reading.fills else []
-
-
-def _on_columns(rows: Rows) -> Iterator[str]:
-    """Notes on what dates and texts become."""
-    for name, date in rows.dates.items():
-        parts = ", ".join(dict.fromkeys(part.split()[0] for part in date.parts)) or "nothing"
-        kind = "years and months" if date.format in MONTHS else "dates"
-        cycles = ", all but the year as sine and cosine" if len(date.parts) > 1 else ""
-        leave = f"Leave it out with {drop_option(name)}."
-        yield f"`{name}` holds {kind} and becomes {parts}{cycles}. {leave}"
-    for name in rows.texts:
-        count, gaps = rows.X[name].n_unique(), rows.X[name].null_count()
-        among = f", {GAP!r} among them," if gaps else ""
-        yield (
-            f"`{name}` holds one category in the rows that are used, and has no effect."
-            if count == 1
-            else f"`{name}` holds {count} categories{among} and is one-hot encoded."
-        )
-
-
-def _on_places(rows: Rows, reading: Reading) -> Iterator[str]:
-    """How latitude and longitude are used."""
-    places = place_columns(rows.numbers)
-    if reading.on_globe:
-        lat, lon = rows.numbers
-        yield f"`{lat}` is latitude and `{lon}` longitude, in degrees; no other column is used."
-    elif places and rows.X.width == 2:  # there is nothing else to lose
-        yield on_places(*places)
-
-
-def not_used(rows: Rows) -> list[str]:
-    """Which columns distances on the globe leave out."""
-    if not rows.unused:
-        return []
-    verb = "is" if len(rows.unused) == 1 else "are"
-    return [
-        f"{listed(rows.unused)} {verb} not used with --metric geodesic, which takes latitude and "
-        "longitude only."
-    ]
-
-
-def note_times(rows: Rows, what_flatters: str) -> None:
-    """Tell that a score is no test of the future, if the rows are in the order of time."""
-    times = [name for name in rows.numbers if follows_time(name, rows.X[name].to_numpy())]
-    if times:
-        note(
-            f"The rows are in order of `{times[0].removesuffix(YEAR)}`. {what_flatters} models "
-            "that have to predict the future; jacridge report judges models on later rows."
-        )
-
-
-def note_classes(target: str, classes: Any) -> None:
-    """Say why the target is taken for one of classes."""
-    named = ", ".join(map(str, classes[:5])) + (", ..." if len(classes) > 5 else "")
-    if len(classes) == 2 and classes.dtype.kind != "U":
-        note(
-            f"`{target}` holds two values, {classes[0]} and {classes[1]}, which are taken as "
-            "classes. Use --task regression to predict a number."
-        )
-        return
-    note(f"`{target}` holds texts: its {len(classes)} classes are predicted, {named}.")

@@ -14,8 +14,7 @@ from jacridge import RULES, Choice, select_bandwidth
 
 from .._compute.files import check_place, replaced
 from .._rules.registry import SELECTORS
-from ..report._columns import GAPS_FILLED, TEXTS_READ
-from ..report._tasks import TASKS, Task
+from ..report._tasks import TASKS, ModelSpec, Task
 from ._cells import TargetError, TextTargetError
 from ._columns import IGNORED, Reading, Rows
 from ._compare import (
@@ -27,31 +26,24 @@ from ._compare import (
     which_is_enough,
 )
 from ._dates import DAYS, part_name
+from ._notes import note_times, remarks_on, rows_of
 from ._options import (
     FILE,
     Alpha,
     AsJson,
-    BandwidthOrRule,
     Data,
     KernelName,
-    KernelOrAuto,
-    MetricName,
+    ModelOptions,
     RuleMetric,
     TableOptions,
     Target,
     TaskName,
     check_rule,
-    looks_at_target,
-    not_used,
-    note_times,
-    on_gaps,
     one_of,
     one_word,
     option,
-    rows_of,
     rules_of,
     spec_of,
-    target_of,
 )
 from ._terminal import as_options, check_suffix, grid, note, note_replaced, progress, show
 
@@ -76,14 +68,15 @@ def select(
 ) -> None:
     """Print the bandwidth for a table.
 
-    Without --target all columns are features. Rules that look at the target need one.
+    Without --target, all columns are features. Rules that use the target need one.
     """
     spec = spec_of(check_rule(rule, kernel), alpha, metric, standardize=table.standardize)
-    wanted, scaled = target_of(target, rule, spec.penalty), table.standardize and metric == "auto"
-    looks = looks_at_target(rule, spec.penalty)
-    reading = table.reading(metric, task="regression" if looks else IGNORED)
+    uses_target, scaled = _uses_target(rule, spec, target), table.standardize and metric == "auto"
+    if target is None:
+        note("All columns count as features. If one is to be predicted, name it with --target.")
+    reading = table.reading(metric, task="regression" if uses_target else IGNORED)
     try:
-        rows = rows_of(file, wanted, reading)
+        rows = rows_of(file, [] if target is None else [target], reading)
     except TextTargetError as error:
         raise TargetError(error.what, CLASSES_HINT) from error
     X = rows.prepared(reading, standardize=scaled).fit_transform(rows.X)
@@ -133,14 +126,14 @@ def compare(
             "NUMBER",
             "Number of random splits.",
             min=1,
-            show_default="5; 3 from 1000 rows on",
+            show_default="5, or 3 for 1000 rows or more",
         ),
     ] = None,
     max_rows: Annotated[
-        int, option("--max-rows", "NUMBER", "At most so many rows, at random.", min=6)
+        int, option("--max-rows", "NUMBER", "Use at most so many rows, drawn at random.", min=6)
     ] = 2000,
     plot: Annotated[
-        str | None, option("--plot", "FILE", "Picture to write: R2 against seconds.")
+        str | None, option("--plot", "FILE", "Picture to write, R2 against seconds.")
     ] = None,
     *,
     table: TableOptions,
@@ -148,12 +141,12 @@ def compare(
 ) -> None:
     """Compare rules, boosted trees and a linear model on a table, or on the diabetes data.
 
-    Over random splits, 35 % of the rows are predicted from the rest. `auto` chooses kernel, metric,
-    bandwidth and penalty; the other rules choose a bandwidth for the Gaussian kernel. `trees` and
-    `linear` are scikit-learn's HistGradientBoostingRegressor and RidgeCV, or for classes
-    HistGradientBoostingClassifier and LogisticRegression. Sigma, alpha and seconds are medians over
-    the splits; seconds go from the features to sigma, and are those of the whole fit for auto,
-    trees, linear, and for classes.
+    In each random split, 35 % of the rows are predicted from the rest. `auto` chooses kernel,
+    metric, bandwidth and penalty; the other rules choose a bandwidth for the Gaussian kernel.
+    `trees` and `linear` are scikit-learn's HistGradientBoostingRegressor and RidgeCV, or for
+    classes HistGradientBoostingClassifier and LogisticRegression. Sigma, alpha and seconds are
+    medians over the splits. Seconds are the time to choose sigma; for auto, trees, linear and for
+    classes, the time of the whole fit.
     """
     names = _rules_named(rules, kernel)
     spec = spec_of(RULES[0], alpha, metric, standardize=table.standardize)
@@ -184,7 +177,7 @@ def compare(
 
 
 def _rules_named(text: str | None, kernel: str) -> list[str]:
-    """The rules that are asked for; without that, all that the kernel has."""
+    """Rules that the user named; by default all that the kernel has."""
     if text is None:
         return [name for name in NAMES if name in rules_of(kernel) or name not in RULES]
     given = [one_of(name.strip(), NAMES, "--rules") for name in text.split(",") if name.strip()]
@@ -197,29 +190,25 @@ def report(
     file: Data,
     target: Target,
     output: Annotated[str, option("--output -o", "FILE", "HTML page to write.")] = "report.html",
-    rule: BandwidthOrRule = "auto",
-    alpha: Alpha = None,
-    kernel: KernelOrAuto = "auto",
-    metric: MetricName = "auto",
-    task: TaskName = "auto",
     *,
+    model: ModelOptions,
     table: TableOptions,
     as_json: AsJson = False,
 ) -> None:
-    """Write one HTML page: how well a model predicts a table, and what it depends on.
+    """Write an HTML page: how well a model predicts a table, and what its predictions depend on.
 
-    Without --rule kernel, metric, bandwidth and penalty are chosen. A target of texts or of two
-    values is one of classes, unless --task says otherwise.
+    Without --rule, kernel, metric, bandwidth and penalty are chosen. If the target is text or has
+    two values, the model predicts classes, unless --task says otherwise.
     """
     check_place(output, file)
     suffix, pages = PurePath(output).suffix.lower(), ("", ".html", ".htm")
     check_suffix("A report", output, suffix, pages, "For a PDF, print the page from a browser.")
-    spec = spec_of(check_rule(rule, kernel), alpha, metric, standardize=table.standardize)
-    reading = table.reading(metric, task=task)
+    spec = model.spec(standardize=table.standardize)
+    reading = table.reading(model.metric, task=model.task)
     rows = rows_of(file, [target], reading)
     note_replaced(output)
     start = perf_counter()
-    # By this command alone, and at the end of a long chain.
+    # Slow to import, and used by this command only.
     from ..report import case_of, make_report
     from ..report._code import Origin
 
@@ -227,7 +216,7 @@ def report(
     parts = {part_name(name, part): name for name, d in rows.dates.items() for part in d.parts}
     with progress("fitting the model") as move:
         known: Any = {"target": rows.target, "task": rows.task, "parts": parts}
-        case = case_of(rows.filled().X, rows.y, replace(spec, kernel=kernel), **known)
+        case = case_of(rows.filled().X, rows.y, spec, **known)
         made = make_report(case, origin, move)
     with replaced(output) as beside:
         beside.write_text(made.page, encoding="utf-8")
@@ -244,16 +233,13 @@ def report(
 
 
 def _as_read(rows: Rows, reading: Reading) -> dict[str, Any]:
-    """Facts on the table as it was read, for the report."""
-    remarks = [("id", f"`{name}` looks like an id and was left out.") for name in rows.ids]
-    remarks += [("columns left out", text) for text in not_used(rows)]
-    remarks += [(TEXTS_READ, text) for text in rows.written.values()]
-    remarks += [(GAPS_FILLED, text) for text in on_gaps(rows, reading)]
+    """What the report says about how the table was read."""
+    remarks = remarks_on(rows, reading).items()
     return {
         "options": tuple(_reading_options(reading)),
         "left_out": rows.losses.n,
         "losses": tuple(rows.losses.sentences),
-        "remarks": tuple(remarks),
+        "remarks": tuple((name, text) for name, texts in remarks for text in texts),
         "formats": {
             name: d.format
             for name, d in rows.dates.items()
@@ -262,8 +248,20 @@ def _as_read(rows: Rows, reading: Reading) -> dict[str, Any]:
     }
 
 
+def _uses_target(rule: str, spec: ModelSpec, target: str | None) -> bool:
+    """Whether the rule or the choice of the penalty needs a target; refused if there is none."""
+    known = SELECTORS[rule]
+    uses = known.looks_at_y or (isinstance(spec.penalty, str) and not known.chooses_without_y)
+    if uses and target is None:
+        who = f"the rule {rule}" if known.looks_at_y else f"--alpha {spec.penalty}"
+        raise typer.BadParameter(
+            f"must name the column to predict, as {who} looks at it.", param_hint="--target"
+        )
+    return uses
+
+
 def _gamma(choice: Choice) -> dict[str, float]:
-    """scikit-learn's gamma, if it has one for this kernel."""
+    """Gamma of scikit-learn, if it has one for this kernel."""
     try:
         return {"gamma": choice.gamma}
     except ValueError:
@@ -271,19 +269,19 @@ def _gamma(choice: Choice) -> dict[str, float]:
 
 
 def _doubts(choice: Choice) -> list[str]:
-    """Known problems of closed forms, as far as the features alone can tell."""
+    """Problems of closed forms that can be seen from the features alone."""
     if SELECTORS[choice.rule].looks_at_y:
         return []
     few = choice.p <= 2 and choice.sigma < choice.spacing
     wide = choice.sigma > choice.l_max
     return [
         *(["With one or two features this bandwidth is often too narrow."] if few else []),
-        *(["The bandwidth exceeds the largest distance of two rows."] if wide else []),
+        *(["The bandwidth exceeds the largest distance between two rows."] if wide else []),
     ]
 
 
 def _reading_options(reading: Reading) -> list[str]:
-    """The options that chose the columns, for the commands that the report shows."""
+    """Options on how to read the table, for the commands that the report shows."""
     given = [
         *(("--features", text) for text in reading.features),
         *(("--drop", text) for text in reading.drop),
@@ -309,7 +307,7 @@ def _rows_or_diabetes(file: str | None, target: str | None, reading: Reading) ->
 
 
 def _sampled(rows: Rows, most: int) -> Rows:
-    """At most so many rows, drawn at random."""
+    """At most `most` rows, drawn at random."""
     n = len(rows.y)
     if n <= most:
         return rows

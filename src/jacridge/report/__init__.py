@@ -21,7 +21,7 @@ from .. import __version__
 from .._checks import check_choice
 from .._compute.files import replaced
 from .._geometry.kernels import KERNELS
-from . import _classes, _curious, _numbers, _quality, _words
+from . import _classes, _curious, _doubts, _numbers, _quality, _words
 from ._case import Case
 from ._code import Origin, code_blocks
 from ._columns import Column, table_of, task_name
@@ -34,7 +34,8 @@ from ._tasks import COLUMN_METRICS, TASKS, ModelSpec
 __all__ = ["report_page", "write_report"]
 
 Progress = Callable[[int, int, str], object]
-# What is said and drawn of the predictions of each task.
+Parts = dict[str, str | list[Figure]]  # of the page, by their names in the template
+# Texts and charts on the predictions of each task.
 STORIES: dict[str, Any] = {"regression": _numbers, "classification": _classes}
 
 
@@ -156,15 +157,15 @@ class Report(NamedTuple):
 
 
 def make_report(case: Case, source: Origin, progress: Progress) -> Report:
-    """The page with every part in its place; parts that take time are made side by side."""
+    """Make the page; parts that take time are computed in parallel."""
     start = perf_counter()
-    # Many small systems: two at a time are faster than threads inside of each. OpenMP, which
-    # boosted trees use, has a limit in each thread; without it their threads wait for each other.
+    # Many small systems: two at a time are faster than threads inside of each. The limit is set in
+    # each thread, because OpenMP, which boosted trees use, has one for each.
     workers = ThreadPoolExecutor(3, initializer=threadpool_limits, initargs=(1,))
     with threadpool_limits(1), _warnings_of_this_thread(), workers as pool:
         progress(0, 4, "fitting the model, and others to compare it with")
         folds = pool.submit(folds_of, case, pool.map)
-        # With a penalty of their own they need not wait for the fit.
+        # The rules for an automatic model have a penalty of their own, and need not wait for it.
         early = pool.submit(_curious.rules, case) if case.spec.is_auto else None
         case.estimator.predict(case.Z[:1])
         progress(1, 4, "looking at the columns")
@@ -178,36 +179,33 @@ def make_report(case: Case, source: Origin, progress: Progress) -> Report:
         progress(2, 4, "checking the model")
         diagnosis.result()
         found = _quality.remarks(case, STORIES[case.task.name].remarks(case), source)
-        performance, figures = _performance(case, others, found)
+        parts = _performance(case, others, found) | _texts(case, source)
         progress(3, 4, "writing the page")
-        values = performance | matters.result()
-        charts = [figure.chart for figure in [*figures, *values.pop("figures")]]
-        values |= {
-            "effects": effects.result(),
-            "rules": rules.result(),
-            "data": page_data(sliders.result(), charts),
-            **_texts(case, source),
-        }
+        parts |= matters.result() | {"effects": effects.result(), "rules": rules.result()}
+        figures = [
+            figure for part in parts.values() if not isinstance(part, str) for figure in part
+        ]
+        parts["data"] = page_data(sliders.result(), [figure.chart for figure in figures])
+    texts = {
+        name: part if isinstance(part, str) else "".join(figure.html for figure in part)
+        for name, part in parts.items()
+    }
     seconds = f"{perf_counter() - start:.1f}"
-    page = Template(_part("page.html")).substitute(values, seconds=seconds)
-    return Report(page, _words.summary(case, others, found))
+    page = Template(_part("page.html")).substitute(texts, seconds=seconds)
+    return Report(page, _doubts.summary(case, others, found))
 
 
-def _performance(
-    case: Case, folds: Folds | None, found: list[_quality.Remark]
-) -> tuple[dict[str, str], list[Figure]]:
+def _performance(case: Case, folds: Folds | None, found: list[_quality.Remark]) -> Parts:
     """Verdict, comparison, data quality and diagnosis, and the charts of predictions."""
     story = STORIES[case.task.name]
-    figures = list(story.figures(case, folds))
-    texts = {
-        "verdict": f"{story.verdict(case, folds)} {_words.doubts(case, folds, found)}",
+    return {
+        "verdict": f"{story.verdict(case, folds)} {_doubts.doubts(case, folds, found)}",
         "comparison": _words.comparison(case, folds),
         "performance_text": story.words(case, folds),
-        "performance_figures": _html(figures),
-        "quality": _words.quality(found),
-        "diagnosis": _words.diagnosis(case, folds, found),
+        "performance_figures": list(story.figures(case, folds)),
+        "quality": _doubts.quality(found),
+        "diagnosis": _doubts.diagnosis(case, folds, found),
     }
-    return texts, figures
 
 
 @contextmanager
@@ -222,28 +220,22 @@ def _warnings_of_this_thread() -> Iterator[None]:
         yield
 
 
-def _matters(case: Case, found: list[tuple[Column, float]]) -> dict[str, Any]:
-    """Section on what the predictions depend on: importances, effects, places and times."""
-    effects = list(effect_figures(case, found))
-    places, series = list(place_figures(case)), list(series_figures(case))
+def _matters(case: Case, sizes: list[tuple[Column, float]]) -> Parts:
+    """Importances, effects, places and times."""
     return {
-        "importances": _words.importances(case, found),
-        "effect_figures": _html(effects),
-        "place_figure": _html(places),
-        "series_figure": _html(series),
-        "figures": [*effects, *places, *series],
+        "importances": _words.importances(case, sizes),
+        "effect_figures": list(effect_figures(case, sizes)),
+        "place_figure": list(place_figures(case)),
+        "series_figure": list(series_figures(case)),
     }
 
 
-def _html(figures: Sequence[Figure]) -> str:
-    return "".join(figure.html for figure in figures)
-
-
-def _texts(case: Case, source: Origin) -> dict[str, str]:
+def _texts(case: Case, source: Origin) -> Parts:
     """Texts that need no further fit."""
+    file = "standard input" if source.name == "-" else Path(source.name).name
     return {
         "title": escape(f"{case.target} by jacridge"),
-        "heading": f"{escape(case.target)} <small>in {escape(_shown(source))}</small>",
+        "heading": f"{escape(case.target)} <small>in {escape(file)}</small>",
         "shown": escape(case.shown),
         "facts": _words.facts(case, source.left_out),
         "model_text": _curious.model_text(case),
@@ -261,11 +253,6 @@ def _texts(case: Case, source: Origin) -> dict[str, str]:
         "script": _part("script.js"),
         "version": __version__,
     }
-
-
-def _shown(source: Origin) -> str:
-    """The name of the file as the heading has it."""
-    return "standard input" if source.name == "-" else Path(source.name).name
 
 
 def _part(name: str) -> str:

@@ -44,6 +44,7 @@ class Task:
     outputs: Callable[[Any, Any], Array]  # of a fitted model for some rows
     loo_outputs: Callable[[Any, Any], Array]  # each training row by our model without it
     scores: dict[str, Callable[[Array, Array], float]]  # the first one decides
+    second_score: str  # a sentence about the other one
     in_diagnosis: dict[str, str]  # keys of results, and names of findings
     linear_name: str
     rivals: tuple[str, str]  # of scikit-learn: trees and linear model
@@ -169,6 +170,7 @@ REGRESSION = Task(
     outputs=lambda model, X: np.asarray(model.predict(X)),
     loo_outputs=lambda model, y: np.asarray(y - model.loo_residuals_),
     scores={"R²": r2, "typical error": typical_error},
+    second_score="The typical error is the median absolute error, in the units of the target.",
     in_diagnosis={"loo_r2": "leave-one-out R2"},
     linear_name="linear model",
     rivals=("HistGradientBoostingRegressor", "RidgeCV"),
@@ -186,6 +188,7 @@ CLASSIFICATION = Task(
     outputs=lambda model, X: np.asarray(model.predict_proba(X)),
     loo_outputs=lambda model, y: probabilities(model.loo_decision_function_),
     scores={"accuracy": accuracy, "log-loss": log_loss},
+    second_score="The log-loss is small if the true classes have high probabilities.",
     in_diagnosis={
         "loo_accuracy": "leave-one-out accuracy",
         "loo_log_loss": "leave-one-out log-loss",

@@ -2,49 +2,34 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import replace
 from html import escape
-from typing import Any
 
 import numpy as np
 
 from .._compute.arrays import Array
-from ..diagnostics import Finding
 from ..effects import Effect
 from ._case import Case, answer
 from ._charts import LOOKS, lines_of
 from ._columns import WAVES, YEAR, Column
 from ._effects import BACKGROUND, FLAT, are_flat, cycles_of, has_no_error
-from ._folds import COVERAGE, OURS, TREES, Folds
+from ._folds import Folds
 from ._pieces import (
     breakable,
     brief,
     day_of,
-    joined,
-    marked_up,
     number,
     percent,
-    plain_text,
     plural,
     scroll,
     share,
     table,
     unrounded,
 )
-from ._quality import POSSIBLE_LEAK, Remark
-from ._tasks import r2
 from ._units import effects_in_units, rises_and_falls
 
 MOST_COLUMNS = 20
-
 MOST_EFFECTS = 30
-CLEARLY = 0.02  # a difference of R2 or accuracy
-SLIGHTLY = 0.005
-HARDLY = 0.95  # an error is hardly smaller than another above this ratio
-FLATTERED = 0.1  # by which the R2 of leave-one-out exceeds that of rows kept aside
-MUCH = 0.8  # an error is much smaller than another at this ratio
 MOST_ROWS = 1000  # over which effects are averaged
 # What the standard errors of effects take as given, by how they treat the metric.
 METRIC_IN_ERRORS = {
@@ -59,219 +44,6 @@ METRIC_IN_ERRORS = {
         "<code>--metric scaled</code> needs no learned metric"
     ),
 }
-# What the second score is.
-SCORES = {
-    "regression": "The typical error is the median absolute error, in the units of the target.",
-    "classification": "The log-loss is small if the true classes have high probabilities.",
-}
-
-
-def doubts(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
-    """Whether another model would do, and what to check before this one is used, with links."""
-    against = [remark for remark in remarks if remark.warning]
-    leaks = any(remark.name == POSSIBLE_LEAK for remark in against)
-    instead = "" if leaks else _instead(case, folds)
-    said = {
-        "best single feature": leaks,  # by the remark, with its name
-        "leave-one-out R2": _predicts_nothing(case, folds),
-    }
-    found = [f for f in findings(case) if f.warning and not said.get(f.name)]
-    told = [f"⚠ {marked_up(remark.short)}" for remark in against if remark.short]
-    counted = len(against) - len(told)
-    on_data = plural(counted, "more remark" if told else "remark")
-    parts = [
-        *(f'<a href="#quality">{text}</a>' for text in told),
-        *(f'<a href="#performance">{doubt.short}</a>' for doubt in _unseen(case, folds)),
-        *([f'<a href="#trust">{plural(len(found), "finding")} on the model</a>'] if found else []),
-        *([f'<a href="#quality">{on_data} on the data</a>'] if counted else []),
-    ]
-    if not parts:
-        return f"{instead}No {'other ' if instead else ''}problems were found."
-    return f"{instead}To check: {joined(parts)}."
-
-
-def findings(case: Case) -> list[Finding]:
-    """Findings of the diagnosis; a choice that lost on held-out rows is no check that it passed."""
-    if case.diagnosis is None:
-        return []
-    found = []
-    for finding in case.diagnosis.findings:
-        loses = finding.name == "gain of the choice" and finding.value < 0
-        if not loses:
-            found.append(finding)
-        elif finding.value < -CLEARLY:
-            found.append(replace(finding, name="loss of the choice", warning=True))
-    return found
-
-
-def _unseen(case: Case, folds: Folds | None) -> Iterator[Remark]:
-    """Reasons against the model from rows that it has not seen."""
-    if folds is not None:
-        yield from _kept_aside(folds)
-        yield from _flattery(case, folds)
-    yield from _far_off(case)
-
-
-def _kept_aside(folds: Folds) -> Iterator[Remark]:
-    """Intervals that do not hold as many of the rows kept aside as they should."""
-    if folds.is_narrow:
-        held, what = f"{percent(folds.coverage)} of the rows", f"{percent(COVERAGE)} intervals"
-        sentence, short = f"{what} hold only {held} kept aside.", f"{what} that hold {held}"
-        yield Remark("intervals", sentence, True, short)
-
-
-def _others(case: Case, folds: Folds | None) -> Iterator[Remark]:
-    """Another model that predicts the rows kept aside clearly better."""
-    better = _better(case, folds)
-    if folds is None or not better or _predicts_nothing(case, folds):
-        return
-    beyond = (
-        " A kernel model returns to the mean beyond the times that it has seen; columns with "
-        f"earlier values of <b>{escape(case.target)}</b> may help."
-    )
-    sentence = f"{_predict_better(better, 'these rows ')}.{beyond if folds.later else ''}"
-    yield Remark("rows kept aside", sentence, True)
-
-
-def _on_rows(case: Case, folds: Folds | None) -> list[Remark]:
-    """Everything that was found on rows that the model has not seen."""
-    return [*_others(case, folds), *_unseen(case, folds)]
-
-
-def _predict_better(who: str, rows: str = "") -> str:
-    """The sentence on a model that is clearly better."""
-    return f"{_subject(who)} predict{'' if who == TREES else 's'} {rows}better"
-
-
-def _subject(who: str) -> str:
-    """A model at the start of a sentence."""
-    return f"A {who}" if who in ("linear model", "constant") else who.capitalize()
-
-
-def _far_off(case: Case) -> Iterator[Remark]:
-    """Rows that the model without them predicts far off."""
-    far = case.far_off
-    if not len(far):
-        return
-    if len(far) == 1:
-        which, verb, each = f"row {far[0] + 1:,}", "is", "it"
-    else:
-        which, verb, each = plural(len(far), "row"), "are", "each of them"
-    sentence = (
-        f"{which.capitalize()} {verb} predicted far off by the model without {each}: are the "
-        "values right?"
-    )
-    yield Remark("worst rows", sentence, True, f"{which} predicted far off")
-
-
-def _flattery(case: Case, folds: Folds) -> Iterator[Remark]:
-    """A leave-one-out R² clearly above that of rows kept aside."""
-    if case.classes or folds.later:
-        return
-    ours, loo = r2(folds.observed, folds.predicted[OURS]), r2(case.y, case.loo_predictions)
-    if loo - ours > FLATTERED:
-        sentence = (
-            f"R² is {share(ours)} on rows kept aside and {share(loo)} by leave-one-out, which "
-            "holds kernel, metric, bandwidth and penalty fixed: trust the lower one."
-        )
-        short = f"R² of {share(ours)} against {share(loo)} by leave-one-out"
-        yield Remark("leave-one-out", sentence, True, short)
-
-
-def _scores(case: Case, folds: Folds) -> dict[str, tuple[float, float]]:
-    """For each model and a constant the score that is high for good models, and the low one."""
-    seen, (high, low) = folds.observed, case.task.scores.values()
-    each = {**folds.predicted, "constant": np.broadcast_to(seen.mean(axis=0), seen.shape)}
-    return {name: (high(seen, outputs), low(seen, outputs)) for name, outputs in each.items()}
-
-
-def _instead(case: Case, folds: Folds | None) -> str:
-    """Sentences on other models that are better, and on a simple one that would do."""
-    if folds is None:
-        return ""
-    if _predicts_nothing(case, folds):
-        target = f"<b>{escape(case.target)}</b>"
-        if case.classes:
-            return f"None of them is better than the shares of the classes of {target} alone. "
-        return f"None of them predicts {target} better than its mean does. "
-    better = _better(case, folds)
-    if better:
-        advice = f": prefer {'them' if better == TREES else 'it'}" if better != "constant" else ""
-        return f'<a href="#performance">{_predict_better(better)}</a>{advice}. '
-    scores, names = _scores(case, folds), list(case.task.scores)
-    high, low = scores[OURS]
-    words = []
-    for name in (TREES, case.task.linear_name):
-        gain, less = scores[name][0] - high, low - scores[name][1]
-        who = _subject(name)
-        verb = "" if name == TREES else "s"
-        if gain > 0 and less > 0:
-            simpler = ", and it is simpler: prefer it" if verb else ""
-            words.append(f"{who} predict{verb} a little better{simpler}. ")
-        elif gain > SLIGHTLY and less < 0:
-            words.append(
-                f"{who} reach{'es' if verb else ''} the higher {names[0]}, this model the smaller "
-                f"{names[1]}. "
-            )
-        elif less > 0.05 * low and gain > -CLEARLY:
-            words.append(
-                f"{who} reach{'es' if verb else ''} the smaller {names[1]}, this model the higher "
-                f"{names[0]}. "
-            )
-        elif verb and gain > -CLEARLY / 2:
-            words.append(f"{who} predicts as well, and it is simpler: prefer it. ")
-    return "".join(words)
-
-
-def _predicts_nothing(case: Case, folds: Folds | None) -> bool:
-    """Whether no model predicts the rows kept aside better than a constant does."""
-    if folds is None:
-        return False
-    scores = _scores(case, folds)
-    high, low = scores.pop("constant")
-    return all(h < high + CLEARLY and le > HARDLY * low for h, le in scores.values())
-
-
-def _better(case: Case, folds: Folds | None) -> str:
-    """The best of the other models, or a constant, if it predicts clearly better; else nothing.
-
-    Better is a clearly higher score, or a much smaller error where the score is about the same.
-    """
-    if folds is None:
-        return ""
-    scores = _scores(case, folds)
-    high, low = scores[OURS]
-    best = max(scores, key=lambda name: scores[name][0])
-    least = min(scores, key=lambda name: scores[name][1])
-    if scores[best][0] > high + CLEARLY:
-        return best
-    smaller = scores[least][1] < MUCH * low and scores[least][0] > high - CLEARLY
-    return least if smaller else ""
-
-
-def summary(case: Case, folds: Folds | None, remarks: list[Remark]) -> dict[str, Any]:
-    """Scores of each model on rows it has not seen, and all findings, as plain values.
-
-    Without rows kept aside the score of our model is that of leave-one-out.
-    """
-    observed, outputs = case.task.observed(case.y), {OURS: case.loo_outputs}
-    if folds is not None:
-        observed, outputs = folds.observed, folds.predicted
-    keys = {"R²": "r2", "typical error": "typical_error", "log-loss": "log_loss"}
-    models = [
-        {"model": name, **{keys.get(s, s): f(observed, found) for s, f in case.task.scores.items()}}
-        for name, found in outputs.items()
-    ]
-    on_rows = [replace(r, sentence=plain_text(r.sentence)) for r in _on_rows(case, folds)]
-    against: list[Remark | Finding] = [*on_rows, *findings(case), *remarks]
-    kept = "later rows" if folds and folds.later else "rows kept aside"
-    return {
-        "judged_on": "leave-one-out" if folds is None else kept,
-        "models": models,
-        "findings": [
-            {"name": f.name, "warning": f.warning, "sentence": f.sentence} for f in against
-        ],
-    }
 
 
 def of_rows(case: Case, m: int) -> str:
@@ -315,7 +87,7 @@ def comparison(case: Case, folds: Folds | None) -> str:
         f"{trees}, the {case.task.linear_name} its {linear}."
     )
     shown = scroll(table(("model", *case.task.scores, "seconds a fit"), rows, 0))
-    return f'{shown}<p class="small">{words} {SCORES[case.task.name]}</p>'
+    return f'{shown}<p class="small">{words} {case.task.second_score}</p>'
 
 
 def importances(case: Case, found: list[tuple[Column, float]]) -> str:
@@ -439,65 +211,6 @@ def _effect_row(effect: Effect, unknown: bool) -> tuple[str, ...]:
         f"{number(effect.conf_low)} to {number(effect.conf_high)}",
         "–" if both else p,  # that of an average, which is no reason to leave the column out
     )
-
-
-def quality(remarks: list[Remark]) -> str:
-    """Remarks on the data as a list."""
-    if not remarks:
-        return (
-            "<p>No rows left out, no duplicate rows, no constant columns, no outliers, no ids, no "
-            "column that gives the target away.</p>"
-        )
-    return _findings([replace(r, sentence=marked_up(r.sentence)) for r in remarks])
-
-
-def _findings(rows: list[Remark]) -> str:
-    """A table of remarks whose sentences are HTML."""
-    lines = "".join(
-        f'<tr><td class="name{" doubt" if row.warning else ""}">{"⚠ " if row.warning else ""}'
-        f"{escape(row.name)}</td><td>{row.sentence}</td></tr>"
-        for row in rows
-    )
-    head = "<tr><th>what</th><th>what was found</th></tr>"
-    return f'<table class="wide"><thead>{head}</thead><tbody>{lines}</tbody></table>'
-
-
-def diagnosis(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
-    """Reasons against the model, those in the data by a link, and numbers that are none."""
-    found = findings(case)
-    against = _on_rows(case, folds) + [_as_remark(f) for f in found if f.warning]
-    passed = [_as_remark(finding) for finding in found if not finding.warning]
-    on_data = sum(remark.warning for remark in remarks)
-    parts = [
-        *([plural(len(against), "finding")] if against else []),
-        *([f'<a href="#quality">{plural(on_data, "remark")} on the data</a>'] if on_data else []),
-    ]
-    words = f"<p>To check: {joined(parts)}.</p>" if parts else "<p>No problems found.</p>"
-    shown = _findings(against) if against else ""
-    note = (
-        '<p class="small"><code>bandwidth</code> in Python is <code>--rule</code> in the '
-        "command.</p>"
-    )
-    rest = (
-        f"<details><summary>{plural(len(passed), 'more number')}, none of them a reason for doubt"
-        f"</summary>{_findings(passed)}</details>"
-        if case.diagnosis
-        else "<p>Too few rows differ for a diagnosis.</p>"
-    )
-    return f"{words}{shown}{note if 'bandwidth=' in shown else ''}{rest}"
-
-
-def _as_remark(finding: Finding) -> Remark:
-    """A finding with numbers and R² as the page writes them."""
-    aside = f'<span class="small">({number(finding.value)})</span>'
-    sentence = f"{_as_written(finding.sentence)} {aside}"
-    return Remark(finding.name.replace("R2", "R²"), sentence, finding.warning)
-
-
-def _as_written(text: str) -> str:
-    """A sentence of the diagnosis in the page's style of numbers."""
-    power = re.compile(r"-?\d+(?:\.\d+)?e[+-]\d+")
-    return power.sub(lambda m: number(float(m[0])), escape(re.sub(r"\bR2\b", "R²", text)))
 
 
 def columns(case: Case) -> str:

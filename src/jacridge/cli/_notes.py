@@ -1,0 +1,112 @@
+"""Notes on what was done to a table."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..report._columns import (
+    GAP,
+    GAPS_FILLED,
+    TEXTS_READ,
+    YEAR,
+    follows_time,
+    on_places,
+    place_columns,
+)
+from ._cells import drop_option
+from ._columns import Reading, Rows, read_rows
+from ._dates import MONTHS
+from ._missing import fillings
+from ._tables import listed
+from ._terminal import note, warn
+
+UNUSED, IDS = "columns left out", "id"
+
+
+def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
+    """Read the rows of a table, and print what was done to it."""
+    rows = read_rows(file, targets, reading)
+    remarks = remarks_on(rows, reading)
+    for sentence in remarks.get(UNUSED, []):
+        warn(sentence)
+    for sentence in rows.losses.sentences:
+        (warn if rows.losses.are_many else note)(sentence)
+    others = [text for name, texts in remarks.items() if name != UNUSED for text in texts]
+    for sentence in [*others, *_on_columns(rows), *_on_places(rows, reading)]:
+        note(sentence)
+    if reading.task == "auto" and rows.task == "classification":
+        note_classes(rows.target or "", np.unique(rows.y))
+    return rows
+
+
+def remarks_on(rows: Rows, reading: Reading) -> dict[str, list[str]]:
+    """Sentences on columns that are left out or changed, by the names that a report gives them."""
+    one = len(rows.ids) == 1
+    ids = (
+        f"{listed(rows.ids)} {'looks like an id and is' if one else 'look like ids and are'} left "
+        f"out: each row has a value of its own. If {'it' if one else 'one'} matters, name all "
+        "features with --features."
+    )
+    unused = (
+        f"{listed(rows.unused)} {'is' if len(rows.unused) == 1 else 'are'} not used with --metric "
+        "geodesic, which takes latitude and longitude only."
+    )
+    return {
+        UNUSED: [unused] if rows.unused else [],
+        IDS: [ids] if rows.ids else [],
+        TEXTS_READ: list(rows.written.values()),
+        GAPS_FILLED: fillings(rows.X.select(rows.gappy)) if reading.fills else [],
+    }
+
+
+def _on_columns(rows: Rows) -> Iterator[str]:
+    """How dates and texts are encoded."""
+    for name, date in rows.dates.items():
+        parts = ", ".join(dict.fromkeys(part.split()[0] for part in date.parts)) or "nothing"
+        kind = "years and months" if date.format in MONTHS else "dates"
+        cycles = ", all but the year as sine and cosine" if len(date.parts) > 1 else ""
+        yield (
+            f"`{name}` holds {kind} and becomes {parts}{cycles}. Leave it out with "
+            f"{drop_option(name)}."
+        )
+    for name in rows.texts:
+        count = rows.X[name].n_unique()
+        among = f", {GAP!r} among them," if rows.X[name].null_count() else ""
+        yield (
+            f"`{name}` holds one category in the rows that are used, and has no effect."
+            if count == 1
+            else f"`{name}` holds {count} categories{among} and is one-hot encoded."
+        )
+
+
+def _on_places(rows: Rows, reading: Reading) -> Iterator[str]:
+    """How latitude and longitude are used."""
+    places = place_columns(rows.numbers)
+    if reading.on_globe:
+        lat, lon = rows.numbers
+        yield f"`{lat}` is latitude and `{lon}` longitude, in degrees; no other column is used."
+    elif places and rows.X.width == 2:  # with no other column that would be lost
+        yield on_places(*places)
+
+
+def note_times(rows: Rows, what_flatters: str) -> None:
+    """Warn that scores are too optimistic about the future if the rows are in time order."""
+    times = [name for name in rows.numbers if follows_time(name, rows.X[name].to_numpy())]
+    if times:
+        note(
+            f"The rows are in order of `{times[0].removesuffix(YEAR)}`. {what_flatters} models "
+            "that have to predict the future; jacridge report judges models on later rows."
+        )
+
+
+def note_classes(target: str, classes: Any) -> None:
+    """Say why the model predicts classes."""
+    named = ", ".join(map(str, classes[:5])) + (", ..." if len(classes) > 5 else "")
+    if len(classes) == 2 and classes.dtype.kind != "U":
+        note(
+            f"`{target}` holds two values, {classes[0]} and {classes[1]}, which are taken as "
+            "classes. Use --task regression to predict a number."
+        )
+        return
+    note(f"`{target}` holds texts: its {len(classes)} classes are predicted, {named}.")

@@ -1,0 +1,293 @@
+"""Reasons to doubt a model, and other models that would do: the verdict, quality and trust."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from ..diagnostics import Finding
+from ._case import Case
+from ._folds import COVERAGE, OURS, TREES, Folds
+from ._pieces import joined, marked_up, number, percent, plain_text, plural, share
+from ._quality import POSSIBLE_LEAK, Remark
+from ._tasks import r2
+
+CLEARLY = 0.02  # a difference of R2 or accuracy
+SLIGHTLY = 0.005
+HARDLY = 0.95  # an error is hardly smaller than another above this ratio
+MUCH = 0.8  # an error is much smaller than another below this ratio
+FLATTERED = 0.1  # by which the R2 of leave-one-out exceeds that of rows kept aside
+
+# For each model, and for a constant, the score that is high if the model is good, and the one
+# that is low.
+ScorePairs = dict[str, tuple[float, float]]
+
+
+def doubts(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
+    """The end of the verdict: models that are better or simpler, and links to what to check."""
+    against = [remark for remark in remarks if remark.warning]
+    leaks = any(remark.name == POSSIBLE_LEAK for remark in against)
+    scores = _scores(case, folds)
+    instead = "" if leaks else _instead(case, scores)
+    said = {
+        "best single feature": leaks,  # by the remark, with its name
+        "leave-one-out R2": _predict_nothing(scores),
+    }
+    found = [f for f in findings(case) if f.warning and not said.get(f.name)]
+    named = [f"⚠ {marked_up(remark.short)}" for remark in against if remark.short]
+    counted = len(against) - len(named)
+    on_data = plural(counted, "more remark" if named else "remark")
+    parts = [
+        *(f'<a href="#quality">{text}</a>' for text in named),
+        *(f'<a href="#performance">{doubt.short}</a>' for doubt in _unseen(case, folds)),
+        *([f'<a href="#trust">{plural(len(found), "finding")} on the model</a>'] if found else []),
+        *([f'<a href="#quality">{on_data} on the data</a>'] if counted else []),
+    ]
+    if not parts:
+        return f"{instead}No {'other ' if instead else ''}problems were found."
+    return f"{instead}To check: {joined(parts)}."
+
+
+def findings(case: Case) -> list[Finding]:
+    """Findings of the diagnosis; a choice that lost on held-out rows is a warning, or left out."""
+    if case.diagnosis is None:
+        return []
+    found = []
+    for finding in case.diagnosis.findings:
+        loses = finding.name == "gain of the choice" and finding.value < 0
+        if not loses:
+            found.append(finding)
+        elif finding.value < -CLEARLY:
+            found.append(replace(finding, name="loss of the choice", warning=True))
+    return found
+
+
+def _unseen(case: Case, folds: Folds | None) -> Iterator[Remark]:
+    """Doubts that come from rows that the model has not seen."""
+    if folds is not None:
+        yield from _intervals(folds)
+        yield from _flattery(case, folds)
+    yield from _far_off(case)
+
+
+def _intervals(folds: Folds) -> Iterator[Remark]:
+    """Intervals that contain too few of the rows kept aside."""
+    if folds.is_narrow:
+        held, what = f"{percent(folds.coverage)} of the rows", f"{percent(COVERAGE)} intervals"
+        sentence, short = f"{what} hold only {held} kept aside.", f"{what} that hold {held}"
+        yield Remark("intervals", sentence, True, short)
+
+
+def _others(case: Case, folds: Folds | None) -> Iterator[Remark]:
+    """Another model that predicts the rows kept aside clearly better."""
+    scores = _scores(case, folds)
+    better = _better(scores)
+    if folds is None or not better or _predict_nothing(scores):
+        return
+    beyond = (
+        " A kernel model returns to the mean beyond the times that it has seen; columns with "
+        f"earlier values of <b>{escape(case.target)}</b> may help."
+    )
+    sentence = f"{_predict_better(better, 'these rows ')}.{beyond if folds.later else ''}"
+    yield Remark("rows kept aside", sentence, True)
+
+
+def _on_rows(case: Case, folds: Folds | None) -> list[Remark]:
+    """All findings on rows that the model has not seen."""
+    return [*_others(case, folds), *_unseen(case, folds)]
+
+
+def _predict_better(who: str, rows: str = "") -> str:
+    """Sentence on a model that is clearly better."""
+    return f"{_subject(who)} predict{'' if who == TREES else 's'} {rows}better"
+
+
+def _subject(who: str) -> str:
+    """Name of a model at the start of a sentence."""
+    return f"A {who}" if who in ("linear model", "constant") else who.capitalize()
+
+
+def _far_off(case: Case) -> Iterator[Remark]:
+    """Rows whose leave-one-out prediction is far off."""
+    far = case.far_off
+    if not len(far):
+        return
+    if len(far) == 1:
+        which, verb, each = f"row {far[0] + 1:,}", "is", "it"
+    else:
+        which, verb, each = plural(len(far), "row"), "are", "each of them"
+    sentence = (
+        f"{which.capitalize()} {verb} predicted far off by the model without {each}: are the "
+        "values right?"
+    )
+    yield Remark("worst rows", sentence, True, f"{which} predicted far off")
+
+
+def _flattery(case: Case, folds: Folds) -> Iterator[Remark]:
+    """A leave-one-out R² that is clearly above that of rows kept aside."""
+    if case.classes or folds.later:
+        return
+    ours, loo = r2(folds.observed, folds.predicted[OURS]), r2(case.y, case.loo_predictions)
+    if loo - ours > FLATTERED:
+        sentence = (
+            f"R² is {share(ours)} on rows kept aside and {share(loo)} by leave-one-out, which "
+            "holds kernel, metric, bandwidth and penalty fixed: trust the lower one."
+        )
+        short = f"R² of {share(ours)} against {share(loo)} by leave-one-out"
+        yield Remark("leave-one-out", sentence, True, short)
+
+
+def _scores(case: Case, folds: Folds | None) -> ScorePairs:
+    """ScorePairs on the rows kept aside; empty if there are none."""
+    if folds is None:
+        return {}
+    seen, (high, low) = folds.observed, case.task.scores.values()
+    each = {**folds.predicted, "constant": np.broadcast_to(seen.mean(axis=0), seen.shape)}
+    return {name: (high(seen, outputs), low(seen, outputs)) for name, outputs in each.items()}
+
+
+def _instead(case: Case, scores: ScorePairs) -> str:
+    """Sentences on models that are better, or simpler and as good."""
+    target = f"<b>{escape(case.target)}</b>"
+    if _predict_nothing(scores):
+        if case.classes:
+            return f"None of them is better than the shares of the classes of {target} alone. "
+        return f"None of them predicts {target} better than its mean does. "
+    better = _better(scores)
+    if better:
+        advice = f": prefer {'them' if better == TREES else 'it'}" if better != "constant" else ""
+        return f'<a href="#performance">{_predict_better(better)}</a>{advice}. '
+    others = [name for name in scores if name not in (OURS, "constant")]
+    return "".join(_beside(name, scores, *case.task.scores) for name in others)
+
+
+def _beside(name: str, scores: ScorePairs, high: str, low: str) -> str:
+    """Sentence on a model that is about as good as ours; empty if there is nothing to say."""
+    ours, theirs = scores[OURS], scores[name]
+    gain, less = theirs[0] - ours[0], ours[1] - theirs[1]
+    is_linear = name != TREES
+    who, s, es = _subject(name), "s" * is_linear, "es" * is_linear
+    if gain > 0 and less > 0:
+        simpler = ", and it is simpler: prefer it" * is_linear
+        return f"{who} predict{s} a little better{simpler}. "
+    if gain > SLIGHTLY and less < 0:
+        return f"{who} reach{es} the higher {high}, this model the smaller {low}. "
+    if less > 0.05 * ours[1] and gain > -CLEARLY:
+        return f"{who} reach{es} the smaller {low}, this model the higher {high}. "
+    if is_linear and gain > -CLEARLY / 2:
+        return f"{who} predicts as well, and it is simpler: prefer it. "
+    return ""
+
+
+def _predict_nothing(scores: ScorePairs) -> bool:
+    """Whether no model predicts better than a constant does."""
+    if not scores:
+        return False
+    high, low = scores["constant"]
+    models = [pair for name, pair in scores.items() if name != "constant"]
+    return all(h < high + CLEARLY and le > HARDLY * low for h, le in models)
+
+
+def _better(scores: ScorePairs) -> str:
+    """The best of the other models, or a constant, if it is clearly better than ours; else empty.
+
+    Better means a clearly higher score, or a much smaller error at about the same score.
+    """
+    if not scores:
+        return ""
+    high, low = scores[OURS]
+    best = max(scores, key=lambda name: scores[name][0])
+    least = min(scores, key=lambda name: scores[name][1])
+    if scores[best][0] > high + CLEARLY:
+        return best
+    smaller = scores[least][1] < MUCH * low and scores[least][0] > high - CLEARLY
+    return least if smaller else ""
+
+
+def summary(case: Case, folds: Folds | None, remarks: list[Remark]) -> dict[str, Any]:
+    """ScorePairs of each model on rows that it has not seen, and all findings, as plain values.
+
+    If no rows were kept aside, the score of our model is that of leave-one-out.
+    """
+    observed, outputs = case.task.observed(case.y), {OURS: case.loo_outputs}
+    if folds is not None:
+        observed, outputs = folds.observed, folds.predicted
+    keys = {"R²": "r2", "typical error": "typical_error", "log-loss": "log_loss"}
+    models = [
+        {"model": name, **{keys.get(s, s): f(observed, found) for s, f in case.task.scores.items()}}
+        for name, found in outputs.items()
+    ]
+    on_rows = [replace(r, sentence=plain_text(r.sentence)) for r in _on_rows(case, folds)]
+    against: list[Remark | Finding] = [*on_rows, *findings(case), *remarks]
+    kept = "later rows" if folds and folds.later else "rows kept aside"
+    return {
+        "judged_on": "leave-one-out" if folds is None else kept,
+        "models": models,
+        "findings": [
+            {"name": f.name, "warning": f.warning, "sentence": f.sentence} for f in against
+        ],
+    }
+
+
+def quality(remarks: list[Remark]) -> str:
+    """Remarks on the data."""
+    if not remarks:
+        return (
+            "<p>No rows left out, no duplicate rows, no constant columns, no outliers, no ids, no "
+            "column that gives the target away.</p>"
+        )
+    return _findings([replace(r, sentence=marked_up(r.sentence)) for r in remarks])
+
+
+def _findings(rows: list[Remark]) -> str:
+    """Table of remarks whose sentences are HTML."""
+    lines = "".join(
+        f'<tr><td class="name{" doubt" if row.warning else ""}">{"⚠ " if row.warning else ""}'
+        f"{escape(row.name)}</td><td>{row.sentence}</td></tr>"
+        for row in rows
+    )
+    head = "<tr><th>what</th><th>what was found</th></tr>"
+    return f'<table class="wide"><thead>{head}</thead><tbody>{lines}</tbody></table>'
+
+
+def diagnosis(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
+    """Doubts about the model, a link to those about the data, and findings that are no doubts."""
+    found = findings(case)
+    against = _on_rows(case, folds) + [_as_remark(f) for f in found if f.warning]
+    passed = [_as_remark(finding) for finding in found if not finding.warning]
+    on_data = sum(remark.warning for remark in remarks)
+    parts = [
+        *([plural(len(against), "finding")] if against else []),
+        *([f'<a href="#quality">{plural(on_data, "remark")} on the data</a>'] if on_data else []),
+    ]
+    words = f"<p>To check: {joined(parts)}.</p>" if parts else "<p>No problems found.</p>"
+    shown = _findings(against) if against else ""
+    note = (
+        '<p class="small"><code>bandwidth</code> in Python is <code>--rule</code> in the '
+        "command.</p>"
+    )
+    rest = (
+        f"<details><summary>{plural(len(passed), 'more number')}, none of them a reason for doubt"
+        f"</summary>{_findings(passed)}</details>"
+        if case.diagnosis
+        else "<p>Too few rows differ for a diagnosis.</p>"
+    )
+    return f"{words}{shown}{note if 'bandwidth=' in shown else ''}{rest}"
+
+
+def _as_remark(finding: Finding) -> Remark:
+    """Finding with numbers and R² as the page writes them."""
+    aside = f'<span class="small">({number(finding.value)})</span>'
+    sentence = f"{_as_written(finding.sentence)} {aside}"
+    return Remark(finding.name.replace("R2", "R²"), sentence, finding.warning)
+
+
+def _as_written(text: str) -> str:
+    """Sentence of the diagnosis with numbers and R² as the page writes them."""
+    power = re.compile(r"-?\d+(?:\.\d+)?e[+-]\d+")
+    return power.sub(lambda m: number(float(m[0])), escape(re.sub(r"\bR2\b", "R²", text)))
