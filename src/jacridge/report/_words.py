@@ -30,7 +30,6 @@ from ._units import effects_in_units, rises_and_falls
 
 MOST_COLUMNS = 20
 MOST_EFFECTS = 30
-MOST_ROWS = 1000  # over which effects are averaged
 # What the standard errors of effects take as given, by how they treat the metric.
 METRIC_IN_ERRORS = {
     "given": "the standard errors take kernel, metric, bandwidth and penalty as given",
@@ -148,7 +147,6 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
     """
     if case.classes or are_flat(case, sizes):
         return ""
-    some = case.some_rows(MOST_ROWS)
     terms = [
         name
         for column, _ in sizes
@@ -157,15 +155,18 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
         )
     ]
     shown = [name for name in terms if not name.endswith(WAVES)]
-    found = answer(effects_in_units, case.estimator, case.table, case.scale, shown, X=case.Z[some])
+    found = answer(effects_in_units, case.estimator, case.table, case.scale, shown)
     if found is None:
         return ""
     unknown = any(has_no_error(e.estimate, e.std_error, e.conf_high) for e in found)
     rows = [_effect_row(effect, unknown) for effect in found.rows[:MOST_EFFECTS]]
     both = any(map(rises_and_falls, found.rows[:MOST_EFFECTS])) and not unknown
+    with_slopes = {effect.term for effect in found}
+    curved = any(name.endswith(YEAR) and name not in with_slopes for name in shown)
     seasons = [] if unknown else [row for column, _ in sizes for row in _seasons(case, column)]
     words = (
         " Where a column rises and falls, the average says little: see its chart." if both else "",
+        " A date over which the prediction rises and falls has no average slope." if curved else "",
         " For months, weekdays and hours it is the highest prediction less the lowest."
         if seasons
         else "",
@@ -180,7 +181,7 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
     )
     return (
         f"<h3>Average effects</h3><p>How far the prediction of <b>{escape(case.target)}</b> "
-        f"moves, on average over {of_rows(case, len(some))}, per unit of a column, or from one "
+        f"moves, on average over all {len(case.X):,} rows, per unit of a column, or from one "
         f"category to another.{''.join(words)} "
         f"These are associations, not causes; {errors}.{rest}</p>"
         f"<div class=effects>{scroll(table(head, [*rows, *seasons]))}</div>"
@@ -199,17 +200,17 @@ def _effect_row(effect: Effect, unknown: bool) -> tuple[str, ...]:
     """Cells of one effect, without those of a standard error that is unknown."""
     name = effect.term if effect.kind == "slope" else f"{effect.term}: {effect.contrast}"
     if effect.kind == "slope" and name.endswith(YEAR):
-        name = f"{name.removesuffix(YEAR)}, per year"
+        name = f"{name.removesuffix(YEAR)}, {effect.contrast}"
     if unknown:
         return breakable(name), number(effect.estimate)
-    p = "&lt; 0.001" if effect.p_value < 1e-3 else f"{effect.p_value:.3f}"
+    p = "&lt; 0.001" if effect.p_value < 1e-3 else f"{effect.p_value:.3f}".replace("nan", "–")
     both = rises_and_falls(effect)
     return (
         breakable(f"{name} (rises and falls)" if both else name),
         number(effect.estimate),
         number(effect.std_error),
         f"{number(effect.conf_low)} to {number(effect.conf_high)}",
-        "–" if both else p,  # that of an average, which is no reason to leave the column out
+        p,
     )
 
 
