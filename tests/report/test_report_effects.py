@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from test_report import effects_of
+from test_report import charts_of, effects_of
 
 from jacridge.report import report_page
 
@@ -43,3 +43,39 @@ def test_dates_within_a_year_have_effects_per_day(rng):
     given = {"features": names, "parts": {"when (year)": "when"}, "bandwidth": 5.0}
     slope, *_ = effects_of(report_page(X, y, **given, alpha=1e-4))["when, per day"]
     assert float(slope) == pytest.approx(2, rel=0.02)  # shrunk by the ridge
+
+
+def days(start, count, step=1):
+    """Parts of dates as the command makes them, all but the hour."""
+    day = np.datetime64(start) + step * np.arange(count)
+    year = day.astype("datetime64[Y]")
+    month = day.astype("datetime64[M]").astype(int) % 12 / 12 * 2 * np.pi
+    weekday = (day.astype(int) + 3) % 7 / 7 * 2 * np.pi
+    t = year.astype(int) + 1970 + (day - year).astype(int) / 366
+    waves = [wave(x) for x in (month, weekday) for wave in (np.sin, np.cos)]
+    names = [f"d ({c} {w})" for c in ("month", "weekday") for w in ("sine", "cosine")]
+    return t, np.column_stack([t, *waves]), ["d (year)", *names]
+
+
+def test_a_season_that_the_model_keeps_in_the_year_is_seen(rng):
+    """A narrow kernel tells dates apart by the year, so that the month alone moves nothing."""
+    t, X, names = days("2022-01-01", 220, step=5)
+    y = 30 * np.cos(2 * np.pi * (t - 0.55)) + 20 * (t - 2022)
+    given = {"features": names, "parts": dict.fromkeys(names, "d"), "standardize": False}
+    page = report_page(X, y + 0.1 * rng.normal(size=220), **given, bandwidth=0.3, alpha=1e-3)
+    *_, line, _ = charts_of(page)["effect-0"]["layers"]
+    expected = np.interp(line["x"], t, y)
+    # The weekday, which is moved alone, leads between the rows.
+    assert np.corrcoef(line["y"], expected)[0, 1] > 0.99
+    effect, *rest = effects_of(page)["d (month): 7 - 1"]
+    months = [np.cos(2 * np.pi * (t - 0.55))[np.floor(t % 1 * 12) == m].mean() for m in range(12)]
+    assert float(effect) == pytest.approx(30 * np.ptp(months), rel=0.1)
+    assert rest == ["–", "–", "–"]
+    assert "a chart of months leaves the trend out" in page
+
+
+@pytest.mark.parametrize(("count", "drawn"), [(10, False), (30, True)])
+def test_weekdays_of_less_than_two_weeks_are_not_shown(count, drawn):
+    _, X, names = days("2024-05-01", count)
+    given = {"features": names, "parts": dict.fromkeys(names, "d"), "bandwidth": 2.0}
+    assert ("d (weekday)" in report_page(X, np.sin(np.arange(count)), **given)) == drawn

@@ -12,7 +12,7 @@ from ..effects import Effect
 from ._case import Case, answer
 from ._charts import LOOKS, lines_of
 from ._columns import WAVES, YEAR, Column
-from ._effects import BACKGROUND, FLAT, are_flat, cycles_of, has_no_error
+from ._effects import BACKGROUND, FLAT, along, are_flat, cycles_of, has_no_error
 from ._folds import Folds
 from ._pieces import (
     breakable,
@@ -119,6 +119,11 @@ def importances(case: Case, found: list[tuple[Column, float]]) -> str:
 def effects_text(case: Case) -> str:
     """Text on the effect curves."""
     drawn, rows = lines_of(case), of_rows(case, len(case.some_rows(BACKGROUND)))
+    dates = (
+        " A date changes its year and its month together; a chart of months leaves the trend out."
+        if any(len(along(case, column)) > 1 for column in case.columns)
+        else ""
+    )
     if len(drawn) > 1:
         keys = ", ".join(
             f'<span class="key {look}">{escape(case.classes[k])}</span>'
@@ -126,17 +131,18 @@ def effects_text(case: Case) -> str:
         )
         return (
             f"Each line is the mean probability of a class of <b>{escape(case.target)}</b> as one "
-            f"column changes and the others keep their values, over {rows}: {keys}."
+            f"column changes and the others keep their values, over {rows}: {keys}.{dates}"
         )
     what = "mean prediction" if case.main is None else f"mean probability of {escape(case.shown)}"
     sure = " The inner band is the 95 % interval of the mean." if case.main is None else ""
     return (
         "How to read a chart: its title is a column, whose values go from left to right; the "
         "higher the line, the higher the prediction, and a flat line means no effect. "
-        f"Each line is the {what} as one column changes and the others keep their values.{sure} "
-        f"The {'outer ' if sure else ''}band holds the middle 80 % of the curves of single rows: "
-        "where it is wide, the effect depends on the other columns. Ticks at the bottom are values "
-        f"of rows; curves end at the 1 % and the 99 % quantile. The mean is that over {rows}."
+        f"Each line is the {what} as one column changes and the others keep their values.{dates}"
+        f"{sure} The {'outer ' if sure else ''}band holds the middle 80 % of the curves of single "
+        "rows: where it is wide, the effect depends on the other columns. Ticks at the bottom are "
+        "values of rows; curves end at the 1 % and the 99 % quantile. The mean is that over "
+        f"{rows}."
     )
 
 
