@@ -15,6 +15,7 @@ from ._case import Case
 from ._folds import COVERAGE, OURS, TREES, Folds
 from ._pieces import joined, marked_up, number, percent, plain_text, plural, share
 from ._quality import POSSIBLE_LEAK, Remark
+from ._series import cycle
 from ._tasks import r2
 
 CLEARLY = 0.02  # a difference of R2 or accuracy
@@ -48,9 +49,11 @@ def doubts(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
         *([f'<a href="#trust">{plural(len(found), "finding")} on the model</a>'] if found else []),
         *([f'<a href="#quality">{on_data} on the data</a>'] if counted else []),
     ]
-    if not parts:
-        return f"{instead}No {'other ' if instead else ''}problems were found."
-    return f"{instead}To check: {joined(parts)}."
+    if parts:
+        return f"{instead}To check: {joined(parts)}."
+    if _is_beaten(scores):
+        return instead.rstrip()
+    return f"{instead}No {'other ' if instead else ''}problems were found."
 
 
 def findings(case: Case) -> list[Finding]:
@@ -81,20 +84,48 @@ def _intervals(folds: Folds) -> Iterator[Remark]:
         held, what = f"{percent(folds.coverage)} of the rows", f"{percent(COVERAGE)} intervals"
         sentence, short = f"{what} hold only {held} kept aside.", f"{what} that hold {held}"
         yield Remark("intervals", sentence, True, short)
+    elif folds.later and _last(folds).is_narrow:
+        held, what = percent(_last(folds).coverage), f"{percent(COVERAGE)} intervals"
+        sentence = (
+            f"{what} hold only {held} of the latest rows: intervals for still later ones are too "
+            "narrow."
+        )
+        yield Remark("intervals", sentence, True, f"{what} that hold {held} of the latest rows")
+
+
+def _last(folds: Folds) -> Folds:
+    """The rows of the last part alone."""
+    some = slice(-(len(folds.observed) // folds.count), None)
+    return replace(folds, observed=folds.observed[some], intervals=folds.intervals[some])
 
 
 def _others(case: Case, folds: Folds | None) -> Iterator[Remark]:
-    """Another model that predicts the rows kept aside clearly better."""
+    """Another model, or a constant, that predicts the rows kept aside better."""
     scores = _scores(case, folds)
-    better = _better(scores)
-    if folds is None or not better or _predict_nothing(scores):
+    if folds is None or not _is_beaten(scores):
         return
+    if _predict_nothing(scores):
+        sentence = _nothing(case, scores).replace("them", "the models", 1)
+        advice = " Columns that tell more about it are needed, or more rows."
+    else:
+        sentence, advice = f"{_predict_better(_better(scores), 'these rows ')}.", ""
+    yield Remark("rows kept aside", f"{sentence}{_on_later(case) if folds.later else advice}", True)
+
+
+def _on_later(case: Case) -> str:
+    """What may help a model to predict later rows."""
+    target, lag = escape(case.target), cycle(case)
     beyond = (
         " A kernel model returns to the mean beyond the times that it has seen; columns with "
-        f"earlier values of <b>{escape(case.target)}</b> may help."
+        f"earlier values of <b>{target}</b> may help."
     )
-    sentence = f"{_predict_better(better, 'these rows ')}.{beyond if folds.later else ''}"
-    yield Remark("rows kept aside", sentence, True)
+    if lag is None:
+        return beyond
+    return (
+        f"{beyond} <b>{target}</b> repeats after about {lag} rows: add a column with the place in "
+        "this cycle, such as the hour of the day, the day of the week or the month, or write the "
+        "time as a date with its hour, which is then read as such columns."
+    )
 
 
 def _on_rows(case: Case, folds: Folds | None) -> list[Remark]:
@@ -153,17 +184,30 @@ def _scores(case: Case, folds: Folds | None) -> ScorePairs:
 
 def _instead(case: Case, scores: ScorePairs) -> str:
     """Sentences on models that are better, or simpler and as good."""
-    target = f"<b>{escape(case.target)}</b>"
     if _predict_nothing(scores):
-        if case.classes:
-            return f"None of them is better than the shares of the classes of {target} alone. "
-        return f"None of them predicts {target} better than its mean does. "
+        return f'<a href="#trust">⚠ {_nothing(case, scores)}</a> '
     better = _better(scores)
     if better:
         advice = f": prefer {'them' if better == TREES else 'it'}" if better != "constant" else ""
-        return f'<a href="#performance">{_predict_better(better)}</a>{advice}. '
+        return f'<a href="#trust">⚠ {_predict_better(better)}</a>{advice}. '
     others = [name for name in scores if name not in (OURS, "constant")]
     return "".join(_beside(name, scores, *case.task.scores) for name in others)
+
+
+def _nothing(case: Case, scores: ScorePairs) -> str:
+    """Sentence on models of which none beats a constant."""
+    target = f"<b>{escape(case.target)}</b>"
+    worse = scores[OURS][0] < scores["constant"][0] - CLEARLY
+    if case.classes:
+        text = f"None of them is better than the shares of the classes of {target} alone"
+        return f"{text}{', and this model is worse' if worse else ''}."
+    text = f"None of them predicts {target} better than its mean does"
+    return f"{text}{', and this model predicts it worse' if worse else ''}."
+
+
+def _is_beaten(scores: ScorePairs) -> bool:
+    """Whether another model, or a constant, is better, or no model is better than a constant."""
+    return _predict_nothing(scores) or bool(_better(scores))
 
 
 def _beside(name: str, scores: ScorePairs, high: str, low: str) -> str:
