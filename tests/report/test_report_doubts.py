@@ -71,3 +71,46 @@ def test_a_series_by_the_hour_is_told_to_have_a_cycle(rng):
     assert "⚠" in verdict
     assert "No other problems" not in verdict
     assert "<b>temp</b> repeats after about 24 rows" in trust
+
+
+@pytest.mark.parametrize(
+    ("code", "count", "found"),
+    [
+        (-999.0, 12, True),
+        (-1.0, 3, True),
+        (9999.0, 12, True),
+        (-999.0, 2, False),
+        (250.0, 12, False),
+    ],
+)
+def test_values_that_look_like_codes_for_missing_ones_are_named(rng, code, count, found):
+    """A value at the end of a column that others reach, or that occurs twice, is no code."""
+    X = rng.uniform(20, 240, (80, 2))
+    X[rng.choice(80, count, replace=False), 0] = code
+    given = {"features": ["size", "age"], "target": "price", "bandwidth": 2.0}
+    page = report_page(X, X[:, 1], **given)
+    named = f"{count} values of <code>size</code> are {code:.0f}".replace("-", "−")
+    verdict = page[page.index('id="verdict"') : page.index("<nav")]
+    assert (f"⚠ {named}" in verdict) == found
+    advice = ", which looks like a code for a missing value. Replace them by empty cells."
+    assert (f"{named}{advice}" in page) == found
+
+
+def test_zeros_and_a_few_levels_are_no_codes(rng):
+    X = np.column_stack([rng.uniform(500, 600, 60), rng.choice([-1.0, 1.0, 2.0], 60)])
+    X[:20, 0] = 0
+    assert "looks like a code" not in report_page(X, X[:, 0], bandwidth=2.0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [(4, "A report needs at least 10 rows"), (30, "The target `price` must vary, got 5 in all 30")],
+)
+def test_a_table_with_nothing_to_report_ends_before_a_page(run, tmp_path, rows, message):
+    lines = [f"{i * i % 17},5" if rows > 10 else f"{i * i},{i % 3}" for i in range(rows)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,price", *lines]))
+    page = tmp_path / "page.html"
+    code, _, err = run("report", tmp_path / "t.csv", "-t", "price", "-o", page)
+    assert code == 2
+    assert f"Error: {message}" in err
+    assert not page.exists()

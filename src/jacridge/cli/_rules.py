@@ -45,7 +45,7 @@ from ._options import (
     rules_of,
     spec_of,
 )
-from ._terminal import as_options, check_suffix, grid, note, note_replaced, progress, show
+from ._terminal import WrongUse, as_options, check_suffix, grid, note, note_replaced, progress, show
 
 CLASSES_HINT = (
     "For classes use jacridge fit, or a rule that does not look at the target, such as --rule "
@@ -216,7 +216,10 @@ def report(
     parts = {part_name(name, part): name for name, d in rows.dates.items() for part in d.parts}
     with progress("fitting the model") as move:
         known: Any = {"target": rows.target, "task": rows.task, "parts": parts}
-        case = case_of(rows.filled().X, rows.y, spec, **known)
+        try:
+            case = case_of(rows.filled().X, rows.y, spec, **known)
+        except ValueError as error:  # a table of which there is nothing to report
+            raise WrongUse(as_options(str(error))) from error
         made = make_report(case, origin, move)
     with replaced(output) as beside:
         beside.write_text(made.page, encoding="utf-8")
