@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from html import escape
 
 import numpy as np
 
 from .._compute.arrays import Array
-from ..effects import Effect
+from ..effects import Effect, Effects
 from ._case import Case, answer
 from ._charts import LOOKS, lines_of
 from ._columns import WAVES, YEAR, Column
@@ -149,9 +150,9 @@ def effects_text(case: Case) -> str:
 def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
     """The table of average effects in the columns' own units, the most important column first.
 
-    Nothing for classes, and where no column has an effect.
+    Nothing where no column has an effect.
     """
-    if case.classes or are_flat(case, sizes):
+    if are_flat(case, sizes):
         return ""
     terms = [
         name
@@ -165,8 +166,9 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
     if found is None:
         return ""
     unknown = any(has_no_error(e.estimate, e.std_error, e.conf_high) for e in found)
-    rows = [_effect_row(effect, unknown) for effect in found.rows[:MOST_EFFECTS]]
-    both = any(map(rises_and_falls, found.rows[:MOST_EFFECTS])) and not unknown
+    each, many = _of_shown(case, found), len(case.classes) > 2
+    rows = [_effect_row(effect, unknown, many) for effect in each[:MOST_EFFECTS]]
+    both = any(map(rises_and_falls, each[:MOST_EFFECTS])) and not unknown
     with_slopes = {effect.term for effect in found}
     curved = any(name.endswith(YEAR) and name not in with_slopes for name in shown)
     seasons = [] if unknown else [row for column, _ in sizes for row in _seasons(case, column)]
@@ -179,40 +181,64 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
     )
     more = plural(len(found) - len(rows), "more effect")
     rest = f" {more} not shown: <code>jacridge effects</code>." if len(found) > len(rows) else ""
-    head = ("column", "effect", *(() if unknown else ("standard error", "95 % interval", "p")))
+    what = "prediction" if case.main is None else "probability"
+    of = "a class of " if many else ""
+    head = (
+        "column",
+        *(["class"] if many else []),
+        "effect",
+        *(() if unknown else ("standard error", "95 % interval", "p")),
+    )
     errors = (
         "there are too few rows for standard errors: less than one degree of freedom is left"
         if unknown
         else METRIC_IN_ERRORS[found.metric]
     )
     return (
-        f"<h3>Average effects</h3><p>How far the prediction of <b>{escape(case.target)}</b> "
-        f"moves, on average over all {len(case.X):,} rows, per unit of a column, or from one "
-        f"category to another.{''.join(words)} "
-        f"These are associations, not causes; {errors}.{rest}</p>"
-        f"<div class=effects>{scroll(table(head, [*rows, *seasons]))}</div>"
+        f"<h3>Average effects</h3><p>How far the {what} of {of}"
+        f"<b>{escape(case.target if many else case.shown)}</b> moves, on average over all "
+        f"{len(case.X):,} rows, per unit of a column, or from one category to another."
+        f"{''.join(words)} These are associations, not causes; {errors}.{rest}</p>"
+        f"<div class=effects>{scroll(table(head, [*rows, *seasons], labelled=True))}</div>"
     )
+
+
+def _of_shown(case: Case, found: Effects) -> list[Effect]:
+    """Effects on what the charts show: a number, one of two classes, or the most frequent ones."""
+    drawn = [case.classes[k] for k in lines_of(case)] if case.classes else []
+    if len(case.classes) == 2 and case.main == 0:  # those on the second one are the negatives
+        ends = {"conf_low": "conf_high", "conf_high": "conf_low", "q25": "q75", "q75": "q25"}
+        turned = {"estimate": "estimate", **ends}
+        return [replace(e, **{a: -getattr(e, b) for a, b in turned.items()}) for e in found]
+    order = list(dict.fromkeys((e.term, e.contrast) for e in found))
+    shown = [e for e in found if len(drawn) < 2 or e.target in drawn]
+    return sorted(shown, key=lambda e: order.index((e.term, e.contrast)))
 
 
 def _seasons(case: Case, column: Column) -> Iterator[tuple[str, ...]]:
     """Rows on the cycles of a date: the highest and the lowest point of the chart."""
+    many = len(case.classes) > 2
     for curve in cycles_of(case, column):
-        mean, levels = curve.mean[0], curve.steps.levels
-        name = f"{curve.column.name}: {levels[mean.argmax()]} - {levels[mean.argmin()]}"
-        yield breakable(name), number(float(np.ptp(mean))), "–", "–", "–"
+        for k in lines_of(case):
+            mean, levels = curve.mean[k], curve.steps.levels
+            name = f"{curve.column.name}: {levels[mean.argmax()]} - {levels[mean.argmin()]}"
+            target = [escape(case.classes[k])] if many else []
+            yield breakable(name), *target, number(float(np.ptp(mean))), "–", "–", "–"
 
 
-def _effect_row(effect: Effect, unknown: bool) -> tuple[str, ...]:
-    """Cells of one effect, without those of a standard error that is unknown."""
+def _effect_row(effect: Effect, unknown: bool, many: bool) -> tuple[str, ...]:
+    """Cells of one effect, of many classes with its class, and without errors that are unknown."""
     name = effect.term if effect.kind == "slope" else f"{effect.term}: {effect.contrast}"
     if effect.kind == "slope" and name.endswith(YEAR):
         name = f"{name.removesuffix(YEAR)}, {effect.contrast}"
+    target = [escape(str(effect.target))] if many else []
     if unknown:
-        return breakable(name), number(effect.estimate)
+        return breakable(name), *target, number(effect.estimate)
     p = "&lt; 0.001" if effect.p_value < 1e-3 else f"{effect.p_value:.3f}".replace("nan", "–")
     both = rises_and_falls(effect)
     return (
         breakable(f"{name} (rises and falls)" if both else name),
+        *target,
         number(effect.estimate),
         number(effect.std_error),
         f"{number(effect.conf_low)} to {number(effect.conf_high)}",
