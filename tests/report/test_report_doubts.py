@@ -114,3 +114,13 @@ def test_a_table_with_nothing_to_report_ends_before_a_page(run, tmp_path, rows, 
     assert code == 2
     assert f"Error: {message}" in err
     assert not page.exists()
+
+
+def test_numbers_that_are_no_doubts_need_no_formulas(rng):
+    """Names of the paper's numbers are for those who ask the library."""
+    X = rng.normal(size=(60, 2))
+    page = report_page(X, X[:, 0] + 0.1 * rng.normal(size=60))
+    passed = page[page.index("none of them a reason for doubt") : page.index('id="curious"')]
+    names = re.findall(r'<td class="name">(.*?)</td>', passed)
+    assert {"the choice", "width of the kernel", "rounding errors", "flexibility"} <= {*names}
+    assert not re.search(r"l_max|lambda|sigma|0 less|0 more", passed)

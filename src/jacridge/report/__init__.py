@@ -34,7 +34,7 @@ from ._tasks import COLUMN_METRICS, TASKS, ModelSpec
 
 __all__ = ["report_page", "write_report"]
 
-FEWEST = 10  # rows of a report
+FEWEST_REPORTED = 10  # rows of a report
 Progress = Callable[[int, int, str], object]
 Parts = dict[str, str | list[Figure]]  # of the page, by their names in the template
 # Texts and charts on the predictions of each task.
@@ -127,10 +127,10 @@ def case_of(
     table = table_of(X, features, parts)
     kind = TASKS[task_name(task, y)]
     labels = kind.checked(y, table.X)
-    if len(labels) < FEWEST:
+    if len(labels) < FEWEST_REPORTED:
         raise ValueError(
-            f"A report needs at least {FEWEST} rows with a value of `{target}` and no gaps, got "
-            f"{len(labels)}."
+            f"A report needs at least {FEWEST_REPORTED} rows with a value of `{target}` and no "
+            f"gaps, got {len(labels)}."
         )
     if (labels == labels[0]).all():
         value = unrounded(labels[0]) if kind.name == "regression" else labels[0]

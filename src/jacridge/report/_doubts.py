@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..diagnostics import Finding
+from ..diagnostics import CHOICE, Finding
 from ._case import Case
 from ._folds import COVERAGE, OURS, TREES, Folds
 from ._pieces import joined, marked_up, number, percent, plain_text, plural, share
@@ -23,6 +23,41 @@ SLIGHTLY = 0.005
 HARDLY = 0.95  # an error is hardly smaller than another above this ratio
 MUCH = 0.8  # an error is much smaller than another below this ratio
 FLATTERED = 0.1  # by which the R2 of leave-one-out exceeds that of rows kept aside
+
+LOSS = "loss of the choice"  # what a finding on the choice is called then
+# What a reader needs to know of findings that are no doubts: another name, and what they say.
+IN_WORDS = {
+    CHOICE: ("the choice", ""),
+    "gain of a search": ("other bandwidths", "How far a search would raise R²: hardly at all."),
+    "effective rows": ("effective rows", "As many rows of equal weight would tell as much."),
+    "sigma / l_max": (
+        "width of the kernel",
+        "The bandwidth over the largest distance between two rows: the larger it is, the smoother "
+        "is the model.",
+    ),
+    "condition": (
+        "rounding errors",
+        "How many times the solution may enlarge rounding errors: harmless below 10¹⁴.",
+    ),
+    "degrees of freedom": (
+        "flexibility",
+        "How many parameters the model has in effect. With as many as rows it would follow each.",
+    ),
+    "spacing / l_max": (
+        "spacing of the rows",
+        "The distance of neighbours if the rows were spread evenly, over the largest distance: "
+        "below 1 there are enough rows for the rule.",
+    ),
+    "alpha / threshold": (
+        "penalty of the rule",
+        "The penalty over the largest for which the rule holds: below 1 it does.",
+    ),
+    "l_max / trimmed l_max": (
+        "far rows",
+        "The largest distance over that without the farthest 1 % of the rows: near 1 there are "
+        "no rows far from all others.",
+    ),
+}
 
 # For each model, and for a constant, the score that is high if the model is good, and the one
 # that is low.
@@ -62,11 +97,12 @@ def findings(case: Case) -> list[Finding]:
         return []
     found = []
     for finding in case.diagnosis.findings:
-        loses = finding.name == "gain of the choice" and finding.value < 0
+        loses = finding.name == CHOICE and finding.value < 0
         if not loses:
             found.append(finding)
         elif finding.value < -CLEARLY:
-            found.append(replace(finding, name="loss of the choice", warning=True))
+            why = f"{finding.sentence} A few rows, hard for all models, make the difference."
+            found.append(replace(finding, name=LOSS, warning=True, sentence=why))
     return found
 
 
@@ -303,7 +339,7 @@ def diagnosis(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
     """Doubts about the model, a link to those about the data, and findings that are no doubts."""
     found = findings(case)
     against = _on_rows(case, folds) + [_as_remark(f) for f in found if f.warning]
-    passed = [_as_remark(finding) for finding in found if not finding.warning]
+    passed = [_as_remark(_in_words(finding)) for finding in found if not finding.warning]
     on_data = sum(remark.warning for remark in remarks)
     parts = [
         *([plural(len(against), "finding")] if against else []),
@@ -324,10 +360,17 @@ def diagnosis(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
     return f"{words}{shown}{note if 'bandwidth=' in shown else ''}{rest}"
 
 
+def _in_words(finding: Finding) -> Finding:
+    """A finding that is no doubt, by a name and a sentence that need no formulas."""
+    name, sentence = IN_WORDS.get(finding.name, (finding.name, ""))
+    return replace(finding, name=name, sentence=sentence or finding.sentence)
+
+
 def _as_remark(finding: Finding) -> Remark:
     """Finding with numbers and R² as the page writes them."""
-    aside = f'<span class="small">({number(finding.value)})</span>'
-    sentence = f"{_as_written(finding.sentence)} {aside}"
+    aside = f' <span class="small">({number(finding.value)})</span>'
+    has_numbers = finding.name in (IN_WORDS[CHOICE][0], LOSS)
+    sentence = f"{_as_written(finding.sentence)}{'' if has_numbers else aside}"
     return Remark(finding.name.replace("R2", "R²"), sentence, finding.warning)
 
 

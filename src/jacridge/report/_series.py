@@ -7,7 +7,7 @@ import numpy as np
 from .._compute.arrays import Array
 from ._case import Case
 
-FEWEST = 40  # rows of a series in which a cycle is looked for
+SERIES_ROWS = 40  # rows of a series in which a cycle is looked for
 REPEATS = 0.4  # autocorrelation from which a series is said to repeat
 
 
@@ -17,7 +17,7 @@ def cycle(case: Case) -> int | None:
     None if it does not, and if another column repeats as clearly, which then tells the cycle.
     """
     time, n = case.table.time, len(case.y)
-    if time is None or case.classes or n < FEWEST:
+    if time is None or case.classes or n < SERIES_ROWS:
         return None
     order = np.argsort(case.X[:, time], kind="stable")
     steps = np.diff(case.X[order, time])
