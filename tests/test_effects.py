@@ -526,6 +526,7 @@ def test_the_table_prints_renders_and_becomes_data_frames(mixed):
     effects = JacobianKernelRidge(2.0, 0.1).fit(*mixed).effects()
     text = str(effects)
     assert "town" in text
+    assert "standard errors for noise that is equally large in all rows" in text
     assert "associations, not causes" in text
     assert "<table>" in effects._repr_html_()
     assert list(effects.to_pandas().columns) == list(effects.dict())
