@@ -155,7 +155,14 @@ class Euclidean(Distance):
         return np.asarray(pdist(X, "sqeuclidean"))
 
     def paired_gaps(self, X: Array, i: Indices, j: Indices) -> Array:
-        return np.asarray(np.square(X[i] - X[j]).sum(axis=1))
+        gaps = np.empty(len(i))
+        for pairs in row_blocks(len(i), rows_per_block(X.shape[1])):
+            gaps[pairs] = self._sizes(X[i[pairs]] - X[j[pairs]])
+        return gaps
+
+    def _sizes(self, D: Array) -> Array:
+        """Gaps from differences of rows."""
+        return np.asarray(np.square(D).sum(axis=1))
 
     def slopes(self, W: Array, coef: Array, X: Array, Z: Array) -> Array:
         centre = bulk_centre(Z)
@@ -207,8 +214,8 @@ class CityBlock(Euclidean):
     def all_gaps(self, X: Array) -> Array:
         return np.asarray(pdist(X, "cityblock"))
 
-    def paired_gaps(self, X: Array, i: Indices, j: Indices) -> Array:
-        return np.asarray(np.abs(X[i] - X[j]).sum(axis=1))
+    def _sizes(self, D: Array) -> Array:
+        return np.asarray(np.abs(D).sum(axis=1))
 
     def slopes(self, W: Array, coef: Array, X: Array, Z: Array) -> Array:
         # |x - z| has no slope at zero; there it is taken as zero. Comparisons, as bytes, take half
