@@ -280,6 +280,28 @@ def test_near_duplicates_of_a_smooth_function_do_not_matter(rng):
     assert not found.dict()["near duplicates"]["warning"]
 
 
+def test_groups_of_near_duplicates_may_be_larger_than_the_sample(rng, size):
+    size("gain rows", 50)
+    X, noise = rng.uniform(size=(20, 2)), 0.3 * rng.standard_normal(20)
+    X, y = np.repeat(X, 60, axis=0), np.repeat(noise, 60)
+    X += 1e-7 * rng.standard_normal(X.shape)
+
+    found = JacobianKernelRidge(0.1, 0.1).fit(X, y).diagnose().dict()["near duplicates"]
+    assert found["value"] == pytest.approx(1 - 20 / 1200)
+    # A row is known by those beside it, and noise by nothing.
+    assert found["warning"]
+
+
+def test_rows_that_are_all_near_duplicates_have_no_others_to_compare_with(rng, size):
+    size("nearly equal", 0.1)
+    x = np.linspace(0, 1, 200)
+    y = np.sin(5 * x) + 0.1 * rng.standard_normal(200)
+    found = JacobianKernelRidge("loo", "loo").fit(x[:, None], y).diagnose().dict()
+    assert found["near duplicates"]["value"] == 1 - 1 / 200
+    assert not found["near duplicates"]["warning"]
+    assert "together" not in found["near duplicates"]["sentence"]
+
+
 def test_few_rows_and_rows_that_were_dropped_are_told_of(rng):
     X, y = smooth(rng, n=80)
     est = JacobianKernelRidge("loo", "loo")

@@ -65,7 +65,7 @@ def duplicate_findings(data: TrainingData, fit: Fitted, gain: Gain) -> Iterator[
     yield Finding("equal rows", share, many and gain.is_clear, sentence)
     group = near_duplicates(fit.table)
     share, sentence, matter = 1 - (group.max() + 1) / len(group), "", False
-    if share > 0.1 and data.targets.any():
+    if share > 0.1 and group.any() and data.targets.any():
         alone, together = r2_of_groups(data, group, fit.sigma, fit.lam)
         matter = alone - together > FALL
         sentence = (
