@@ -28,6 +28,7 @@ from .geodesics import (
     geodesic_slopes,
     geodesic_slopes_along,
     geodesic_spacing,
+    metres_per_degree,
     paired_geodesics,
 )
 
@@ -93,6 +94,10 @@ class Distance(Protocol):
 
     def slopes_along(self, X: Array, Z: Array, f: int) -> Array:
         """Derivatives of all gaps with respect to feature f of the rows of X."""
+
+    def unit_steps(self, X: Array) -> Array:
+        """Distances from the rows to places where one feature is larger by one, (n, p)."""
+        return np.ones_like(X)
 
     def lengths(self, gaps: Array) -> Array:
         """Distances from gaps."""
@@ -288,6 +293,9 @@ class Geodesic(Distance):
 
     def slopes_along(self, X: Array, Z: Array, f: int) -> Array:
         return geodesic_slopes_along(X, Z, f)
+
+    def unit_steps(self, X: Array) -> Array:
+        return np.maximum(metres_per_degree(X[:, 0]), 1.0)  # at a pole, longitude has no length
 
     def radii(self, X: Array, centre: Array) -> Array:
         # A mean of latitudes of 90 may be above 90 by rounding.

@@ -16,7 +16,7 @@ from .._compute.arrays import Array
 from ..effects import AverageCurve, Effects, average_predictions
 from ._look import BLUE, GREY, Axes, Display, axes
 from ._model import plot_curve
-from ._model_displays import _check_one_target, _position, _table
+from ._model_displays import check_one_target, position_of, table_of
 
 
 def plot_effects(
@@ -183,10 +183,10 @@ class SlopeBandDisplay(Display):
         SlopeBandDisplay
         """
         estimator, X = last_step(estimator, X)
-        _check_one_target(estimator)
+        check_one_target(estimator)
         level = check_number("level", level, above=0, below=1)
-        rows, names = _table(estimator, X)
-        j = _position(names, feature)
+        rows, names = table_of(estimator, X)
+        j = position_of(names, feature)
         slopes, errors = (part[:, j] for part in estimator.jacobian(X, return_std=True))
         degrees = estimator._function().influences[0].residual_degrees
         reach = student.ppf((1 + level) / 2, degrees) * errors
@@ -243,7 +243,7 @@ class AverageCurveDisplay(Display):
         AverageCurveDisplay
         """
         estimator, X = last_step(estimator, X)
-        _check_one_target(estimator)
+        check_one_target(estimator)
         curve = average_predictions(estimator, feature, X=X, **options)
         return cls(curve=curve).plot(ax=ax)
 
