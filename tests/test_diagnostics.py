@@ -401,6 +401,17 @@ def test_a_choice_is_told_with_its_gain_over_the_plain_metric_and_the_runner_up(
     assert found["sentence"].endswith(", the runner-up.")
 
 
+def test_the_r2_of_a_pickled_model_counts_copies_of_rows_once_each(rng):
+    X, y = smooth(rng, n=100, noise=0.3)
+    copies = rng.integers(1, 6, size=100)
+    X, y = np.repeat(X, copies, axis=0), np.repeat(y, copies)
+    est = JacobianKernelRidge(0.3, 0.1, solver="nystrom", n_landmarks=40, random_state=0).fit(X, y)
+    expected = 1 - np.mean(est.loo_residuals_**2) / y.var()
+    for model in (est, pickle.loads(pickle.dumps(est))):
+        found = model.diagnose().dict()["leave-one-out R2"]["value"]
+        assert found == pytest.approx(expected, rel=1e-9)
+
+
 def test_rows_that_allow_no_comparison_are_still_diagnosed(rng):
     X = np.ones((5, 2))
     found = JacobianKernelRidge(1.0, 0.1).fit(X, rng.standard_normal(5)).diagnose()

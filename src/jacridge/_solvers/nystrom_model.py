@@ -271,7 +271,7 @@ class NystromModel:
         if self.given is not None and self.rows is not None:
             X, y, weights = self.rows.take(fixed_sample(self.rows.n, SAMPLE_ROWS))
             counts = w = np.ones(len(X)) if weights is None else weights
-        elif self.sample.within.any():
+        elif self.sums.given_n > self.sums.n:
             _, group = self.sample.distinct()
             counts = w / np.bincount(group)[group]
         within = self.sums.given_within / self.sums.weight
