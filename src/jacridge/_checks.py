@@ -94,10 +94,9 @@ def generator(random_state: Any) -> np.random.Generator:
         ) from error
 
 
-def check_range(name: str, values: Array) -> None:
-    """Refuse numbers so large that their squares overflow."""
+def check_range(name: str, values: Array, most: float = LARGEST) -> None:
+    """Refuse numbers above `most` in size, whose squares overflow."""
     largest = _largest(values)
-    most = LARGEST_TARGET if name == "y" else LARGEST
     if largest > most:
         raise ValueError(
             f"`{name}` must have entries of at most {most:g} in size, as squares of larger ones "
@@ -261,7 +260,7 @@ def check_targets(y: npt.ArrayLike, X: Array) -> Array:
     """Y as an array of doubles of shape (n, k)."""
     with naming_classes(y):
         targets: Array = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-    check_range("y", targets)
+    check_range("y", targets, LARGEST_TARGET)
     check_consistent_length(X, targets)
     return targets[:, None] if targets.ndim == 1 else targets
 

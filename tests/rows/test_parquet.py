@@ -142,6 +142,19 @@ def test_a_part_with_text_is_named(parts):
         ridge().fit(ParquetFiles(source), "y")
 
 
+@pytest.mark.parametrize(("feature", "target"), [("y", "a"), ("a", "y"), ("b", "price")])
+def test_targets_have_a_smaller_limit_whatever_their_names(feature, target, tmp_path, rng):
+    path, x = tmp_path / "part.parquet", rng.standard_normal(60)
+    frame = pl.DataFrame({feature: 1e120 * x, target: x})
+    frame.write_parquet(path)
+    est = ridge(bandwidth=1e120).fit(ParquetFiles(path), target)
+    assert np.isfinite(est.predict(ParquetFiles(path, [feature]))).all()
+
+    frame.with_columns(pl.col(target) * 1e120).write_parquet(path)
+    with pytest.raises(ValueError, match=rf"`{target}` must have entries of at most 1e\+100"):
+        est.fit(ParquetFiles(path), target)
+
+
 def test_a_part_that_vanishes_between_the_passes_is_named(parts):
     source, _ = parts
 

@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from .._checks import (
+    LARGEST_TARGET,
     check_columns,
     check_range,
     check_rows,
@@ -54,7 +55,7 @@ class GivenArray:
             X, y = validate_data(est, self.X, y, multi_output=True, y_numeric=True, **options)
             y = np.array(y, dtype=np.float64)
         distance.check(X)
-        check_range("y", y)
+        check_range("y", y, LARGEST_TARGET)
         w = None if w is None else check_weights(w, X)
         targets = y[:, None] if y.ndim == 1 else y
         if isinstance(self.X, np.memmap):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._checks import check_range, require
+from .._checks import LARGEST, LARGEST_TARGET, check_range, require
 from .._compute.arrays import Array
 from .rows import Block, BlockRows
 
@@ -81,8 +81,9 @@ class ParquetRows(BlockRows):
         if len(frame) != length:
             raise OSError(f"`{path}` has changed since the fit began. Nothing was fitted.")
         coded = self.targets if self.coding is not None else []
+        most = dict.fromkeys(names, LARGEST) | dict.fromkeys(self.targets, LARGEST_TARGET)
         table = np.column_stack(
-            [_numbers(frame[name], name, path) for name in names if name not in coded]
+            [_numbers(frame[name], path, most[name]) for name in names if name not in coded]
         )
         self.distance.check(table[:, : len(self.features)])
         if self.weight and table[:, -1].min(initial=0) < 0:
@@ -147,8 +148,9 @@ def values_in(path: str, name: str, first: str) -> Any:
     return frame[name].to_numpy()
 
 
-def _numbers(column: Any, name: str, path: str) -> Array:
-    """A column as doubles; errors name the column and the file."""
+def _numbers(column: Any, path: str, most: float) -> Array:
+    """A column as doubles of at most this size; errors name the column and the file."""
+    name = column.name
     if not column.dtype.is_numeric() and column.dtype != require("polars", extra="cli").Boolean:
         raise ValueError(f"`{name}` in `{path}` must hold numbers, got {column.dtype}.")
     values: Array = column.cast(float).to_numpy()
@@ -158,5 +160,5 @@ def _numbers(column: Any, name: str, path: str) -> Array:
             f"`{name}` in `{path}` must hold finite numbers, got {count} missing or infinite. "
             "Leave out these rows first."
         )
-    check_range(name, values)
+    check_range(name, values, most)
     return values
