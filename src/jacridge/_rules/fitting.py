@@ -229,6 +229,7 @@ def notes_on(data: TrainingData, source: Source, asked: Request) -> dict[str, An
         "metric": asked.metric,
         "intercept": asked.intercept,
         "n": data.n,
+        "copies": data.copies,
         "rule": asked.bandwidth if isinstance(asked.bandwidth, str) else None,
         "lams": ends if penalty.criterion else None,
         "shared": penalty.shared,
