@@ -52,6 +52,10 @@ class Noise(Protocol):
 class JointNoise(Noise, Protocol):
     """Noise whose covariance between targets is known, too."""
 
+    @property
+    def apart(self) -> Noise:
+        """The noise of each target by itself, in arrays alone."""
+
     def joint(self, C: Array) -> Array:
         """Covariance (r, r) of sums over the targets; C of shape (k, r, q) has their readouts."""
 
@@ -78,6 +82,11 @@ class FactoredNoise:
     """M = S_t'S_t; a row of S has the scores of a cluster, or of one row, added up."""
 
     S: list[Any]  # arrays or sparse arrays of shape (clusters, q)
+
+    @property
+    def apart(self) -> FactoredNoise:
+        """The noise itself."""
+        return self
 
     def variances(self, C: Array) -> Array:
         """Diagonals of C M C', of shape (r, k)."""
