@@ -335,14 +335,14 @@ def check_columns(name: str, X: Array, p: int) -> None:
         raise ValueError(f"`{name}` must have {p} columns, as `X` has, got {X.shape[1]}.")
 
 
-def check_positive(name: str, grid: npt.ArrayLike) -> Array:
+def check_positive(name: str, grid: npt.ArrayLike, *, least: float = 1 / LARGEST) -> Array:
     """Numbers as an array of one dimension, at least one, all > 0 and with squares in range."""
-    message = f"`{name}` must be a list of numbers from {1 / LARGEST:g} to {LARGEST:g}, got "
+    message = f"`{name}` must be a list of numbers from {least:g} to {LARGEST:g}, got "
     try:
         values = np.atleast_1d(np.asarray(grid, dtype=np.float64))
     except (TypeError, ValueError) as error:
         raise TypeError(f"{message}{grid!r}.") from error
-    within = (values >= 1 / LARGEST) & (values <= LARGEST)  # false for NaN
+    within = (values >= least) & (values <= LARGEST)  # false for NaN
     if values.ndim != 1 or not values.size or not within.all():
         raise ValueError(f"{message}{grid!r}.")
     return values
