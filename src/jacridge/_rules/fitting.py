@@ -165,7 +165,7 @@ def solver_for(
 
 def landmarks_for(source: Source, asked: Request, mapping: FeatureMap | None) -> str | Array:
     """How landmarks are chosen, or the given ones after the map."""
-    if isinstance(asked.landmarks, str):
+    if np.ndim(asked.landmarks) == 0:
         return check_choice("landmarks", asked.landmarks, LANDMARKS)
     Z = check_rows(asked.landmarks, "landmarks")
     if asked.metric != "precomputed":  # which has no features, and needs no landmarks
