@@ -329,10 +329,10 @@ def _is_missing(label: Any) -> bool:
         return True
 
 
-def check_columns(name: str, X: Array, p: int) -> None:
+def check_columns(name: str, columns: int, p: int) -> None:
     """Refuse rows with another number of features."""
-    if X.shape[1] != p:
-        raise ValueError(f"`{name}` must have {p} columns, as `X` has, got {X.shape[1]}.")
+    if columns != p:
+        raise ValueError(f"`{name}` must have {p} columns, as `X` has, got {columns}.")
 
 
 def check_positive(name: str, grid: npt.ArrayLike, *, least: float = 1 / LARGEST) -> Array:

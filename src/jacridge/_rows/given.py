@@ -98,7 +98,7 @@ class GivenFiles:
                 "names. Give them in the order of the fit: ParquetFiles(source, [...])."
             )
         rows = self.files.features_rows(names, distance)
-        check_columns("X", np.empty((0, len(names))), est.n_features_in_)
+        check_columns("X", len(rows.features), est.n_features_in_)
         parts = rows.each(lambda X, y, w: work(X))
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 

@@ -113,10 +113,10 @@ def column_names(path: str) -> list[str]:
         ) from error
 
 
-def checked_size(path: str, names: Sequence[str], first: str) -> int:
-    """Number of rows of a file, which must have all the columns."""
+def checked_size(path: str, columns: Sequence[str], names: Sequence[str], first: str) -> int:
+    """Number of rows of a file with some columns, which must have those of all names."""
     pl = require("polars", extra="cli")
-    missing = [name for name in names if name not in column_names(path)]
+    missing = [name for name in names if name not in columns]
     if missing:
         like = f", as `{first}` has" if path != first else ""
         listed = ", ".join(f"`{name}`" for name in missing)
@@ -124,9 +124,9 @@ def checked_size(path: str, names: Sequence[str], first: str) -> int:
     return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
 
 
-def check_no_others(path: str, known: Sequence[str], first: str) -> None:
+def check_no_others(path: str, columns: Sequence[str], known: Sequence[str], first: str) -> None:
     """Raise an error if a file has columns that the first file does not have."""
-    others = [name for name in column_names(path) if name not in known]
+    others = [name for name in columns if name not in known]
     if others:
         listed = ", ".join(f"`{name}`" for name in others)
         raise ValueError(
@@ -137,7 +137,7 @@ def check_no_others(path: str, known: Sequence[str], first: str) -> None:
 
 def values_in(path: str, name: str, first: str) -> Any:
     """Values of a column of a file; missing values raise an error."""
-    checked_size(path, [name], first)
+    checked_size(path, column_names(path), [name], first)
     frame = require("polars", extra="cli").scan_parquet(path, glob=False).select(name).collect()
     missing = int(frame[name].null_count())
     if missing:

@@ -169,7 +169,7 @@ def landmarks_for(source: Source, asked: Request, mapping: FeatureMap | None) ->
         return check_choice("landmarks", asked.landmarks, LANDMARKS)
     Z = check_rows(asked.landmarks, "landmarks")
     if asked.metric != "precomputed":  # which has no features, and needs no landmarks
-        check_columns("landmarks", Z, source.p)
+        check_columns("landmarks", Z.shape[1], source.p)
     return Z if mapping is None else mapping(Z)
 
 
