@@ -118,7 +118,7 @@ def _unscaled(step: Any, Z: Array) -> Array:
     if isinstance(step, Pipeline):
         for _, part in reversed(step.steps):
             Z = _unscaled(part, Z)
-            if not _is_scaler(part) and not isinstance(part, str):
+            if part is not None and not isinstance(part, str) and not _is_scaler(part):
                 break  # what comes before has other columns
     elif isinstance(step, ColumnTransformer):
         Z = Z.copy()
