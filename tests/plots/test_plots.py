@@ -97,6 +97,11 @@ def test_several_criteria_go_from_zero_to_one():
         assert (min(line.get_ydata()), max(line.get_ydata())) == (0, 1)
 
 
+def test_a_constant_criterion_is_drawn_at_zero_beside_others():
+    ax = plots.plot_criteria(SIGMAS, {"loo": [3, 1, 2, 4], "gcv": [2, 2, 2, 2]})
+    assert list(ax.lines[2].get_ydata()) == [0, 0, 0, 0]
+
+
 def test_names_of_rules_that_lie_close_do_not_cover_each_other():
     _, ax = plt.subplots(figsize=(5, 4))
     plots.plot_rules(["gcv", "loo", "mml"], [1, 1.05, 0.95], [0.4, 0.401, 0.402], ax=ax)
@@ -529,6 +534,15 @@ def test_a_band_of_slopes_is_that_of_their_standard_errors(surface):
     np.testing.assert_allclose(display.slopes, J[:, 1])
     # Student's t with about 60 degrees of freedom has its quartiles at 0.68.
     np.testing.assert_allclose((display.high - display.low) / (2 * std[:, 1]), 0.68, atol=0.01)
+
+
+def test_slopes_of_a_model_that_follows_its_rows_have_no_band(curve):
+    est = JacobianKernelRidge(0.05, 1e-9).fit(*curve)
+    with pytest.warns(UserWarning, match="at least one residual degree of freedom"):
+        display = plots.SlopeBandDisplay.from_estimator(est, curve[0])
+    assert np.isnan(display.low).all()
+    assert np.isnan(display.high).all()
+    assert np.isfinite(display.slopes).all()
 
 
 def test_an_average_curve_is_the_partial_dependence(surface):

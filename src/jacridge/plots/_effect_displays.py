@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from .. import last_step
 from .._checks import check_number
 from .._compute.arrays import Array
 from ..effects import AverageCurve, Effects, average_predictions
+from ..effects._errors import known_degrees
 from ._look import BLUE, GREY, Axes, Display, axes
 from ._model import plot_curve
 from ._model_displays import check_one_target, position_of, table_of
@@ -188,7 +190,7 @@ class SlopeBandDisplay(Display):
         rows, names = table_of(estimator, X)
         j = position_of(names, feature)
         slopes, errors = (part[:, j] for part in estimator.jacobian(X, return_std=True))
-        degrees = estimator._function().influences[0].residual_degrees
+        (degrees,) = known_degrees(estimator._function().degrees(attrgetter("residual_degrees")))
         reach = student.ppf((1 + level) / 2, degrees) * errors
         return cls(
             x=rows[:, j],
