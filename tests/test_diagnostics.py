@@ -378,6 +378,23 @@ def test_the_best_single_feature_of_a_noisy_target_has_nearly_the_r2_of_a_line(r
     assert best["value"] == pytest.approx(line, abs=0.1)  # means of 20 rows have noise
 
 
+def test_the_best_single_feature_counts_rows_by_their_weights(rng):
+    X = np.column_stack([rng.integers(6, size=400), rng.standard_normal(400)])
+    w = np.where(np.arange(400) % 2, 1.0, 1e-6)
+    y = np.where(w == 1, X[:, 0] ** 2, 30 * rng.standard_normal(400))
+    found = JacobianKernelRidge(1.0, 1.0).fit(X, y, w).diagnose().dict()
+    assert found["best single feature"]["value"] > 0.99
+
+
+def test_the_ratio_of_scales_counts_rows_by_their_weights(rng):
+    X = rng.standard_normal((100, 2))
+    X[::2, 0] *= 1e3
+    w = np.where(np.arange(100) % 2, 1.0, 1e-9)
+    found = JacobianKernelRidge(1.0, 1.0).fit(X, X[:, 1], w).diagnose().dict()["ratio of scales"]
+    std = np.sqrt(np.diagonal(np.cov(X.T, aweights=w, ddof=0)))
+    assert found["value"] == pytest.approx(max(std) / min(std), rel=1e-9)
+
+
 def test_unlike_scales_are_told_of_where_scaling_helps(rng):
     X, y = smooth(rng, n=100)
     unlike = X * [1, 1000]
