@@ -136,8 +136,7 @@ def _is_scaler(step: Any) -> bool:
 def _moved(est: Any, centre: Array, scale: Array) -> Any:
     """Copy of a model of (x - centre) / scale that takes the unscaled columns x."""
     est = _copy(est)
-    std = est.X_fit_.std(axis=0) if est._feature_std is None else est._feature_std
-    est._feature_std = std * scale
+    est._feature_std = est._feature_std * scale
     est.metric_, est._centre = est.metric_ / scale[:, None], centre
     if est.warp_ is not None:
         est.warp_ = np.stack([centre + scale * est.warp_[0], scale * est.warp_[1]])
