@@ -39,9 +39,12 @@ from .._compute.threads import (
 # and the triangles of more take one thread too long.
 PANEL = (96, 256)
 
-# Columns that one thread solves for at a time: an eighth of them, within these ends. A product of
-# fewer columns takes nearly as long, and one of more is no faster.
+# Columns that one thread solves for at a time, at least and at most. A product of fewer columns
+# takes nearly as long, and one of more is no faster.
 COLUMNS = (32, 384)
+
+# Parts of columns that cost less and less, as those of an inverse do: threads end together then.
+UNEVEN_PARTS = 8
 
 # Entries of the columns for which threads pay.
 MANY_ENTRIES = 1 << 19
@@ -94,7 +97,7 @@ class Factor:
             for step in steps:
                 step(self.L, X[:, columns])
 
-        self._by_columns(work, X.shape[1])
+        self._by_columns(work, X.shape[1], processors())
         return X.reshape(B.shape)
 
     def log_determinant(self) -> float:
@@ -128,10 +131,12 @@ class Factor:
         self._by_columns(work, len(places))
         return found
 
-    def _by_columns(self, work: Callable[[slice], None], n_columns: int) -> None:
+    def _by_columns(
+        self, work: Callable[[slice], None], n_columns: int, parts: int = UNEVEN_PARTS
+    ) -> None:
         """Call `work` on some columns at a time, in our threads if they are many."""
         are_many = len(self.L) * n_columns > MANY_ENTRIES
-        width = int(np.clip(-(-n_columns // 8), *COLUMNS)) if are_many else COLUMNS[1]
+        width = int(np.clip(-(-n_columns // parts), *COLUMNS)) if are_many else COLUMNS[1]
         in_threads(work, row_blocks(n_columns, width), alone=not are_many)
 
     def _precision(self, rough: bool) -> np.dtype[Any]:
