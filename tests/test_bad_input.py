@@ -250,7 +250,7 @@ def test_targets_have_at_most_two_dimensions(door):
     [
         (lambda D: D[:, :5], r"square matrix of distances .* got \(12, 5\)"),
         (lambda D: D - D.max(), "distances >= 0, got -"),
-        (lambda D: D + np.eye(12), "zero diagonal, .* got 1. A kernel is not taken"),
+        (lambda D: D + np.eye(12), "zero diagonal, .* got 1. Pass distances, not a kernel"),
         (lambda D: np.triu(D), "symmetric, got entries that differ by"),
         (lambda D: np.exp(-D), "zero diagonal"),
     ],
@@ -291,7 +291,7 @@ def test_a_fit_needs_y():
     ("bad", "words"),
     [
         ([90.1, 0.0], "latitudes from -90 to 90 .* got values up to 90.1 and"),
-        ([0.0, -360.1], "longitudes from -360 to 360 .* and 360.1 in size"),
+        ([0.0, -360.1], "longitudes from -360 to 360 .* and 360.1"),
     ],
 )
 def test_places_must_be_on_the_earth_in_training_and_later(bad, words):
@@ -314,18 +314,24 @@ def test_places_must_have_two_coordinates(door):
 @pytest.mark.parametrize("size", [1e151, 1.7e308])
 @both_doors
 def test_features_whose_squares_overflow_are_refused(door, size):
-    with pytest.raises(ValueError, match=r"`X` must have entries of at most 1e\+150 in size"):
+    with pytest.raises(
+        ValueError, match=r"`X` must have entries of at most 1e\+150 in absolute value"
+    ):
         door(X / np.abs(X).max() * size, y)
 
 
 @both_doors
 def test_targets_whose_squares_overflow_are_refused(door):
-    with pytest.raises(ValueError, match=r"`y` must have entries of at most 1e\+100 in size"):
+    with pytest.raises(
+        ValueError, match=r"`y` must have entries of at most 1e\+100 in absolute value"
+    ):
         door(X, y * 1e200)
 
 
 def test_new_rows_whose_squares_overflow_are_refused():
-    with pytest.raises(ValueError, match=r"`X` must have entries of at most 1e\+150 in size"):
+    with pytest.raises(
+        ValueError, match=r"`X` must have entries of at most 1e\+150 in absolute value"
+    ):
         fit(X, y).predict(X * 1e200)
 
 
@@ -354,7 +360,7 @@ def test_a_grid_must_be_a_list_of_bandwidths(grid):
 
 @both_doors
 def test_a_target_of_words_names_the_classifier(door):
-    with pytest.raises(ValueError, match=r"`y` must hold numbers, got texts.*AutoKernelClassifier"):
+    with pytest.raises(ValueError, match=r"`y` must hold numbers, got text.*AutoKernelClassifier"):
         door(X, np.array(["a", "b"] * 6))
 
 

@@ -85,7 +85,7 @@ def test_a_file_that_is_read_is_not_written_over(run, boxes, model, command, rea
     before = paths[read].read_bytes()
     code, out, err = run(*(paths.get(word, word) for word in command.split()), "-o", paths[read])
     assert (code, out) == (1, "")
-    assert "It is read here and would be lost" in err
+    assert "This is an input file" in err
     assert paths[read].read_bytes() == before
 
 

@@ -18,8 +18,8 @@ from .arrays import row_blocks
 # Up to this order, matrices are built, solved and inverted in one thread.
 SMALL_ORDER = 1000
 
-# Up to this order, LAPACK uses one thread. The threads of a BLAS wait for each other thousands of
-# times if other work shares the processors.
+# Up to this order, LAPACK uses one thread. If other work shares the processors, BLAS threads wait
+# for each other thousands of times.
 BLAS_ORDER = 2000
 
 # Above this order, a threaded LAPACK may crash: its dsyrk does from about 15,000 on.

@@ -75,11 +75,10 @@ class ParquetRows(BlockRows):
             frame = pl.scan_parquet(path, glob=False).select(names).slice(start, length).collect()
         except (OSError, pl.exceptions.PolarsError) as error:
             raise OSError(
-                f"`{path}` was there when the fit began and cannot be read any more. "
-                "Nothing was fitted."
+                f"`{path}` could be read when the fit began, but not any more. No model was fitted."
             ) from error
         if len(frame) != length:
-            raise OSError(f"`{path}` has changed since the fit began. Nothing was fitted.")
+            raise OSError(f"`{path}` has changed since the fit began. No model was fitted.")
         coded = self.targets if self.coding is not None else []
         table = np.column_stack(
             [_numbers(frame[name], name, path) for name in names if name not in coded]
@@ -129,8 +128,8 @@ def check_no_others(path: str, known: Sequence[str], first: str) -> None:
     if others:
         listed = ", ".join(f"`{name}`" for name in others)
         raise ValueError(
-            f"`{path}` must have the columns of `{first}`, got {listed} besides. "
-            "Name the features to take: ParquetFiles(source, [...])."
+            f"`{path}` must have the columns of `{first}`, got {listed} as well. "
+            "Name the features to use: ParquetFiles(source, [...])."
         )
 
 
@@ -141,8 +140,8 @@ def values_in(path: str, name: str, first: str) -> Any:
     missing = int(frame[name].null_count())
     if missing:
         raise ValueError(
-            f"`{name}` in `{path}` must have a value in every row, got {missing} missing. Leave "
-            "out these rows first."
+            f"`{name}` in `{path}` must have a value in every row, got {missing} missing. Remove "
+            "these rows first."
         )
     return frame[name].to_numpy()
 
@@ -156,7 +155,7 @@ def _numbers(column: Any, name: str, path: str) -> Array:
         count = int((~np.isfinite(values)).sum())
         raise ValueError(
             f"`{name}` in `{path}` must hold finite numbers, got {count} missing or infinite. "
-            "Leave out these rows first."
+            "Remove these rows first."
         )
     check_range(name, values)
     return values
