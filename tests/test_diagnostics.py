@@ -70,7 +70,7 @@ def test_outliers_that_make_l_max_are_found_and_others_are_not(rng):
     assert name not in warned(JacobianKernelRidge().fit(X, y))
 
 
-@pytest.mark.filterwarnings("ignore:.*rows are equal")
+@pytest.mark.filterwarnings("ignore:.*rows repeat")
 def test_equal_rows_are_told_of_where_the_rule_suffers(rng):
     X, y = smooth(rng, n=60, noise=0.3)
     thrice = np.repeat(X, 3, axis=0)

@@ -89,7 +89,7 @@ def test_clustered_errors_are_those_of_the_estimator(run, houses):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--cluster", "town", "--features", "area,town"], "must not be a feature, it is the clus"),
+        (["--cluster", "town", "--features", "area,town"], "cannot be a feature: it is the clus"),
         (["--cluster", "towns"], "Did you mean `town`?"),
         (["--variables", "height"], "`height` must be a column's name or position"),
         (["--by", "area"], "Groups of `by` must have at least two rows, got 1"),
@@ -127,7 +127,11 @@ def patients(tmp_path, rng):
 @pytest.mark.parametrize(
     ("target", "labels", "said"),
     [
-        ("state", ["ill", "so-so", "well"], "`state` holds texts: its 3 classes are predicted"),
+        (
+            "state",
+            ["ill", "so-so", "well"],
+            "`state` holds text, so the model predicts its 3 classes",
+        ),
         ("again", ["1"], "`again` holds two values, 0 and 1, which are taken as classes"),
     ],
 )

@@ -205,7 +205,7 @@ def test_columns_are_looked_at_before_an_extra_is_asked_for(run, homes, monkeypa
     monkeypatch.setitem(sys.modules, "pyproj", None)
     code, _, err = run("select", homes(), "-t", "price", "--metric", "geodesic")
     assert code == 2
-    assert "takes a column of latitude and one of longitude" in err
+    assert "needs a latitude and a longitude column" in err
     assert "pyproj" not in err
 
 
@@ -234,8 +234,8 @@ def test_a_target_of_classes_needs_no_numbers_where_a_rule_does_not_look_at_it(r
 def test_a_rule_that_looks_at_the_target_says_what_to_do_about_classes(run, homes):
     code, _, err = run("select", homes(), "-t", "kind", "--rule", "loo")
     assert code == 1
-    assert "The target `kind` must hold numbers, got texts" in err
-    assert "For classes use jacridge fit, or a rule that does not look at the target" in err
+    assert "The target `kind` must hold numbers, got text" in err
+    assert "For classes use jacridge fit, or a rule that does not use the target" in err
 
 
 def test_the_commands_are_listed_in_the_order_of_their_use(run):
@@ -262,7 +262,7 @@ def test_a_file_that_is_replaced_is_named(run, homes, tmp_path):
     path = tmp_path / "m.skops"
     given = ("fit", homes(), "-t", "price", *PLAIN, "-o", path)
     assert "will be replaced" not in run(*given)[2]
-    assert f"Note: `{path}` is there already and will be replaced." in run(*given)[2]
+    assert f"Note: `{path}` already exists and will be replaced." in run(*given)[2]
 
 
 def test_effects_are_printed_as_people_write_numbers(run, homes):

@@ -95,7 +95,7 @@ def test_categories_are_as_far_apart_as_standardised_numbers_on_average(rng):
 def test_a_cut_file_is_refused(path, keep):
     data = path.read_bytes()
     path.write_bytes(data[: keep if isinstance(keep, int) else int(keep * len(data))])
-    with pytest.raises(ModelFileError, match="must be a whole file written by `jacridge fit`"):
+    with pytest.raises(ModelFileError, match="must be a complete file written by `jacridge fit`"):
         load_model(str(path))
 
 
@@ -148,7 +148,7 @@ def test_a_file_that_would_run_code_is_refused_and_runs_nothing(tmp_path):
 
     path = tmp_path / "attack.skops"
     skops.io.dump({"format": "jacridge model 1", "pipeline": Attack()}, path)
-    with pytest.raises(ModelFileError, match="must hold a model of jacridge only, got"):
+    with pytest.raises(ModelFileError, match="must only hold a jacridge model, got"):
         load_model(str(path))
     assert not witness.exists()
 

@@ -56,7 +56,7 @@ def test_columns_that_are_not_found_can_be_named(stations, run, tmp_path):
     given = ("fit", stations, *ON_GLOBE, "--rule", "median", "-o", tmp_path / "m.skops")
     code, _, err = run(*given, "--drop", "lat")
     assert code == 2
-    assert "takes a column of latitude and one of longitude, got `lon`, `staff`. Name" in err
+    assert "needs a latitude and a longitude column, got `lon`, `staff`. Name" in err
     assert "--features LATITUDE,LONGITUDE." in err
     code, _, err = run(*given, "--features", "staff,lon")
     assert code == 0

@@ -120,7 +120,7 @@ def test_a_part_with_other_columns_is_named(parts):
 def test_a_part_with_more_columns_is_named(parts):
     source, frame = parts
     frame[:3].with_columns(more=pl.lit(1.0)).write_parquet(source.replace("*", "9"))
-    with pytest.raises(ValueError, match=r"part-9.parquet` must have .*got `more` besides"):
+    with pytest.raises(ValueError, match=r"part-9.parquet` must have .*got `more` as well"):
         ridge().fit(ParquetFiles(source), "y")
     assert ridge().fit(ParquetFiles(source, ["a", "b"]), "y").n_features_in_ == 2
 
@@ -150,7 +150,7 @@ def test_a_part_that_vanishes_between_the_passes_is_named(parts):
         return 1.0
 
     est = ridge(bandwidth=bandwidth)
-    with pytest.raises(OSError, match=r"part-2.parquet` was there when the fit began"):
+    with pytest.raises(OSError, match=r"part-2.parquet` could be read when the fit began"):
         est.fit(ParquetFiles(source), "y")
     assert not hasattr(est, "dual_coef_")
 

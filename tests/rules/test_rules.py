@@ -292,7 +292,7 @@ def test_a_constant_target_beside_another_one_changes_nothing(curve, rule):
 
 def test_many_equal_rows_are_told_by_the_rule_that_looks_at_neighbours(rng):
     X = np.repeat(rng.standard_normal((10, 2)), 3, axis=0)
-    with pytest.warns(UserWarning, match="67% of the rows are equal to another one"):
+    with pytest.warns(UserWarning, match="67% of the rows repeat an earlier row"):
         found = select_bandwidth(X, rule="jacobian_median", alpha=0)
     expected = naive.neighbour_spacing(X)[0] * np.sqrt(2) / np.pi
     assert found.sigma == pytest.approx(expected, rel=1e-12)

@@ -256,7 +256,7 @@ class ExactModel:
     def _left_out(self, y: Array, dual_coef: Array, some: Indices, diagonal: Array) -> Array:
         """Residual / (1 - leverage) for targets y; c_i / P_ii unless A is singular."""
         P = diagonal - (self._u * self._pull)[some] if self._is_free else diagonal
-        # P is zero for a single row; its diagonal is zero where a singular A keeps nothing of a row.
+        # P is zero for a single row; its diagonal is zero where a singular A drops a row entirely.
         residuals = dual_coef[some] / np.maximum(P, EPS * diagonal + TINY)
         missing = self._missing[some, 0] > 1e-8  # smaller values are rounding errors
         if missing.any():

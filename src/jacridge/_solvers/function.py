@@ -83,7 +83,7 @@ class FittedFunction:
         return self.model.influences
 
     def portable(self, *, errors: bool) -> FittedFunction:
-        """The function as arrays, for other processes; with `errors`, arrays of the model as well."""
+        """The function as arrays, for other processes; `errors` adds the arrays of the model."""
         return replace(self, solved=self.model.state() if errors else {}, Z_given=None)
 
     @property

@@ -262,7 +262,7 @@ class Scale:
         return nearest, _quantile(nearest, INSIDE), largest
 
     def _away(self, nearest: Array) -> Array:
-        """Excess of the distance to the nearest row over the 99 % quantile, in largest distances."""
+        """Nearest distance in excess of the 99 % quantile, in units of the largest distance."""
         _, usual, largest = self._nearest
         if not (largest > 0 and np.isfinite(usual)):
             return np.zeros(len(nearest))
@@ -377,7 +377,7 @@ def upper_rank(n: int, coverage: float) -> int:
 
 
 def smallest(values: Array, ranks: Indices) -> Array:
-    """Values of the given ranks, in increasing order along axis 1, for each column of the last axis.
+    """Values of these ranks along axis 1, one rank for each column of the last axis.
 
     Infinite where there are fewer values than the rank.
     """

@@ -150,7 +150,7 @@ class Model(Protocol):
 
     @property
     def held_out_singly(self) -> HeldOut:
-        """Residuals that leave out single observations if equal rows differ in y, else `held_out`."""
+        """Residuals without single observations if equal rows differ in y, else `held_out`."""
 
     def known_rows(self, Z: Array) -> tuple[Array, Array, Array]:
         """The rows Z of the model if they are all training rows, else a sample of training rows.

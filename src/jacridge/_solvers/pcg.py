@@ -161,8 +161,8 @@ def preconditioner(F: Array, lam: float) -> Product:
         ) from error
 
     def apply(V: Array) -> Array:
-        # The caller checks for overflow. One BLAS thread, because idle BLAS threads keep waiting for
-        # work and take processors from our own threads, which multiply by the kernel in between.
+        # The caller checks for overflow. One BLAS thread, because idle BLAS threads wait for work
+        # and take processors from our own threads, which multiply by the kernel in between.
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             return np.asarray((V - F @ inner.solve(F.T @ V)) / lam)
 

@@ -131,7 +131,7 @@ def choose(
     """
     with warnings.catch_warnings():
         # Equal rows are a known trait of these data (wood fibres), told on the page.
-        warnings.filterwarnings("ignore", message=".*rows are equal")
+        warnings.filterwarnings("ignore", message=".*rows repeat")
         known = SELECTORS.get(rule)
         if known is not None and (known.is_automatic or not known.looks_at_y):
             alpha = "auto" if known.is_automatic else lam

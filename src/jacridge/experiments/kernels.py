@@ -151,7 +151,7 @@ def _score(name: str, seed: int, n: int, kernel: str, rule: str) -> list[Row]:
     """Bandwidth, its seconds, and test R2 at the penalty of the paper."""
     split = training_rows(name, seed, n)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*rows are equal")
+        warnings.filterwarnings("ignore", message=".*rows repeat")
         options = {"alpha": ALPHA, "kernel": kernel, "random_state": 0}
         choice = select_bandwidth(split.X, None, rule, **options)  # type: ignore[arg-type]
     fitted = plain_fit(split.X, split.y, choice.sigma, ALPHA, kernel=kernel)
