@@ -440,9 +440,9 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
             and Dask arrays are read into memory; the kernel is computed in blocks.
         variables : feature, list of features or dict, optional
             Names or indices. A tuple of one-hot columns is one variable: its levels are compared
-            with the first, or with the level where all columns are zero if there is one. A dict
-            gives names to features and tuples. By default all features; adjacent one-hot columns
-            form one variable.
+            with the first, or, if some rows have no column set, with none of them. A dict gives
+            names to features and tuples. By default all features; adjacent one-hot columns form
+            one variable.
         at : {"observed", "means"} or dict
             Values of the features: those of each row, those of a single row at the means (the more
             frequent value for a feature with two), or those of each row except for features that

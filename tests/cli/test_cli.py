@@ -126,9 +126,9 @@ def test_select_prints_names_and_values(run, boxes):
     assert err == (
         "Note: `colour` holds 2 categories and is one-hot encoded.\n"
         "Note: The rule jacobian does not use `weight`. --rule auto uses the target and "
-        "often does better; fit and report use it.\n"
+        "often does better; fit and report use auto.\n"
     )
-    assert "does not look" not in run("select", boxes, "-t", "weight", "--rule", "loo")[2]
+    assert "does not use" not in run("select", boxes, "-t", "weight", "--rule", "loo")[2]
 
 
 def test_select_needs_no_target_for_a_closed_form(run, boxes, tmp_path):
@@ -947,7 +947,7 @@ def test_a_terminal_is_told_that_work_goes_on(boxes, tmp_path):
     while select.select([leader], [], [], 0)[0]:  # one read gives a part of what is there
         shown += os.read(leader, 100_000)
     os.close(follower)
-    for sign in (b"/6", b"looking for the bandwidth", b"fitting"):
+    for sign in (b"/6", b"choosing the bandwidth", b"fitting"):
         assert sign in shown
     assert all(json.loads(line) for line in done.stdout.splitlines())
     assert done.stdout.count(b"\n") == 3

@@ -133,7 +133,7 @@ def test_a_report_of_classes_is_written(run, table, tmp_path):
     args = ("--features", "a,b", "--rule", "scale", "-o", page, "--json")
     _, out, _ = run("report", table, "-t", "passed", *args)
     assert json.loads(out)["task"] == "classification"
-    assert "names the right class of <b>passed</b>" in page.read_text()
+    assert "finds the right class of <b>passed</b>" in page.read_text()
 
 
 def test_the_accuracy_of_a_fit_is_that_of_actual_refits(run, table, tmp_path):

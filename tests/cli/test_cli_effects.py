@@ -154,7 +154,7 @@ def test_effects_on_classes_are_those_of_the_classifier(run, patients, target, l
             np.reshape(found[name], (-1, 2)) * scale, np.reshape(known[name], (-1, 2)), rtol=1e-6
         )
     _, out, err = run("effects", patients, "-t", target, *options[:-1])
-    assert "predicted probabilities: associations, not causes" in out
+    assert "predicted probabilities are associations, not causes" in out
 
 
 def test_two_values_have_effects_as_numbers_if_asked_for(run, patients):

@@ -63,7 +63,7 @@ def test_texts_that_are_numbers_are_read_as_such_with_a_note(run, homes, tmp_pat
     run("report", file, "-t", "price", *PLAIN, "-o", tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()
     assert "Texts in <code>kind</code> are read as numbers" in page
-    assert "as it would have to repeat how texts were read as numbers." in page
+    assert "because it would have to repeat how text was read as numbers." in page
 
 
 def test_a_feature_of_unlike_currencies_may_be_cleaned_or_dropped(run, homes, tmp_path):

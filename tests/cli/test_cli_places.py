@@ -164,4 +164,4 @@ def test_a_report_on_places_measures_in_metres_and_shows_how_to_repeat_it(statio
     assert "metric=&#x27;geodesic&#x27;" in text
     assert "plain numbers" not in text
     assert "scikit-learn only" not in text
-    assert "straight distances through the globe" in text
+    assert "straight-line distances through the globe" in text

@@ -96,7 +96,7 @@ def test_a_report_and_effects_of_filled_gaps_have_a_column_that_marks_them(run, 
     assert json.loads(out)["n_samples"] == 60
     page = (tmp_path / "r.html").read_text()
     assert ">lot (missing)</td>" in page
-    assert "There is no Python code to copy, as it would have to repeat how gaps were" in page
+    assert "There is no Python code to copy, because it would have to repeat how gaps were" in page
     assert "--missing impute" in page
     code, out, _ = run("effects", table, *args)
     assert "lot (missing)" in json.loads(out)["effects"]["term"]

@@ -86,7 +86,7 @@ def test_errors_are_at_least_those_of_a_jackknife_that_learns_the_metric_anew(cu
     np.testing.assert_allclose(errors(table), at_least, rtol=1e-5)
     assert (jackknife > errors_with_metric_fixed(est)).any()
     assert table.metric == "relearned"
-    assert "include that of the learned metric" in str(table)
+    assert "include the error of the learned metric" in str(table)
 
 
 def test_intervals_have_the_degrees_of_freedom_of_the_jackknife(curved):

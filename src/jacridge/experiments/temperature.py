@@ -49,7 +49,7 @@ def fig4_map_jobs(rows: list[Row]) -> list[Job]:
 
 
 def _summary(rows: list[Row], rule: str, work: Any, n_rows: int) -> Job:
-    """Job that sums up the fits of a rule, one for each row left out."""
+    """Job that summarises the fits of a rule, one for each row left out."""
     sigmas = {row["left_out"]: row["sigma"] for row in where(rows, rule=rule)}
     return Job({"rule": rule, "n_left_out": len(sigmas)}, work, (sigmas,), n_rows)
 

@@ -1,6 +1,6 @@
-"""Displays of a choice: `from_estimator` computes, `plot` draws, in scikit-learn's manner.
+"""Displays of a choice: `from_estimator` computes and `plot` draws, as in scikit-learn.
 
-Each keeps what it has computed as attributes, so that it can be drawn again without computing.
+Each stores its results as attributes, so that it can be drawn again without computing.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from .._rules.grids import approximate_norm, criterion_grid, places_around, sigm
 from ._bandwidth import plot_criteria, plot_criterion_map, plot_norms
 from ._look import Axes, Display
 
-# Criteria in words: their values, and what a map shows, in the units of y where it can.
+# Labels of criteria: for their values, and for a map, which uses the units of y if possible.
 CRITERION_LABELS = {
     "loo": ("mean squared leave-one-out error", "root mean squared leave-one-out error"),
     "gcv": ("generalised cross-validation", "root of generalised cross-validation"),
     "mml": ("negative log marginal likelihood", "negative log marginal likelihood"),
 }
 
-# A rule that every kernel and every metric has, where the geometry alone is wanted.
+# A rule that works with every kernel and metric, used when only the geometry is needed.
 GEOMETRY = "scale"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class JacobianNormDisplay(Display):
-    """Approximate and true Jacobian norm over the bandwidth, with the model's own marked.
+    """Approximate and true Jacobian norm over the bandwidth, with the model's bandwidth marked.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class JacobianNormDisplay(Display):
         ax: Axes | None = None,
         **style: Any,
     ) -> JacobianNormDisplay:
-        """Refit the estimator for each bandwidth; take the largest norm at and around the rows.
+        """Refit the estimator for each bandwidth; compute the largest norm at and around the rows.
 
         Parameters
         ----------
@@ -145,7 +145,7 @@ class CriterionDisplay(Display):
         criterion : {"loo", "gcv", "mml"}
         bandwidths : array of shape (k,), optional
         alphas : array of shape (l,), optional
-            Ridge penalties of the map; without them a curve for the estimator's own penalty.
+            Ridge penalties of the map; by default a curve for the estimator's own penalty.
         max_samples : int
             Above this many rows a random sample of them is looked at.
         random_state : int, optional
@@ -186,7 +186,7 @@ class CriterionDisplay(Display):
 
 
 def _space(estimator: Any) -> Space:
-    """Kernel and distance of a fit, whatever `set_params` has changed since."""
+    """Kernel and distance of a fit, even if `set_params` was called since."""
     return estimator._function().space
 
 
@@ -199,7 +199,7 @@ def _kernel_and_metric(estimator: Any) -> dict[str, Any]:
 def _sample(
     estimator: Any, X: npt.ArrayLike, y: npt.ArrayLike, size: int, random_state: int | None
 ) -> tuple[Array, Array]:
-    """At most `size` rows, mapped by the metric; of given distances their columns, too."""
+    """At most `size` rows, mapped by the metric; for given distances, also only their columns."""
     distance, X = _space(estimator).distance, check_rows(X)
     distance.check(X)
     y = check_targets(y, X)
@@ -212,14 +212,14 @@ def _sample(
 
 
 def _penalty(estimator: Any) -> float:
-    """The penalty; of several targets that of the first."""
+    """The penalty; with several targets, the penalty of the first."""
     return float(np.ravel(estimator.alpha_)[0])
 
 
 def _grid(
     estimator: Any, X: Array, given: Any, points: int, rule: str = GEOMETRY
 ) -> tuple[Array, Choice]:
-    """Bandwidths to look at, and size, spacing and largest distance of rows as the kernel sees."""
+    """Bandwidths to try, and number, spacing and largest distance of the mapped rows."""
     options = _kernel_and_metric(estimator)
     found = select_bandwidth(X, rule=rule, alpha=_penalty(estimator), **options)
     if given is not None:
@@ -228,7 +228,7 @@ def _grid(
 
 
 def _refitted(estimator: Any, X: Array, y: Array, sigma: float, lam: float) -> Any:
-    # A sample is small enough for the exact solver, whatever the model itself needed.
+    # A sample is small enough for the exact solver, even if the model needed another one.
     options: dict[str, Any] = {"solver": "exact", "n_landmarks": None, "landmarks": "kmeans"}
     options |= _kernel_and_metric(estimator)
     copy = clone(estimator).set_params(bandwidth=float(sigma), alpha=lam, **options)
