@@ -1,8 +1,8 @@
 """
-What a fit gives
-================
+What a fitted model provides
+============================
 
-Take ``AutoKernelRidge()``: it chooses kernel, metric, bandwidth and penalty. The model has
+Use ``AutoKernelRidge()``: it chooses kernel, metric, bandwidth and penalty. The model has
 prediction intervals, derivatives, and effects with standard errors.
 """
 

@@ -98,8 +98,8 @@ def checked_length(l_max: float) -> float:
     """Return the largest distance, or raise an error if it is zero."""
     if l_max < 1 / LARGEST:
         raise ValueError(
-            "`X` must have rows that differ: no bandwidth can be chosen if all rows are equal "
-            "(or so close that squares of their distances underflow)."
+            "`X` must have rows that differ, got rows that are all equal (or so close that "
+            "squares of their distances underflow). No bandwidth can be chosen for them."
         )
     return l_max
 

@@ -1,4 +1,4 @@
-"""Text and tables of the technical part of a report: the model, its rules, its geometry."""
+"""Text and tables of the section "For the curious": the model, its rules, its geometry."""
 
 from __future__ import annotations
 
