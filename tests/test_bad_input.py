@@ -292,7 +292,7 @@ def test_a_fit_needs_y():
 @pytest.mark.parametrize(
     ("bad", "words"),
     [
-        ([90.1, 0.0], "latitudes from -90 to 90 .* got values up to 90.1 and"),
+        ([90.1, 0.0], "latitudes from -90 to 90 .* got absolute values up to 90.1 and"),
         ([0.0, -360.1], "longitudes from -360 to 360 .* and 360.1"),
     ],
 )

@@ -257,7 +257,7 @@ def test_a_full_disk_leaves_no_file(cache, server):
     )
     assert run.returncode == 1
     assert "no space is left in" in run.stderr
-    assert "Make room, or set JACRIDGE_CACHE" in run.stderr
+    assert "Free some space, or set JACRIDGE_CACHE" in run.stderr
     assert left_behind(cache) == []
 
 

@@ -450,7 +450,7 @@ def test_a_designed_experiment_is_not_called_useless(rng):
     r2 = found.dict()["leave-one-out R2"]
     # Both are known to about 0.03.
     assert r2["value"] == pytest.approx(r2_score(y_new, est.predict(X[cell])), abs=0.15)
-    assert "On rows that are new it is -" in r2["sentence"]
+    assert "On new rows it is -" in r2["sentence"]
 
 
 def test_an_automatic_search_among_given_penalties_tells_that_it_ended_at_the_smallest(rng):

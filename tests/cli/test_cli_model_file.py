@@ -117,7 +117,7 @@ def test_a_foreign_file_is_refused(tmp_path, content):
     path = tmp_path / "foreign"
     path.write_bytes(content)
     with pytest.raises(
-        ModelFileError, match=r"must be a (whole|model) file written by `jacridge fit`"
+        ModelFileError, match=r"must be a (complete|model) file written by `jacridge fit`"
     ):
         load_model(str(path))
 
@@ -249,6 +249,6 @@ def test_a_model_of_numbers_is_written_as_onnx(rng, tmp_path, standardize):
 
 
 def test_onnx_of_categories_says_no(saved, tmp_path):
-    with pytest.raises(ModelFileError, match="models of columns of numbers only, got `c`"):
+    with pytest.raises(ModelFileError, match="only supports models with numeric columns, got `c`"):
         save_model(str(tmp_path / "m.onnx"), saved)
     assert not (tmp_path / "m.onnx").exists()

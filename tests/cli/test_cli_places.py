@@ -63,7 +63,7 @@ def test_columns_that_are_not_found_can_be_named(stations, run, tmp_path):
     assert "`staff` is latitude and `lon` longitude" in err
     code, _, err = run(*given, "--features", "lat,lon,staff")
     assert code == 2
-    assert "one of longitude, got `lat`, `lon`, `staff`. Name" in err
+    assert "longitude column, got `lat`, `lon`, `staff`. Name" in err
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,10 @@ def test_gaps_are_filled_with_the_median_and_marked_or_are_a_category(run, table
     args = ("-t", "price", "--drop", "key", "--missing", "impute", "--rule", "2")
     code, _, err = run("fit", table, *args, "-o", model)
     assert code == 0
-    assert "20 of 60 values of `lot` are missing and filled with the median; a column of" in err
+    assert (
+        "20 of 60 values of `lot` are missing and filled with the median; an additional column"
+        in err
+    )
     assert (
         "2 of 60 values of `kind` are missing and become a separate category, '(missing)'." in err
     )
@@ -73,7 +76,7 @@ def test_gaps_are_not_filled_by_a_model_of_complete_rows(run, table, tmp_path):
     run("fit", table, "-t", "price", "--drop", "key", "-o", model)
     code, _, err = run("predict", model, table, "--missing", "impute")
     assert code == 2
-    assert "as the model was fitted to complete rows" in err
+    assert "because the model was fitted to complete rows" in err
     assert (
         "22 of 60 rows have missing values and no prediction: 20 lack `lot`, 2 lack `kind`."
         in (run("predict", model, table)[2])

@@ -773,7 +773,7 @@ def test_a_metric_that_was_given_is_said_to_be_so(rng):
     names = {"features": ["latitude", "longitude"], "target": "depth"}
     page = report_page(X, X[:, 0], **names, metric="geodesic", kernel="exponential")
     assert "Kernel and metric were given." in page
-    assert "takes <code>latitude</code> and <code>longitude</code> alone. Other columns" in page
+    assert "only uses <code>latitude</code> and <code>longitude</code>. Other columns" in page
     page = report_page(X, X[:, 0], metric="diagonal", features=["a", "b"])
     assert "leave-one-out. The metric was given." in page
 
@@ -824,8 +824,8 @@ def test_intervals_that_hold_too_few_rows_speak_against_a_model(rng):
         "<code>always</code> has the same value in all rows.",
         "<code>row</code> looks like an id",
         "<code>tax</code> orders the rows almost as <code>price</code> does",
-        "One value of <code>size</code> lies far from the rest: 4000, in row 1 of those that are "
-        "left.",
+        "One value of <code>size</code> lies far from the rest: 4000, in row 1 of the remaining "
+        "rows.",
     ],
 )
 def test_what_is_wrong_with_the_data_is_said(chosen, words):

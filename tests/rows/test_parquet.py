@@ -252,11 +252,13 @@ def test_a_path_a_name_with_brackets_and_a_list_are_files(parts, tmp_path):
 
 @pytest.mark.parametrize("twice", ["a", "y"])
 def test_a_column_is_used_once(twice, parts):
-    with pytest.raises(ValueError, match=f"Features must be columns beside .* got `{twice}` twice"):
+    with pytest.raises(
+        ValueError, match=f"Features must be distinct columns .* got `{twice}` twice"
+    ):
         ridge().fit(ParquetFiles(parts[0], ["a", twice]), "y")
 
 
 def test_a_target_alone_is_refused(parts, tmp_path):
     parts[1].select("y").write_parquet(tmp_path / "alone.parquet")
-    with pytest.raises(ValueError, match=r"Features must be columns beside .* got none"):
+    with pytest.raises(ValueError, match=r"Features must be distinct columns .* got none"):
         ridge().fit(ParquetFiles(tmp_path / "alone.parquet"), "y")

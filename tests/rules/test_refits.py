@@ -194,7 +194,7 @@ def test_effects_on_classes_include_the_error_of_the_metric(rng):
     table, learning = est.effects(), est.regressor_._notes["learning"]
     assert learning is not None
     assert table.metric == "relearned"
-    assert "They hold kernel, bandwidth, penalty and calibration fixed" in str(table)
+    assert "They hold kernel, bandwidth, penalty and calibration" in str(table)
     est.regressor_._notes["learning"] = None
     fixed = errors(est.effects())
     assert (errors(table) >= fixed).all()

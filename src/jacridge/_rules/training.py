@@ -146,7 +146,7 @@ class TrainingData:
     def targets(self) -> Array:
         """Return the targets y, or raise an error if none were given."""
         if self.y is None:
-            raise ValueError("`y` must be given for a rule or an `alpha` that uses it, got None.")
+            raise ValueError("This rule or this choice of `alpha` needs `y`, got None.")
         return self.y
 
     @property

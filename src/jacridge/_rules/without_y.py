@@ -147,8 +147,8 @@ def ssmm_line(data: TrainingData) -> Line:
     """SSMM at any bandwidth, with as many new rows as there are distinct rows."""
     if data.space.distance.is_curved or data.space.distance.is_given:
         raise ValueError(
-            "The rule `ssmm` needs features, from whose normal distribution it draws new rows, got "
-            f'metric="{data.space.distance.name}". Use another rule.'
+            f'The rule `ssmm` needs features, got metric="{data.space.distance.name}": it draws '
+            "new rows from a normal distribution with their covariance. Use another rule."
         )
     X_val = validation_rows(data.X, data.w, len(data.w), data.rng)
 
