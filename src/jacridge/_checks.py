@@ -21,7 +21,7 @@ DATES = (
     "Turn them into numbers first, such as the year with its fraction, or use the command "
     "`jacridge`, which does."
 )
-# Squared distances of rows with larger entries leave the range of doubles.
+# Squared distances of rows with larger entries overflow.
 LARGEST = 1e150
 # Sums of squares of larger targets overflow, too, once they are divided by small penalties.
 LARGEST_TARGET = 1e100

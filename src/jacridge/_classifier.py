@@ -107,7 +107,7 @@ verbose
         :class:`JacobianKernelRidge`.
     choices_ : list of dict
         Candidates for kernel and metric, best first, with their log-loss on held-out rows, if any
-        were compared. The ranking is that of :class:`JacobianKernelRidge`.
+        were compared. They are ranked as in :class:`JacobianKernelRidge`.
     feature_importances_ : ndarray of shape (n_features,)
         How much the scores move with each feature, as shares that sum to one.
     X_fit_ : ndarray of shape (n_rows, n_directions)
@@ -446,7 +446,7 @@ verbose
 
 
 class AutoKernelClassifier(AutoClassParameters, JacobianKernelClassifier):
-    """Kernel classification that chooses kernel, metric, bandwidth and penalty by itself.
+    """Kernel classification that chooses kernel, metric, bandwidth and penalty automatically.
 
     It is :class:`JacobianKernelClassifier` with other defaults, as :class:`AutoKernelRidge` is to
     :class:`JacobianKernelRidge`. Kernel, kind of metric and number of rounds are chosen by the

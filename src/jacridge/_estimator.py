@@ -52,7 +52,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
     bandwidth : float, str or function
         :math:`\sigma`: a number, the name of a rule (``jacridge.RULES``), or a function of
         :class:`TrainingData` that returns a number. The rule ``jacobian`` is the paper's closed
-        form, which never looks at y; ``auto`` searches for the best leave-one-out error, cheaply.
+        form, which does not use y; ``auto`` is a cheap search for the best leave-one-out error.
     alpha : float, {"loo", "gcv", "mml", "auto"} or list of float
         The ridge penalty :math:`\lambda \ge 0`; 0 interpolates. A word is the criterion that
         chooses it together with the bandwidth, one penalty for each target; "auto" is the criterion
@@ -444,9 +444,9 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
             names to features and tuples. By default all features; adjacent one-hot columns form
             one variable.
         at : {"observed", "means"} or dict
-            Values of the features: those of each row, those of a single row at the means (the more
-            frequent value for a feature with two), or those of each row except for features that
-            the dict sets.
+            Values of the features: the observed values of each row; the means (for a feature with
+            two values, the more frequent one); or the observed values except for the features in
+            the dict.
         kind : {"auto", "slope", "contrast"}
             "auto": slopes, and first differences for features with two values. "slope": slopes
             only. "contrast": differences only, of one unit for features with more than two values.
@@ -694,7 +694,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
 
 
 class AutoKernelRidge(AutoParameters, JacobianKernelRidge):
-    """Kernel ridge regression that chooses kernel, metric, bandwidth and penalty by itself.
+    """Kernel ridge regression that chooses kernel, metric, bandwidth and penalty automatically.
 
     It is :class:`JacobianKernelRidge` with other defaults. The Jacobian of the fitted function says
     which directions matter; its average outer product defines a metric, in which the kernel is

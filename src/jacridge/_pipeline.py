@@ -29,7 +29,7 @@ def last_step(model: Any, X: Any = None) -> tuple[Any, Any]:
     Parameters
     ----------
     model : Pipeline that ends in a fitted regressor or classifier of jacridge
-        Anything else is returned as it is.
+        Anything else is returned unchanged.
     X : data frame or array of shape (n_samples, n_columns), optional
         Rows as the pipeline takes them.
 

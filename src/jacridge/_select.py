@@ -199,7 +199,7 @@ def select_bandwidth(
     Returns
     -------
     Choice
-        ``float(choice)`` is sigma; ``choice.gamma`` is what scikit-learn calls gamma.
+        ``float(choice)`` is sigma; ``choice.gamma`` is scikit-learn's gamma.
 
     Examples
     --------

@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 
 def processors() -> int:
-    """Number of processors for our own threads: those of this process, at most as many as for BLAS.
+    """Number of processors for our own threads: all of this process, but no more than BLAS may use.
 
     It is 1 inside our own threads, so that pools do not nest.
     """
@@ -45,7 +45,7 @@ def processors() -> int:
 def our_threads(most: int) -> Iterator[Callable[..., Iterable[Any]]]:
     """Context with a `map` that uses at most this many threads, each with one BLAS thread.
 
-    The number of threads depends on the machine; what each call computes does not. Sums that are
+    The number of threads depends on the machine; the result of each call does not. Sums that are
     split by `processors()` agree up to rounding.
     """
     count = min(most, processors()) if most > 1 else 1

@@ -276,7 +276,7 @@ def _found_without_y(rule: Rule, data: TrainingData) -> Found:
 
 
 def loo_error(data: TrainingData, found: Found) -> float:
-    """Leave-one-out error at what was found, in units of each target's mean square."""
+    """Leave-one-out error at the bandwidth and penalty found, in units of mean squares of y."""
     lams = np.atleast_1d(found.lam)
     if data.solver is None and len(lams) == 1:
         return float(_objective(data.with_lam(float(lams[0])), LOO)(found.sigma))

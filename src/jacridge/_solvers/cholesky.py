@@ -263,7 +263,7 @@ def _factor_by_panels(A: Array) -> None:
 
 
 def _head_start(panel: slice, following: slice, n: int, threads: int) -> int:
-    """Rows below the next corner for its thread, so that all threads finish at about one time."""
+    """Rows for the thread of the next corner, so that all threads finish at about the same time."""
     width, size = panel.stop - panel.start, following.stop - following.start
     row = width * (2 * panel.start + width)
     corner = size**2 * (following.start + size / 3)

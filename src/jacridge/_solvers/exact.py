@@ -69,7 +69,7 @@ class Centred:
 
 
 def centred_rows(source: Source, kind: str) -> tuple[Array, Centred]:
-    """X and the centred targets of rows in memory; `kind` is that of the intercept."""
+    """X and the centred targets of rows in memory; `kind` is the kind of intercept."""
     rows = source.rows
     if not isinstance(rows, ArrayRows):
         raise TypeError("Rows must be in memory.")
@@ -305,7 +305,7 @@ class ExactModel:
 
     @cached_property
     def jackknife(self) -> Jackknife:
-        """The models that leave one distinct row out, for rows of positive weight."""
+        """The models that leave out one distinct row, for rows of positive weight."""
         given = as_given(self.rows.given, self.w, self.y.shape[1]).weighed()
         some = fixed_sample(len(given.group), JACKKNIFE_ROWS)
         places, group = np.unique(given.group[some], return_inverse=True)

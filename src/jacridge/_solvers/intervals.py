@@ -212,7 +212,7 @@ class Scale:
 
     Attributes
     ----------
-    jackknife : models that leave one row out
+    jackknife : models that leave out one row
     X : distinct rows of the sample, or distances between them
     straight : function from rows as the kernel sees them to rows without compressed features
     """

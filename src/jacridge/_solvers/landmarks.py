@@ -152,7 +152,7 @@ class Features:
     """
 
     Z: Array
-    L: Array  # Fortran order, so that BLAS takes it as it is
+    L: Array  # Fortran order, so that BLAS needs no copy
     sigma: float
     space: Space
     early: int | None = None  # all

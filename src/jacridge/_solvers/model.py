@@ -24,7 +24,7 @@ JACKKNIFE_ROWS = 1000
 
 @dataclass(frozen=True)
 class Jackknife:
-    """Models that each leave one row out: their residuals there, and how they predict.
+    """Models that each leave out one row: their residuals at that row, and their predictions.
 
     There is one model for each row as given, or for each of a sample of JACKKNIFE_ROWS rows; d of
     these s rows are distinct.
@@ -142,7 +142,7 @@ class Model(Protocol):
 
     @property
     def jackknife(self) -> Jackknife:
-        """The models that leave one row out, of all rows or a sample."""
+        """The models that leave out one row, for all rows or a sample."""
 
     @property
     def held_out(self) -> HeldOut:

@@ -83,7 +83,7 @@ class NystromModel:
     lams : penalties, of shape (l,)
     kind : kind of the intercept, one of INTERCEPTS
     sample : some of the rows as given
-    rows, given : all rows, and what was merged; None in a model that was saved
+    rows, given : all rows, and the rows as given if some were merged; None in a saved model
     """
 
     phi: Features

@@ -294,7 +294,7 @@ def _wrong_number(texts: pl.Series, is_word: pl.Series, decimal: str) -> ColumnE
     rows = [int(some.arg_max() or 0) for some in (words, other) if some.any()]
     got = " and ".join(f"{short(texts[row])} in row {row + 1}" for row in rows) + " of the data"
     count = f" (texts in {words.sum()} of {len(texts)} rows)" if words.any() else ""
-    drop = "A fit may also leave a feature out, with --drop."
+    drop = "In a fit, --drop can also leave the feature out."
     hint = POINT_HINT if decimal == "," else _comma_hint(texts.filter(other))
     hints = {hint: other, f"{TEXT_HINT} {drop}": words}
     return ColumnError(

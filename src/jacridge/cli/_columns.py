@@ -32,7 +32,7 @@ class UnknownColumn(WrongUse):
 
 @dataclass(frozen=True)
 class Reading:
-    """How a table is read: which columns, what to do about gaps, and how numbers are written."""
+    """How a table is read: its columns, the treatment of gaps, and the format of numbers."""
 
     features: Sequence[str] = ()
     drop: Sequence[str] = ()

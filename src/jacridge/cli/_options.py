@@ -137,7 +137,7 @@ class TableOptions:
             "--missing",
             "WHAT",
             "Missing values: drop leaves out their rows, impute fills in the median and marks it "
-            "(in text: a category of its own), error stops.",
+            "(in text: a separate category), error stops.",
             POLICIES,
         ),
     ] = "drop"

@@ -26,7 +26,7 @@ N_CURVE = 1001
 
 
 def jackknife_std(values: Array, axis: int | None = None) -> Any:
-    """Jackknife standard deviation: sqrt(n - 1) times that of the n leave-one-out values."""
+    """Jackknife standard deviation: sqrt(n - 1) times the deviation of n leave-one-out values."""
     n = values.size if axis is None else values.shape[axis]
     return np.sqrt(n - 1) * values.std(axis=axis)
 

@@ -67,7 +67,7 @@ class JacobianNormDisplay(Display):
         X, y : training data
         bandwidths : array of shape (k,), optional
         max_samples : int
-            Above this many rows a random sample of them is looked at.
+            With more rows than this, a random sample is used.
         random_state : int, optional
         ax : matplotlib axes, optional
         **style
@@ -147,7 +147,7 @@ class CriterionDisplay(Display):
         alphas : array of shape (l,), optional
             Ridge penalties of the map; by default a curve for the estimator's own penalty.
         max_samples : int
-            Above this many rows a random sample of them is looked at.
+            With more rows than this, a random sample is used.
         random_state : int, optional
         ax : matplotlib axes, optional
         **style

@@ -66,7 +66,7 @@ NULL_WORDS = ["NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the rows came from: a file, the options that read it, and what was left out."""
+    """Source of the rows: a file, the options for reading it, and the rows left out."""
 
     name: str
     options: tuple[str, ...] = ()

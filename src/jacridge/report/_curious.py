@@ -151,7 +151,7 @@ def rules_text(case: Case) -> str:
     return (
         f"One bandwidth of a Gaussian kernel for all features, by each rule on {on}, at "
         f"λ = {number(_rules_alpha(case))} unless the rule chooses its own: the leave-one-out R², "
-        "the bandwidth σ and the seconds to choose it. Rules above <code>loo</code> never look at "
+        "the bandwidth σ and the seconds to choose it. Rules above <code>loo</code> do not use "
         "the target."
     )
 
