@@ -38,9 +38,12 @@ from .._compute.threads import (
 # with more, the triangle on the diagonal keeps one thread busy too long.
 PANEL = (96, 256)
 
-# Columns that one thread solves for at a time: an eighth of all, within these limits. Products with
-# fewer columns take nearly as long, and more columns are no faster.
+# Smallest and largest number of columns that one thread solves for at a time. Products with fewer
+# columns take nearly as long, and more columns are no faster.
 COLUMNS = (32, 384)
+
+# Number of parts if the columns cost less and less, as in an inverse: threads then end together.
+UNEVEN_PARTS = 8
 
 # Number of entries in the columns from which threads pay off.
 MANY_ENTRIES = 1 << 19
@@ -96,7 +99,7 @@ class Factor:
             for step in steps:
                 step(self.L, X[:, columns])
 
-        self._by_columns(work, X.shape[1])
+        self._by_columns(work, X.shape[1], processors())
         return X.reshape(B.shape)
 
     def log_determinant(self) -> float:
@@ -130,10 +133,12 @@ class Factor:
         self._by_columns(work, len(places))
         return found
 
-    def _by_columns(self, work: Callable[[slice], None], n_columns: int) -> None:
+    def _by_columns(
+        self, work: Callable[[slice], None], n_columns: int, parts: int = UNEVEN_PARTS
+    ) -> None:
         """Call `work` on some columns at a time, in our threads if there are many columns."""
         are_many = len(self.L) * n_columns > MANY_ENTRIES
-        width = int(np.clip(-(-n_columns // 8), *COLUMNS)) if are_many else COLUMNS[1]
+        width = int(np.clip(-(-n_columns // parts), *COLUMNS)) if are_many else COLUMNS[1]
         in_threads(work, row_blocks(n_columns, width), alone=not are_many)
 
     def _precision(self, rough: bool) -> np.dtype[Any]:
