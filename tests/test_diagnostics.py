@@ -70,7 +70,7 @@ def test_outliers_that_make_l_max_are_found_and_others_are_not(rng):
     assert name not in warned(JacobianKernelRidge().fit(X, y))
 
 
-@pytest.mark.filterwarnings("ignore:.*rows are equal")
+@pytest.mark.filterwarnings("ignore:.*rows repeat")
 def test_equal_rows_are_told_of_where_the_rule_suffers(rng):
     X, y = smooth(rng, n=60, noise=0.3)
     thrice = np.repeat(X, 3, axis=0)
@@ -500,7 +500,7 @@ def test_a_designed_experiment_is_not_called_useless(rng):
     r2 = found.dict()["leave-one-out R2"]
     # Both are known to about 0.03.
     assert r2["value"] == pytest.approx(r2_score(y_new, est.predict(X[cell])), abs=0.15)
-    assert "On rows that are new it is -" in r2["sentence"]
+    assert "On new rows it is -" in r2["sentence"]
 
 
 def test_an_automatic_search_among_given_penalties_tells_that_it_ended_at_the_smallest(rng):

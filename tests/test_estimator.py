@@ -498,7 +498,7 @@ def test_nearly_equal_rows_without_a_penalty_are_fitted_by_their_mean(rng):
     X = np.repeat(rng.uniform(size=(12, 2)), 2, axis=0)
     X[1::2] += 1e-9
     y = rng.standard_normal(24)
-    with pytest.warns(UserWarning, match="its smallest eigenvalue is"):
+    with pytest.warns(UserWarning, match="smallest eigenvalue"):
         est = JacobianKernelRidge(0.1, 0).fit(X, y)
     # Rows at a hundred millionth of the bandwidth differ by as much.
     np.testing.assert_allclose(
@@ -509,7 +509,7 @@ def test_nearly_equal_rows_without_a_penalty_are_fitted_by_their_mean(rng):
 def test_a_kernel_of_places_all_round_the_earth_may_have_negative_eigenvalues(rng):
     X = np.column_stack([np.zeros(40), np.linspace(-180, 171, 40)])
     y = np.cos(np.radians(X[:, 1]))
-    with pytest.warns(UserWarning, match=r"its smallest eigenvalue is -0\.\d+;"):
+    with pytest.warns(UserWarning, match=r"smallest eigenvalue -0\.\d+\);"):
         est = JacobianKernelRidge(6e6, metric="geodesic").fit(X, y)
     mean, std = est.predict(X, return_std=True)
     assert np.isfinite(mean).all()

@@ -151,7 +151,7 @@ def test_a_file_with_damaged_arrays_is_refused_when_it_is_loaded(table, solver, 
         broken._solved[name] = damaged
         for load in (from_file, lambda model: pickle.loads(pickle.dumps(model))):
             with pytest.raises(
-                ValueError, match=r"A saved model must hold (arrays that fit|finite)"
+                ValueError, match=r"A saved model must hold (arrays of matching|finite)"
             ):
                 load(broken)
 

@@ -120,7 +120,7 @@ def test_a_part_with_other_columns_is_named(parts):
 def test_a_part_with_more_columns_is_named(parts):
     source, frame = parts
     frame[:3].with_columns(more=pl.lit(1.0)).write_parquet(source.replace("*", "9"))
-    with pytest.raises(ValueError, match=r"part-9.parquet` must have .*got `more` besides"):
+    with pytest.raises(ValueError, match=r"part-9.parquet` must have .*got `more` as well"):
         ridge().fit(ParquetFiles(source), "y")
     assert ridge().fit(ParquetFiles(source, ["a", "b"]), "y").n_features_in_ == 2
 
@@ -163,7 +163,7 @@ def test_a_part_that_vanishes_between_the_passes_is_named(parts):
         return 1.0
 
     est = ridge(bandwidth=bandwidth)
-    with pytest.raises(OSError, match=r"part-2.parquet` was there when the fit began"):
+    with pytest.raises(OSError, match=r"part-2.parquet` could be read when the fit began"):
         est.fit(ParquetFiles(source), "y")
     assert not hasattr(est, "dual_coef_")
 
@@ -292,11 +292,13 @@ def test_a_path_a_name_with_brackets_and_a_list_are_files(parts, tmp_path):
 
 @pytest.mark.parametrize("twice", ["a", "y"])
 def test_a_column_is_used_once(twice, parts):
-    with pytest.raises(ValueError, match=f"Features must be columns beside .* got `{twice}` twice"):
+    with pytest.raises(
+        ValueError, match=f"Features must be distinct columns .* got `{twice}` twice"
+    ):
         ridge().fit(ParquetFiles(parts[0], ["a", twice]), "y")
 
 
 def test_a_target_alone_is_refused(parts, tmp_path):
     parts[1].select("y").write_parquet(tmp_path / "alone.parquet")
-    with pytest.raises(ValueError, match=r"Features must be columns beside .* got none"):
+    with pytest.raises(ValueError, match=r"Features must be distinct columns .* got none"):
         ridge().fit(ParquetFiles(tmp_path / "alone.parquet"), "y")

@@ -105,7 +105,7 @@ def checked_length(l_max: float) -> float:
     if l_max < 1 / LARGEST:
         raise ValueError(
             "`X` must have rows that differ, got rows that are all equal (or so close that "
-            "squares of their distances underflow), for which no bandwidth can be chosen."
+            "squares of their distances underflow). No bandwidth can be chosen for them."
         )
     return l_max
 

@@ -139,7 +139,7 @@ class Replicates:
         share, d = (self.leaves / w[i]).reshape(shape), self.d.reshape(shape)
         falls = (self.leaves / np.maximum(total - self.leaves, TINY))[:, None] * (y[i] + self.d)
         kept = np.maximum(1.0 - (1.0 - left[i]) * share, TINY)
-        # A single observation leaves with its row, whose residual is known even if h = 1.
+        # The only observation of a row is left out with it: the residual is known even if h = 1.
         scale, kept = np.where(share == 1, 1.0, left[i] / kept), np.where(share == 1, 1.0, kept)
         return scale * (E[i] + ones[i] * falls.reshape(shape)) + d / kept
 
@@ -153,7 +153,7 @@ class Replicates:
 
 
 def replicates_of(given: GivenRows, means: Array) -> Replicates | None:
-    """Observations of the same row, if they differ in y; `means` (g, k) are those of the rows."""
+    """Observations of the same row, if they differ in y; `means` (g, k) are the means of rows."""
     given = given.weighed()
     order = np.argsort(given.group, kind="stable")
     row, d, weight = given.group[order], given.within[order], given.weights[order]

@@ -75,11 +75,10 @@ class ParquetRows(BlockRows):
             frame = pl.scan_parquet(path, glob=False).select(names).slice(start, length).collect()
         except (OSError, pl.exceptions.PolarsError) as error:
             raise OSError(
-                f"`{path}` was there when the fit began and cannot be read any more. "
-                "Nothing was fitted."
+                f"`{path}` could be read when the fit began, but not any more. No model was fitted."
             ) from error
         if len(frame) != length:
-            raise OSError(f"`{path}` has changed since the fit began. Nothing was fitted.")
+            raise OSError(f"`{path}` has changed since the fit began. No model was fitted.")
         coded = self.targets if self.coding is not None else []
         most = dict.fromkeys(names, LARGEST) | dict.fromkeys(self.targets, LARGEST_TARGET)
         table = np.column_stack(
@@ -130,8 +129,8 @@ def check_no_others(path: str, columns: Sequence[str], known: Sequence[str], fir
     if others:
         listed = ", ".join(f"`{name}`" for name in others)
         raise ValueError(
-            f"`{path}` must have the columns of `{first}`, got {listed} besides. "
-            "Name the features to take: ParquetFiles(source, [...])."
+            f"`{path}` must have the columns of `{first}`, got {listed} as well. "
+            "Name the features to use: ParquetFiles(source, [...])."
         )
 
 
@@ -142,8 +141,8 @@ def values_in(path: str, name: str, first: str) -> Any:
     missing = int(frame[name].null_count())
     if missing:
         raise ValueError(
-            f"`{name}` in `{path}` must have a value in every row, got {missing} missing. Leave "
-            "out these rows first."
+            f"`{name}` in `{path}` must have a value in every row, got {missing} missing. Remove "
+            "these rows first."
         )
     return frame[name].to_numpy()
 
@@ -158,7 +157,7 @@ def _numbers(column: Any, path: str, most: float) -> Array:
         count = int((~np.isfinite(values)).sum())
         raise ValueError(
             f"`{name}` in `{path}` must hold finite numbers, got {count} missing or infinite. "
-            "Leave out these rows first."
+            "Remove these rows first."
         )
     check_range(name, values, most)
     return values

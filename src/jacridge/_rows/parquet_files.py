@@ -18,7 +18,7 @@ from .parquet import ParquetRows, check_no_others, checked_size, column_names, v
 
 @dataclass(frozen=True)
 class ParquetFiles:
-    """Parquet files with the same columns, as the X of a fit whose rows need not fit in memory.
+    """Parquet files with the same columns, as the X of a fit to rows that may exceed memory.
 
     ``est.fit(ParquetFiles("part-*.parquet"), "price")`` fits to the column `price` by the Nystrom
     solver; a third argument names a column of weights.
@@ -28,7 +28,7 @@ class ParquetFiles:
     source : str, path or list of them
         A file, a pattern such as ``part-*.parquet``, or files.
     features : list of str, optional
-        Columns to use; all but target and weights if none are given.
+        Columns to use; by default all except target and weights.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class ParquetFiles:
         if twice or not features:
             got = f"`{twice[0]}` twice" if twice else "none"
             raise ValueError(
-                "Features must be columns beside target and weights, each of them once, got "
+                "Features must be distinct columns other than the target and the weights, got "
                 f"{got}. Name them: ParquetFiles(source, [...])."
             )
         each = list(zip(paths, columns, strict=True))

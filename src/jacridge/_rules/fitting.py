@@ -76,7 +76,7 @@ def fitted(source: Source, asked: Request) -> Solution:
         raise ValueError(
             '`solver` must be "auto" or "nystrom", and `metric` must be computed from features, '
             f'for Dask arrays and Parquet files, got solver="{asked.solver}", '
-            f'metric="{asked.metric}". Bring the rows into memory for others.'
+            f'metric="{asked.metric}". Load the rows into memory to use the other solvers.'
         )
     rng, metric = generator(asked.random_state), Metric(asked.space)
     if asked.metric in LINEAR:
@@ -180,8 +180,8 @@ def landmark_number(source: Source, asked: Request) -> int | None:
     n = source.rows.n if source.given is None else len(source.given.group)
     if check_whole("n_landmarks", asked.n_landmarks) > n and asked.solver != "exact":
         raise ValueError(
-            f"`n_landmarks` must be from 1 to n_samples={n}, got {asked.n_landmarks}. Leave it "
-            "out for a number that fits."
+            f"`n_landmarks` must be from 1 to n_samples={n}, got {asked.n_landmarks}. Omit it to "
+            "use the default."
         )
     return asked.n_landmarks
 

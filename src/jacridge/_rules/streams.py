@@ -33,7 +33,7 @@ TRIAL = 1000
 def training_data(
     source: Source, space: Space, *, kind: str = "mean", **options: Any
 ) -> TrainingData:
-    """Training data of rows in memory, with which rules solve; `kind` is that of the intercept."""
+    """Training data of rows in memory, with which rules solve; `kind` is the kind of intercept."""
     X, rows = centred_rows(source, kind)
     options |= {"n": source.n, "has_intercept": kind != "none", "replicates": source.replicates}
     options["copies"] = copies_of(source, (X, rows.y, rows.w), len(X))
@@ -42,7 +42,7 @@ def training_data(
 
 @dataclass(frozen=True)
 class LandmarkChoice:
-    """How landmarks are chosen: a word or an array of them, both checked, and their number."""
+    """How landmarks are chosen: a word or an array of landmarks, checked, and their number."""
 
     landmarks: str | Array = "kmeans"
     number: int | None = None
@@ -81,9 +81,9 @@ def data_of_stream(
     solved: bool = True,
     **options: Any,
 ) -> TrainingData:
-    """Training data of rows that stream: a sample of them, the geometry of all, a Nystrom solver.
+    """Training data of streamed rows: a sample, the geometry of all rows, and a Nystrom solver.
 
-    `kind` is that of the intercept. Without `solved`, y is not looked at.
+    `kind` is the kind of intercept. Without `solved`, y is not used.
     """
     rows, choice, rng = source.rows, choice or LandmarkChoice(), np.random.default_rng(random_state)
     seed = int(rng.integers(1 << 32))
@@ -92,7 +92,7 @@ def data_of_stream(
     if solved and isinstance(choice.landmarks, str):
         draws.append(sample_indices(rows.n, CANDIDATES * m, rng))
     seen, blocks = first_look(rows, draws, space.distance, rng)
-    sample, candidates = blocks[0], blocks[-1]  # the same where landmarks are given
+    sample, candidates = blocks[0], blocks[-1]  # the same block if landmarks are given
     (X, y, weights), replicates = merged_sample(source, draws[0], sample, space.distance)
     solver = trials = None
     if solved:
@@ -143,10 +143,10 @@ def merged_sample(
 
 
 def observed_of(source: Source, replicates: Replicates | None, *, whole: bool) -> Observed | None:
-    """Replicates among all rows, if those of a sample show that there are any.
+    """Replicates among all rows, if a sample shows that there are any.
 
-    In memory equal rows stand side by side. Rows that stream are as they are; `whole` says whether
-    all of their weights are whole numbers.
+    For rows in memory, observations of equal rows follow one another. Streamed rows are as given;
+    `whole` says whether all of their weights are whole numbers.
     """
     if replicates is None:
         return None
@@ -164,7 +164,7 @@ def trial_spectra(
     m: int,
     rng: np.random.Generator,
 ) -> Callable[[float], NystromSpectrum]:
-    """Spectra of a smaller model, at the bandwidth that stands for sigma with m landmarks.
+    """Spectra of a smaller model, at the bandwidth that corresponds to sigma with m landmarks.
 
     `among` chooses landmarks among rows; the smaller model has ten rows for each of them.
     """

@@ -10,9 +10,9 @@ from scipy.spatial.distance import pdist
 
 from .._compute.arrays import Array, Indices, fixed_sample, weighted_std
 
-# Rows are near duplicates within this share of a small distance between two rows.
+# Rows are near duplicates if they differ by less than this share of a small distance.
 NEARLY_EQUAL = 1e-3
-# That distance: this quantile of the pairs of so many rows.
+# The small distance is this quantile of the distances between this many rows.
 QUANTILE, PAIR_ROWS = 0.2, 300
 
 
@@ -27,14 +27,14 @@ def near_duplicates(X: Array, w: Array) -> Indices:
 
 
 def r2_alone(x: Array, y: Array, w: Array) -> float:
-    """R2 from one feature alone, by its neighbours in order: the mean over the targets that vary.
+    """R2 from one feature alone, by its neighbours in order; averaged over the targets that vary.
 
-    A row is predicted by the mean of the other rows with its value, or else on the line between
-    the means at the next values on both sides. This follows y where there is no noise; where
-    there is, the same for the values of about sqrt(n) neighbours taken as one is better, and the
-    larger R2 is returned. x of shape (n,), y of shape (n, k), weights w of shape (n,).
+    A row is predicted by the mean of the other rows with its value or, if there are none, on the
+    line between the means at the next values on both sides. This follows y if there is no noise;
+    with noise, it is better to treat the values of about sqrt(n) neighbours as equal. The larger R2
+    is returned. x of shape (n,), y of shape (n, k), weights w of shape (n,).
     """
-    # Rounded, as features that come back from a metric differ in their last digits.
+    # Rounded, because features mapped back from a metric differ in their last digits.
     digits = np.round((x - x.min()) * (1e9 / (np.ptp(x) or 1.0)))
     ranks = np.searchsorted(np.sort(digits), digits)  # of equal values, the same
     together = np.floor(ranks / np.sqrt(len(x)))

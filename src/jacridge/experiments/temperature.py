@@ -26,7 +26,7 @@ N_CURVE = 1001
 
 
 def jackknife_std(values: Array, axis: int | None = None) -> Any:
-    """Jackknife standard deviation: sqrt(n - 1) times that of the n leave-one-out values."""
+    """Jackknife standard deviation: sqrt(n - 1) times the deviation of n leave-one-out values."""
     n = values.size if axis is None else values.shape[axis]
     return np.sqrt(n - 1) * values.std(axis=axis)
 
@@ -49,7 +49,7 @@ def fig4_map_jobs(rows: list[Row]) -> list[Job]:
 
 
 def _summary(rows: list[Row], rule: str, work: Any, n_rows: int) -> Job:
-    """Job that sums up the fits of a rule, one for each row left out."""
+    """Job that summarises the fits of a rule, one for each row left out."""
     sigmas = {row["left_out"]: row["sigma"] for row in where(rows, rule=rule)}
     return Job({"rule": rule, "n_left_out": len(sigmas)}, work, (sigmas,), n_rows)
 

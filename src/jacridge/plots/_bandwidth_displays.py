@@ -1,6 +1,6 @@
-"""Displays of a choice: `from_estimator` computes, `plot` draws, in scikit-learn's manner.
+"""Displays of a choice: `from_estimator` computes and `plot` draws, as in scikit-learn.
 
-Each keeps what it has computed as attributes, so that it can be drawn again without computing.
+Each stores its results as attributes, so that it can be drawn again without computing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ._bandwidth import plot_criteria, plot_criterion_map, plot_norms
 from ._look import Axes, Display
 from ._model_displays import check_one_target
 
-# Criteria in words: their values, and what a map shows, in the units of y where it can.
+# Labels of criteria: for their values, and for a map, which uses the units of y if possible.
 CRITERION_LABELS = {
     "loo": ("mean squared leave-one-out error", "root mean squared leave-one-out error"),
     "gcv": ("generalised cross-validation", "root of generalised cross-validation"),
@@ -37,7 +37,7 @@ CRITERION_LABELS = {
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class JacobianNormDisplay(Display):
-    """Approximate and true Jacobian norm over the bandwidth, with the model's own marked.
+    """Approximate and true Jacobian norm over the bandwidth, with the model's bandwidth marked.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class JacobianNormDisplay(Display):
         ax: Axes | None = None,
         **style: Any,
     ) -> JacobianNormDisplay:
-        """Refit the estimator for each bandwidth; take the largest norm at and around the rows.
+        """Refit the estimator for each bandwidth; compute the largest norm at and around the rows.
 
         Parameters
         ----------
@@ -72,7 +72,7 @@ class JacobianNormDisplay(Display):
         X, y, sample_weight : training data
         bandwidths : array of shape (k,), optional
         max_samples : int
-            Above this many rows a random sample of them is looked at.
+            With more rows than this, a random sample is used.
         random_state : int, optional
         ax : matplotlib axes, optional
         **style
@@ -146,9 +146,9 @@ class CriterionDisplay(Display):
         criterion : {"loo", "gcv", "mml"}
         bandwidths : array of shape (k,), optional
         alphas : array of shape (l,), optional
-            Ridge penalties of the map; without them a curve for the estimator's own penalty.
+            Ridge penalties of the map; by default a curve for the estimator's own penalty.
         max_samples : int
-            Above this many rows a random sample of them is looked at.
+            With more rows than this, a random sample is used.
         random_state : int, optional
         ax : matplotlib axes, optional
         **style

@@ -106,7 +106,7 @@ class EffectsDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any = None, *, ax: Axes | None = None, **options: Any
     ) -> EffectsDisplay:
-        """Take the effects of a fitted model.
+        """Compute the effects of a fitted model.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class EffectsDisplay(Display):
         return cls(effects=estimator.effects(X, **options)).plot(ax=ax)
 
     def plot(self, *, ax: Axes | None = None, **style: Any) -> EffectsDisplay:
-        """Draw the effects, those of a contrast with its label."""
+        """Draw the effects; contrasts are labelled."""
         columns = self.effects.dict()
         names = [
             " ".join(
@@ -167,7 +167,7 @@ class SlopeBandDisplay(Display):
         ax: Axes | None = None,
         **style: Any,
     ) -> SlopeBandDisplay:
-        """Take the slopes and their standard errors at the rows of X.
+        """Compute the slopes and their standard errors at the rows of X.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class SlopeBandDisplay(Display):
         X : array of shape (n, p)
         feature : index or name
         level : float between 0 and 1
-            Coverage of the interval at each row by itself.
+            Coverage of the pointwise interval at each row.
         ax : matplotlib axes, optional
         **style
             Passed to the plot.

@@ -1,6 +1,6 @@
-"""Displays of a fitted model: `from_estimator` computes, `plot` draws, in scikit-learn's manner.
+"""Displays of a fitted model: `from_estimator` computes and `plot` draws, as in scikit-learn.
 
-Each keeps what it has computed as attributes, so that it can be drawn again without computing.
+Each stores its results as attributes, so that it can be drawn again without computing.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ class CurveDisplay(Display):
         X : array of shape (n, p)
             Rows that give the range of the feature and the medians of the others.
         y : array of shape (n,), optional
-            Observations to draw, where X has one feature.
+            Observations to draw, if X has one feature.
         feature : index or name
         coverage : float between 0 and 1, optional
-            Coverage of the interval (see ``predict_interval``); without it none is drawn.
+            Coverage of the interval (see ``predict_interval``); by default none is drawn.
         points : int
         ax : matplotlib axes, optional
         **style
@@ -94,7 +94,7 @@ class CurveDisplay(Display):
         ).plot(ax=ax, **style)
 
     def plot(self, *, ax: Axes | None = None, **style: Any) -> CurveDisplay:
-        """Draw the curve, with the interval and the observations if there are some."""
+        """Draw the curve, with the interval and the observations if there are any."""
         lower, upper = self.interval or (None, None)
         ends = {"lower": lower, "upper": upper}
         ax = plot_curve(self.x, self.prediction, **ends, data=self.data, ax=ax, **style)
@@ -204,14 +204,14 @@ class SlopeDisplay(Display):
         ax: Axes | None = None,
         **style: Any,
     ) -> SlopeDisplay:
-        """Take the Jacobian at the rows of X.
+        """Compute the Jacobian at the rows of X.
 
         Parameters
         ----------
         estimator : fitted JacobianKernelRidge, or Pipeline that ends in one
         X : array of shape (n, p)
         feature : index or name, optional
-            The feature whose slopes are drawn against its values; without it the importances.
+            The feature whose slopes are drawn against its values; by default the importances.
         ax : matplotlib axes, optional
         **style
             Passed to the plot.
@@ -261,7 +261,7 @@ def position_of(names: list[str], feature: int | str) -> int:
 
 
 def _on_made_rows(method: Callable[..., Any], rows: Array, *options: Any) -> Any:
-    """Call a method on made-up rows: their columns have no names, even if the training rows had."""
+    """Call a method on artificial rows, which have no column names, without a warning."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         return method(rows, *options)
