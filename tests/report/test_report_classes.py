@@ -177,7 +177,7 @@ def test_a_task_that_is_not_known_is_refused(moons):
 def test_two_numbers_are_classes_unless_the_task_is_given():
     X = np.linspace(0, 1, 30)[:, None]
     y = (X[:, 0] > 0.5) * 1.0
-    assert "names the right class" in report_page(X, y, bandwidth=0.3)
+    assert "finds the right class" in report_page(X, y, bandwidth=0.3)
     assert "R² =" in report_page(X, y, bandwidth=0.3, task="regression")
 
 
@@ -205,7 +205,7 @@ def test_effects_of_two_classes_are_those_on_the_probability_that_is_drawn(rng, 
     X = rng.normal(size=(150, 2))
     y = np.where(X[:, 0] + 0.5 * rng.normal(size=150) > 1.2, rare, "ok")
     page = report_page(X, y, target="label", bandwidth="scale")
-    assert f"How far the probability of <b>label = {rare}</b> moves" in page
+    assert f"How much the probability of <b>label = {rare}</b> changes" in page
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     est = JacobianKernelClassifier("scale", 1e-3, random_state=0).fit(Z, y)
     row, sign = next(iter(est.effects())), 1 if rare == "scam" else -1

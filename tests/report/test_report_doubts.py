@@ -28,7 +28,7 @@ def said(*found):
 def test_a_model_that_is_worse_than_the_mean_is_doubted_above_and_below(rng):
     y = rng.normal(size=100)
     verdict, trust = said(*judged(y, 3 * y + 5, y.mean() + 0.3 * rng.normal(size=100), 9.0))
-    nothing = "predicts y better than its mean does, and this model predicts it worse."
+    nothing = "predicts y better than its mean, and this model predicts it worse."
     assert verdict == f"⚠ None of them {nothing}"
     assert f"None of the models {nothing} Columns that tell more about it are needed" in trust
     assert "No problems" not in trust
