@@ -225,3 +225,11 @@ def test_effects_of_three_classes_name_the_class(rng):
     assert "the probability of a class of <b>kind</b>" in table
     often = sorted("abc", key=list(y).count, reverse=True)
     assert sorted(re.findall(r'data-label="class">(\w)<', table)[:3]) == sorted(often)
+
+
+def test_of_many_classes_the_command_has_the_effects(rng):
+    X = rng.normal(size=(100, 2))
+    y = np.digitize(X[:, 0], [-0.8, -0.3, 0.3, 0.8]).astype(str)
+    page = report_page(X, y, bandwidth="scale")
+    assert "prints the average effects on the probabilities of all 5 classes." in page
+    assert '<td class="number" data-label' not in page

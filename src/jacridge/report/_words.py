@@ -11,7 +11,7 @@ import numpy as np
 from .._compute.arrays import Array
 from ..effects import Effect, Effects
 from ._case import Case, answer
-from ._charts import LOOKS, lines_of
+from ._charts import DRAWN_CLASSES, LOOKS, lines_of
 from ._columns import WAVES, YEAR, Column
 from ._effects import BACKGROUND, FLAT, along, are_flat, cycles_of, has_no_error
 from ._folds import Folds
@@ -154,6 +154,11 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
     """
     if are_flat(case, sizes):
         return ""
+    if len(case.classes) > DRAWN_CLASSES:  # too many to read, and to compute for a page
+        return (
+            "<h3>Average effects</h3><p>The command <code>jacridge effects</code> prints the "
+            f"average effects on the probabilities of all {len(case.classes)} classes.</p>"
+        )
     terms = [
         name
         for column, _ in sizes
@@ -204,15 +209,13 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
 
 
 def _of_shown(case: Case, found: Effects) -> list[Effect]:
-    """Effects on what the charts show: a number, one of two classes, or the most frequent ones."""
-    drawn = [case.classes[k] for k in lines_of(case)] if case.classes else []
+    """Effects on what the charts show: a number, the main one of two classes, or all of a few."""
     if len(case.classes) == 2 and case.main == 0:  # those on the second one are the negatives
         ends = {"conf_low": "conf_high", "conf_high": "conf_low", "q25": "q75", "q75": "q25"}
         turned = {"estimate": "estimate", **ends}
         return [replace(e, **{a: -getattr(e, b) for a, b in turned.items()}) for e in found]
     order = list(dict.fromkeys((e.term, e.contrast) for e in found))
-    shown = [e for e in found if len(drawn) < 2 or e.target in drawn]
-    return sorted(shown, key=lambda e: order.index((e.term, e.contrast)))
+    return sorted(found, key=lambda e: order.index((e.term, e.contrast)))
 
 
 def _seasons(case: Case, column: Column) -> Iterator[tuple[str, ...]]:
