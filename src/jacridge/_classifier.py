@@ -70,8 +70,8 @@ class JacobianKernelClassifier(ClassifierMixin, BaseEstimator, ClassParameters):
 
     Parameters
     ----------
-    bandwidth, alpha, kernel, metric, solver, n_landmarks, landmarks, fit_intercept, random_state, \
-verbose
+    bandwidth, alpha, kernel, metric, solver, n_landmarks, landmarks, fit_intercept, held_out, \
+random_state, verbose
         As for :class:`JacobianKernelRidge`. A chosen `alpha` is one number for all classes, that
         with the least sum of their errors; kernel and learned metric are chosen by the log-loss
         of held-out rows. With ``solver="pcg"`` there are no leave-one-out scores, and so no

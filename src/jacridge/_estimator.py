@@ -90,6 +90,14 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         penalised, as by ``Ridge`` or in ordinary kriging; with wide kernels it may lie far from
         all y, and so do predictions far from all rows. Bandwidth and penalty are looked for with
         b at the mean.
+    held_out : {"random", "later"}
+        The rows on which candidates are compared where kernel or metric are chosen. "later" is for
+        rows in the order of time, the first ones first, and a model that has to predict later
+        rows: candidates are fitted to earlier rows and judged by their error on the rows that
+        follow, and so are bandwidth and penalty, if both are "auto" (or `alpha` a number or a
+        list): one penalty for all targets, and no leave-one-out. With fewer than 20 distinct rows
+        nothing is held out. Refused for Dask arrays and Parquet files, for "geodesic" and
+        "precomputed", and if neither kernel nor metric nor bandwidth are chosen.
     random_state : int, optional
         Seed of the samples and landmarks that are drawn; fits without one differ a little.
     verbose : int
