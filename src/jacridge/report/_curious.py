@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import JacobianKernelRidge, select_bandwidth, theory
 from .._geometry.kernels import KERNELS
+from .._rules.criteria import CRITERIA
 from .._rules.registry import SELECTORS
 from ._case import Case, answer
 from ._pieces import brief, number, scroll, share, table
@@ -20,12 +21,15 @@ def _choice_text(case: Case) -> str:
     asked = {"kernel": case.spec.kernel, "metric": case.spec.model_metric}
     chosen = [what for what, word in asked.items() if word == "auto"]
     given = [what for what in asked if what not in chosen]
+    rows = "later rows" if case.is_later else "held-out rows"
+    tuned = "by leave-one-out"
+    if case.is_later and str(case.spec.penalty) not in CRITERIA:
+        tuned = "by the error on later rows"
     if not chosen:
-        return "Kernel and metric were given. Bandwidth and penalty were chosen by leave-one-out."
+        return f"Kernel and metric were given. Bandwidth and penalty were chosen {tuned}."
     subject = "Kernel and metric were" if len(chosen) == 2 else f"The {chosen[0]} was"
-    return (
-        f"{subject} chosen by the error on held-out rows, bandwidth and penalty by leave-one-out."
-        + (f" The {given[0]} was given." if given else "")
+    return f"{subject} chosen by the error on {rows}, bandwidth and penalty {tuned}." + (
+        f" The {given[0]} was given." if given else ""
     )
 
 
@@ -75,10 +79,22 @@ def candidates(case: Case) -> str:
     return (
         "<h3>Kernels and metrics that were tried</h3>"
         f"{scroll(table(head, rows, chosen[0] if chosen else None))}"
-        '<p class="small">On half of a sample of the rows, predicted from the other half; the '
-        "model itself is fitted to all. The finalists, which were tried on more rows, stand first; "
-        f"then candidates are ranked by the {score} of 98 % of these rows, without the hardest "
-        "2 %. Among candidates that are equally good the simpler one is taken.</p>"
+        f'<p class="small">{_judged(case, score)} of 98 % of these rows, without the hardest 2 %. '
+        "Among candidates that are equally good the simpler one is taken.</p>"
+    )
+
+
+def _judged(case: Case, score: str) -> str:
+    """The rows that candidates were judged by, and how they are ranked."""
+    if case.is_later:
+        return (
+            "On the later rows of a sample, predicted from the rows before them; the model itself "
+            f"is fitted to all. Candidates are ranked by the {score}"
+        )
+    return (
+        "On half of a sample of the rows, predicted from the other half; the model itself is "
+        "fitted to all. The finalists, which were tried on more rows, stand first; then candidates "
+        f"are ranked by the {score}"
     )
 
 
