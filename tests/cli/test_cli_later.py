@@ -136,7 +136,7 @@ def test_a_report_has_the_model_that_later_rows_chose(run, table, newest_first, 
         page = tmp_path / "r.html"
         assert run("report", file, "-t", "y", "-o", page)[0] == 0
         text = page.read_text()
-        assert "were chosen by the error on later rows, bandwidth and penalty by the error" in text
+        assert "Kernel, metric, bandwidth and penalty were chosen by the error on later" in text
         assert "AutoKernelRidge(held_out=&#x27;later&#x27;, random_state=0)" in text
         assert ("&#x27;y&#x27;]).reverse()\n" in text) == is_turned
         assert est.kernel_ in text

@@ -53,6 +53,7 @@ def later_parts(rows: LearningRows, size: int, rng: np.random.Generator) -> list
     The first part of the rows predicts the next one, then both predict the one after them, and so
     on, up to `size` training rows. These are shuffled, as the first of them stand for all.
     """
+    size = min(size, HALF[0])  # more would take long: each candidate is fitted at many bandwidths
     few = rows.part(np.sort(sample_indices(len(rows), int(size / LATER_PARTS[-2]), rng)))
     ends = (len(few) * np.asarray(LATER_PARTS)).astype(int)
     return [

@@ -182,7 +182,7 @@ class Rounds:
             return Tuning(ratio, float(lams[i]), float(total[i]))
 
         if near is not None:
-            return downhill_in(at, near.ratio, steps=(4, 2))
+            return downhill_in(at, near.ratio, steps=(3,))
         # Errors on later rows have several valleys: that of a trend lies far from that of a season.
         starts = in_threads(at, self.space.kernel.start * WIDTHS)
         return downhill_in(at, min(starts, key=lambda each: each.error).ratio, steps=(2,))

@@ -11,7 +11,7 @@ from .._geometry.kernels import KERNELS
 from .._rules.criteria import CRITERIA
 from .._rules.registry import SELECTORS
 from ._case import Case, answer
-from ._pieces import brief, number, scroll, share, table
+from ._pieces import brief, joined, number, scroll, share, table
 from ._tasks import r2
 from ._words import of_rows
 
@@ -21,16 +21,17 @@ def _choice_text(case: Case) -> str:
     asked = {"kernel": case.spec.kernel, "metric": case.spec.model_metric}
     chosen = [what for what, word in asked.items() if word == "auto"]
     given = [what for what in asked if what not in chosen]
-    rows = "later rows" if case.is_later else "held-out rows"
-    tuned = "by leave-one-out"
-    if case.is_later and str(case.spec.penalty) not in CRITERIA:
-        tuned = "by the error on later rows"
+    rows = "later" if case.is_later else "held-out"
+    tuned_alike = case.is_later and str(case.spec.penalty) not in CRITERIA
+    tuned = "the error on later rows" if tuned_alike else "leave-one-out"
     if not chosen:
-        return f"Kernel and metric were given. Bandwidth and penalty were chosen {tuned}."
+        return f"Kernel and metric were given. Bandwidth and penalty were chosen by {tuned}."
+    by = f"chosen by the error on {rows} rows"
+    also = f" The {given[0]} was given." if given else ""
+    if tuned_alike:
+        return f"{joined([*chosen, 'bandwidth', 'penalty']).capitalize()} were {by}.{also}"
     subject = "Kernel and metric were" if len(chosen) == 2 else f"The {chosen[0]} was"
-    return f"{subject} chosen by the error on {rows}, bandwidth and penalty {tuned}." + (
-        f" The {given[0]} was given." if given else ""
-    )
+    return f"{subject} {by}, bandwidth and penalty by {tuned}.{also}"
 
 
 def model_text(case: Case) -> str:
