@@ -698,7 +698,8 @@ class AutoKernelRidge(AutoParameters, JacobianKernelRidge):
     It is :class:`JacobianKernelRidge` with other defaults. The Jacobian of the fitted function says
     which directions matter; its average outer product is a metric, in which the kernel is fitted
     again. Kernel, kind of metric and number of rounds are chosen by the error on rows that did not
-    take part in learning, bandwidth and penalty by leave-one-out on up to 3000 rows.
+    take part in learning, bandwidth and penalty by leave-one-out on up to 3000 rows. For rows in
+    the order of time, ``held_out="later"`` chooses all of them by the error on later rows.
 
     Parameters are those of :class:`JacobianKernelRidge`.
 

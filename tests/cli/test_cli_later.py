@@ -41,8 +41,8 @@ def fitted(run, table, tmp_path, *options):
 def test_a_fit_is_chosen_by_later_rows_and_scored_on_the_last_fifth(run, table, months, tmp_path):
     found, err = fitted(run, table, tmp_path)
     assert (
-        "Note: The rows are in order of `year`, so the model is chosen and scored on later rows. "
-        "Use --held-out random for rows at random.\n"
+        "Note: The rows are in order of `year`, so the model is chosen by later rows. Use "
+        "--held-out random for rows at random.\n"
     ) in err
     X, y = months
     est = AutoKernelRidge(held_out="later", random_state=0)
@@ -96,6 +96,13 @@ def test_one_split_has_the_last_third_as_later_rows(run, table, months):
     (row,) = json.loads(run("compare", table, *args)[1])["rules"]
     trees = HistGradientBoostingRegressor(random_state=0).fit(X[:120], y[:120])
     assert row["r2_mean"] == pytest.approx(trees.score(X[120:], y[120:]))
+
+
+def test_fewer_than_twenty_rows_are_not_held_out(run, table, tmp_path):
+    pl.read_csv(table).head(19).write_csv(tmp_path / "few.csv")
+    found, err = fitted(run, tmp_path / "few.csv", tmp_path)
+    assert "later_r2" not in found
+    assert "which flatters models" in err
 
 
 def test_few_rows_are_compared_at_random(run, table, tmp_path):

@@ -153,10 +153,10 @@ def _fitted(
     """The model of a table in memory, the numbers of rows used and left out, a score if later."""
     rows = rows_of(file, [target], reading)
     in_time = rows.time is not None
-    later = spec.holds_out(in_time=in_time) == "later"
+    later = spec.holds_out(in_time=in_time) == "later" and len(rows.y) >= FEWEST_ROWS
     rows = rows.oldest_first() if later else rows
     flatters = "Leave-one-out predicts rows from those before and after them, which flatters"
-    note_times(rows, "the model is chosen and scored on", flatters, later=later)
+    note_times(rows, "the model is chosen by", flatters, later=later)
     prepare = rows.prepared(reading, standardize=spec.scales)
     model = spec.model(TASKS[rows.task], in_time=in_time)
     pipeline = Pipeline([("columns", prepare), ("model", model)])
@@ -172,10 +172,7 @@ def _fitted(
 
 def _score_on_later_rows(pipeline: Pipeline, rows: Rows) -> dict[str, float]:
     """R2 or accuracy on the last fifth of the rows, by a model that is fitted to those before."""
-    task, n = TASKS[rows.task], len(rows.y)
-    if n < FEWEST_ROWS:
-        return {}
-    splits = TimeSeriesSplit(2, test_size=n // 5)
+    task, splits = TASKS[rows.task], TimeSeriesSplit(2, test_size=len(rows.y) // 5)
     pairs = later_rows(splits, rows.times, task.observed(rows.y))
     if not pairs:
         return {}
