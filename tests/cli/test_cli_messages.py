@@ -63,7 +63,7 @@ def test_texts_that_are_numbers_are_read_as_such_with_a_note(run, homes, tmp_pat
     run("report", file, "-t", "price", *PLAIN, "-o", tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()
     assert "Texts in <code>kind</code> are read as numbers" in page
-    assert "as it would have to repeat how texts were read as numbers." in page
+    assert "because it would have to repeat how text was read as numbers." in page
 
 
 def test_a_feature_of_unlike_currencies_may_be_cleaned_or_dropped(run, homes, tmp_path):
@@ -164,7 +164,7 @@ def test_unseen_categories_are_a_warning_with_their_names_and_numbers(run, model
 
 def test_another_category_is_not_taken_for_a_slip(run, model, homes):
     _, _, err = run("predict", model, homes("new.csv", kind=["flat"] * 149 + ["plate"]))
-    assert "'plate' in 1 row. They" in err
+    assert "'plate' in 1 row. The" in err
 
 
 def test_rows_without_prediction_are_a_warning_with_the_way_out(run, model, homes, tmp_path):
@@ -205,7 +205,7 @@ def test_columns_are_looked_at_before_an_extra_is_asked_for(run, homes, monkeypa
     monkeypatch.setitem(sys.modules, "pyproj", None)
     code, _, err = run("select", homes(), "-t", "price", "--metric", "geodesic")
     assert code == 2
-    assert "takes a column of latitude and one of longitude" in err
+    assert "needs a latitude and a longitude column" in err
     assert "pyproj" not in err
 
 
@@ -234,8 +234,8 @@ def test_a_target_of_classes_needs_no_numbers_where_a_rule_does_not_look_at_it(r
 def test_a_rule_that_looks_at_the_target_says_what_to_do_about_classes(run, homes):
     code, _, err = run("select", homes(), "-t", "kind", "--rule", "loo")
     assert code == 1
-    assert "The target `kind` must hold numbers, got texts" in err
-    assert "For classes use jacridge fit, or a rule that does not look at the target" in err
+    assert "The target `kind` must hold numbers, got text" in err
+    assert "For classes use jacridge fit, or a rule that does not use the target" in err
 
 
 def test_the_commands_are_listed_in_the_order_of_their_use(run):
@@ -262,7 +262,7 @@ def test_a_file_that_is_replaced_is_named(run, homes, tmp_path):
     path = tmp_path / "m.skops"
     given = ("fit", homes(), "-t", "price", *PLAIN, "-o", path)
     assert "will be replaced" not in run(*given)[2]
-    assert f"Note: `{path}` is there already and will be replaced." in run(*given)[2]
+    assert f"Note: `{path}` already exists and will be replaced." in run(*given)[2]
 
 
 def test_effects_are_printed_as_people_write_numbers(run, homes):

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 # Rows that learn the metric, once kernel, kind and number of rounds are chosen.
 METRIC_ROWS = 1500
 
+# With more features than this, "auto" leaves full metrics out: each takes p^2 numbers.
+FULL_FEATURES = 1000
+
 # Fewer distinct rows than this are too few to learn a metric from, or to choose a kernel by.
 LEAST_ROWS = 20
 
@@ -101,7 +104,9 @@ def metric_of(source: Source, asked: Request, rng: np.random.Generator) -> Metri
         space = space_of(name, "euclidean")
         return Rounds(space, penalty_in_rounds(penalty, unit), rule, centred, held_out.is_later)
 
-    maps = [plain or FeatureMap(np.eye(sample.X.shape[1]))]
+    if asked.metric == "auto" and sample.X.shape[1] > FULL_FEATURES:
+        kinds = tuple(kind for kind in kinds if kind != "full")
+    maps = [plain or FeatureMap(np.ones(sample.X.shape[1]))]
     if kinds:
         maps += warped_maps(sample)
     options: Any = {"kernels": kernels, "kinds": kinds, "loss": asked.loss}
@@ -168,7 +173,7 @@ def learning_rows(block: WeightedRows, *, alike: bool, centred: bool) -> tuple[L
     """The rows of a block, to choose and learn by.
 
     If `alike`, all targets count alike. Targets of models with an intercept are `centred`. The
-    second result is the mean weight, which those of the rows are in units of.
+    second result is the mean weight, by which the weights of the rows are divided.
     """
     X, y, w = block
     unit = float(w.mean())

@@ -126,8 +126,8 @@ class Rounds:
         J = self.space.slopes(X[at], X, last.coef, last.sigma)
         J /= np.abs(J).max() or 1.0  # only their ratios matter, and squares could overflow
         w = rows.w[at] / rows.w[at].sum()
-        M = np.einsum("i,ikp,ikq->pq", w, J, J, optimize=True)
-        return sharpened(last.mapping, M, kind)
+        B = (np.sqrt(w)[:, None, None] * J).reshape(-1, J.shape[2])
+        return sharpened(last.mapping, B, kind)
 
     def tuned(self, rows: LearningRows, mapping: FeatureMap, near: Tuning | None = None) -> Tuning:
         """Bandwidth and penalty by the rule, or by a search on a few rows close to `near`."""
@@ -225,7 +225,7 @@ def solution(kernel: Callable[[], Array], rows: LearningRows, lam: float) -> Arr
             return factor(kernel(), lam / rows.w).solve(rows.y)
         except LinAlgError:
             lam = max(100 * lam, 1e-10)
-    raise LinAlgError("K + lambda I cannot be factored. Look for values of X that are not numbers.")
+    raise LinAlgError("K + lambda I cannot be factored. Give a larger `alpha`.")
 
 
 def best_penalty(S: Spectrum, counts: Array, penalty: Penalty, ratio: float) -> Tuning:

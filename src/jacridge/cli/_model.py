@@ -1,4 +1,4 @@
-"""The commands on models: fit, predict."""
+"""The commands `fit` and `predict`."""
 
 import shlex
 from time import perf_counter
@@ -41,7 +41,7 @@ from ._text import TableError
 FITTED = "as the model was fitted"
 REFIT = "To predict rows with gaps, fit the model again with --missing impute."
 CATEGORIES_SHOWN = 5
-SLIP = 0.8  # so alike are a category and the one that was meant
+SLIP = 0.8  # similarity from which an unknown category may be a misspelling
 
 
 def fit(
@@ -68,9 +68,10 @@ def fit(
     """Fit a model to a table and save it in a file.
 
     Kernel, metric, bandwidth and penalty are chosen on the rows of the table, unless --rule says
-    otherwise. A target of texts or of two values is one of classes, unless --task says otherwise.
+    otherwise. A target with text or with two values is predicted as classes, unless --task says
+    otherwise.
 
-    With --engine dask the parts of a table (a quoted pattern) are read where Dask's workers are,
+    With --engine dask the parts of a table (a quoted pattern) are read by Dask's workers,
     and never all at once; features must hold numbers.
     """
     check_place(output, file)
@@ -113,7 +114,7 @@ def fit(
 
 
 def _chosen(estimator: Any) -> dict[str, Any]:
-    """Choices of a fit, and what it was given."""
+    """What a fit chose, and what it was given."""
     return {
         "kernel": estimator.kernel_,
         "metric": metric_word(estimator),
@@ -126,7 +127,7 @@ def _chosen(estimator: Any) -> dict[str, Any]:
 def _check_engine(
     engine: str, scheduler: str | None, model: SolverOptions, reading: Reading
 ) -> None:
-    """Refuse what parts that are never all in memory do not allow; only Dask has a scheduler."""
+    """Refuse options that Dask does not support, and a scheduler without Dask."""
     if engine != "dask":
         if scheduler is not None:
             raise typer.BadParameter("needs --engine dask.", param_hint="--scheduler")
@@ -185,7 +186,7 @@ def _score_on_later_rows(pipeline: Pipeline, rows: Rows) -> dict[str, float]:
 def _fitted_by_dask(
     file: str, target: str, reading: Reading, spec: ModelSpec
 ) -> tuple[SavedModel, int, int]:
-    """The model of a table in parts, and the numbers of rows used and left out."""
+    """The model fitted to a table in parts, and the numbers of rows used and left out."""
     parts = read_parts(file, target, reading)
     if reading.task == "auto" and parts.task == "classification":
         note_classes(parts.target, np.array(parts.classes.to_list()))
@@ -195,9 +196,9 @@ def _fitted_by_dask(
 
 
 def _diagnosis(pipeline: Pipeline) -> dict[str, Any]:
-    """Findings for and against the fit; none if they cannot be had.
+    """Findings for and against the fit; empty if there can be no diagnosis.
 
-    That is so where too few rows differ, and for `pcg`, which has no leave-one-out residuals.
+    That is the case if too few rows differ, and for `pcg`, which has no leave-one-out residuals.
     """
     model = last_step(pipeline)[0]
     if len(model.X_fit_) < 5 or model.solver_ == "pcg":
@@ -213,7 +214,7 @@ def predict(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="File written by `jacridge fit`.")],
     file: Data,
     output: Annotated[
-        str | None, option("--output -o", "FILE", "File to write; else CSV on stdout.")
+        str | None, option("--output -o", "FILE", "File to write; default: CSV on stdout.")
     ] = None,
     std: Annotated[
         bool,
@@ -240,7 +241,7 @@ def predict(
         option(
             "--decimal",
             "SIGN",
-            "Sign before decimals in texts: . or a comma.",
+            "Decimal sign in text: . or a comma.",
             (".", ","),
             show_default=FITTED,
         ),
@@ -288,35 +289,35 @@ def predict(
 
 
 def _check_left_out(given: dict[str, bool]) -> None:
-    """Refuse options that a model of classes does not take."""
+    """Refuse options that a model of classes does not support."""
     for name, is_given in given.items():
         if is_given:
             raise typer.BadParameter(
-                "must be left out, as the model predicts classes; their probabilities are written.",
+                "cannot be used: the model predicts classes, with probabilities.",
                 param_hint=name,
             )
 
 
 def _policy(saved: SavedModel, asked: str | None) -> str:
-    """Treatment of missing values: that of the fit, unless another one is asked for."""
+    """Treatment of missing values: as in the fit, unless another one is asked for."""
     policy = asked or (IMPUTE if saved.fills else DROP)
     if policy == IMPUTE and not saved.fills:
         raise typer.BadParameter(
-            f"must be drop or error, as the model was fitted to complete rows. {REFIT}",
+            f"must be drop or error, because the model was fitted to complete rows. {REFIT}",
             param_hint="--missing",
         )
     return policy
 
 
 def _decimal(saved: SavedModel, asked: str | None) -> str:
-    """The sign before decimals: that of the fit, unless another one is asked for."""
+    """The decimal sign: as in the fit, unless another one is asked for."""
     if asked is None and saved.decimal == ",":
-        note("Numbers are read with a decimal comma, as at the fit. Else add --decimal .")
+        note("Numbers are read with a decimal comma, as in the fit. To change this: --decimal .")
     return asked or saved.decimal
 
 
 def _warn_of_gaps_and_categories(saved: SavedModel, frame: pl.DataFrame, X: pl.DataFrame) -> None:
-    """Tell which categories the model does not know, and which rows have no prediction."""
+    """Warn of categories that the model does not know, and of rows without a prediction."""
     for name, counts in saved.unknown(X).items():
         n = sum(counts.values())
         shown = [
@@ -326,7 +327,7 @@ def _warn_of_gaps_and_categories(saved: SavedModel, frame: pl.DataFrame, X: pl.D
         more = [f"{len(counts) - len(shown)} more values"] if len(counts) > len(shown) else []
         warn(
             f"{'1 row has' if n == 1 else f'{n} rows have'} a value in `{name}` that training did "
-            f"not have: {', '.join(shown + more)}. They are predicted without it."
+            f"not have: {', '.join(shown + more)}. The prediction ignores it."
         )
     for name, count in saved.new_gaps(X).items():
         rows = "row lacks" if count == 1 else "rows lack"
@@ -342,26 +343,26 @@ def _warn_of_gaps_and_categories(saved: SavedModel, frame: pl.DataFrame, X: pl.D
 
 
 def _unseen(value: str, count: int, known: list[str]) -> str:
-    """A category that training did not have, in how many rows it is, and which may be meant."""
+    """A category unknown in training, its number of rows, and the category probably meant."""
     near = nearest(value, known, cutoff=SLIP)
     meant = f" (did you mean {short(near)}?)" if near else ""
     return f"{short(value)} in {count} row{'s' * (count > 1)}{meant}"
 
 
 def _far(shares: Any) -> int:
-    """The number of rows outside of the training rows, with a warning if there are any."""
+    """Number of rows outside the training data, with a warning if there are any."""
     far = int((shares >= 1).sum())
     if far:
         warn(
-            f"{far} of {len(shares)} rows are farther from the training rows than any of these "
-            "from its nearest neighbour: their predictions are extrapolations."
+            f"{far} of {len(shares)} rows are farther from the training data than any training row "
+            "is from its nearest neighbour: their predictions are extrapolations."
         )
     return far
 
 
 def _side_by_side(kept: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:
-    """Columns of the table, then results, whose names must differ."""
+    """Columns of the table, followed by results; their names must differ."""
     twice = [name for name in kept.columns if name in results.columns]
     if twice:
-        raise WrongUse(f"{listed(twice)} must not be kept, results have that name.")
+        raise WrongUse(f"{listed(twice)} cannot be kept: results have the same name.")
     return pl.DataFrame([*kept.get_columns(), *results.get_columns()])

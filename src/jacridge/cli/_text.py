@@ -11,11 +11,11 @@ from ._terminal import note
 
 
 class TableError(ValueError):
-    """A table that cannot be used as it is."""
+    """A table that cannot be used."""
 
 
 class ColumnError(TableError):
-    """A column that cannot be used as it is, and what to do about it."""
+    """A column that cannot be used, and what to do about it."""
 
     def __init__(self, what: str, way_out: str) -> None:
         super().__init__(f"{what} {way_out}")
@@ -23,7 +23,7 @@ class ColumnError(TableError):
 
 
 def text_rows(data: bytes, path: str) -> pl.DataFrame:
-    """The cells of a text file as they are written, blank lines left out."""
+    """The cells of a text file as written, without blank lines."""
     text = _decoded(data, path)
     if "\n" not in text:
         text = text.replace("\r", "\n")  # as on old Macs
@@ -61,20 +61,20 @@ def _decoded(data: bytes, path: str) -> str:
         )
     if encoding == OLD_WINDOWS:
         note(
-            f"`{path}` is not UTF-8 and is read as Windows-1252 (Latin-1). If letters come out "
+            f"`{path}` is not UTF-8 and is read as Windows-1252 (Latin-1). If letters are "
             "wrong, save it as UTF-8."
         )
     return text
 
 
 def _first_record(text: str) -> str:
-    """The first line, which goes on where a line end is in quotes."""
+    """The first record, which may contain line ends in quotes."""
     found = re.match(r'(?:"[^"]*"|[^"\n]+)*(?=\n|\Z)', text)
     return found[0] if found else text.split("\n", 1)[0]
 
 
 def _fault(text: str, separator: str) -> str:
-    """Describe what is wrong with a text that is no table."""
+    """Describe why a text is not a table."""
     width = None
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     try:
@@ -88,7 +88,7 @@ def _fault(text: str, separator: str) -> str:
 
 
 def named(rows: pl.DataFrame, path: str, *, header: bool) -> pl.DataFrame:
-    """The rows below the header under its names, or all rows under numbers."""
+    """The rows below the header with its names, or all rows with numbered columns."""
     if not header:
         return rows.rename({name: f"column_{i}" for i, name in enumerate(rows.columns, 1)})
     names = [re.sub(r'^"(.*)"$', r"\1", (name or "").strip()) for name in rows.row(0)]
@@ -100,6 +100,6 @@ def named(rows: pl.DataFrame, path: str, *, header: bool) -> pl.DataFrame:
     body = rows.slice(1)
     if body.is_empty():
         raise TableError(f"`{path}` must hold rows below its header, got none.")
-    # A comma at the end of every line makes a column with neither name nor values.
+    # A comma at the end of every line creates a column with neither name nor values.
     keep = [i for i, name in enumerate(names) if name or body.to_series(i).null_count() < len(body)]
     return body.select(body.to_series(i).alias(names[i] or f"column_{i + 1}") for i in keep)
