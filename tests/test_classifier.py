@@ -28,6 +28,7 @@ from jacridge.parquet import ParquetFiles
         JacobianKernelClassifier("median", 0.1, solver="pcg"),
         JacobianKernelClassifier(solver="nystrom"),
         AutoKernelClassifier(),
+        AutoKernelClassifier(held_out="later"),
     ]
 )
 def test_scikit_learn_takes_it_for_a_classifier(estimator, check):

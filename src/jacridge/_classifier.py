@@ -68,8 +68,8 @@ class JacobianKernelClassifier(ClassifierMixin, BaseEstimator, ClassParameters):
 
     Parameters
     ----------
-    bandwidth, alpha, kernel, metric, solver, n_landmarks, landmarks, fit_intercept, random_state, \
-verbose
+    bandwidth, alpha, kernel, metric, solver, n_landmarks, landmarks, fit_intercept, held_out, \
+random_state, verbose
         As for :class:`JacobianKernelRidge`. If `alpha` is chosen, it is one number for all classes,
         the one that minimises the sum of their errors; kernel and learned metric are chosen by the
         log-loss on held-out rows. With ``solver="pcg"`` there are no leave-one-out scores, and so

@@ -134,9 +134,13 @@ def test_a_column_that_looks_like_an_id_is_left_out(
 def test_a_comparison_of_many_rows_has_fewer_splits_and_tells_of_time(run, tmp_path, n, splits):
     day = np.arange(n)
     pl.DataFrame({"day": day, "x": day % 7, "y": day % 5}).write_csv(tmp_path / "t.csv")
-    args = ("-t", "y", "--rules", "linear", "--json")
-    code, out, err = run("compare", tmp_path / "t.csv", *args)
+    args = (tmp_path / "t.csv", "-t", "y", "--rules", "linear", "--json")
+    code, out, err = run("compare", *args)
     assert (code, json.loads(out)["splits"]) == (0, splits)
+    assert json.loads(out)["judged_on"] == "later rows"
+    assert "Note: The rows are in order of `day`, so models are scored on later rows. Use" in err
+    code, out, err = run("compare", *args, "--held-out", "random")
+    assert json.loads(out)["judged_on"] == "random rows"
     assert "Note: The rows are in order of `day`. Random splits flatter models that have" in err
 
 

@@ -176,6 +176,28 @@ def test_rows_in_the_order_of_time_are_judged_by_later_ones():
     assert "the rows are in order of <b>day</b>" in page
 
 
+def test_rows_in_the_order_of_time_are_judged_by_any_if_told_so():
+    X, y = drift()
+    given = {"features": ["day", "x"], "target": "level", "bandwidth": "jacobian"}
+    page = Page(report_page(X, y, held_out="random", **given))
+    assert "On rows that it has not seen, the" in page.all("p", id="verdict")[0]["text"]
+    with pytest.raises(ValueError, match="`held_out` must be one of"):
+        report_page(X, y, held_out="sometimes", **given)
+
+
+def test_a_model_of_rows_with_the_newest_first_is_that_of_rows_in_order():
+    """Row by row, too: which of them it predicts far off is told by their numbers."""
+    X, y = drift(60)
+    found = [
+        Case(table_of(X[::step], ["day", "x"], {}), y[::step], "level", ModelSpec())
+        for step in (1, -1)
+    ]
+    assert {case.estimator.held_out for case in found} == {"later"}
+    one, other = (case.loo_outputs[:: case.order.step] for case in found)
+    np.testing.assert_allclose(one, other, rtol=1e-9)
+    assert np.corrcoef(found[1].loo_outputs, y[::-1])[0, 1] > 0.9
+
+
 def test_rows_of_one_time_are_not_divided_between_training_and_test():
     X, y = drift()
     X[:, 0] = np.repeat(2000 + np.arange(10.0), 10)  # ten rows a year, twenty a part

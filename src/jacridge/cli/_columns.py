@@ -4,7 +4,7 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import polars as pl
 from sklearn.compose import ColumnTransformer
 
 from .._checks import require
-from ..report._columns import columns_prepared, place_columns, task_name
+from ..report._columns import columns_prepared, follows_time, place_columns, task_name
 from . import _cells
 from ._cells import each_column, is_id
 from ._dates import Dates, format_of, is_date, part_name, varying_parts, with_parts
@@ -70,6 +70,25 @@ class Rows:
     def target(self) -> str | None:
         """The name of the target, if there is one."""
         return ", ".join(self.targets) if self.targets else None
+
+    @cached_property
+    def time(self) -> str | None:
+        """The column whose times the rows follow; None if they follow none."""
+        times = (name for name in self.numbers if follows_time(name, self.X[name].to_numpy()))
+        return next(times, None)
+
+    @property
+    def times(self) -> Any:
+        """The times of the rows, or their positions if no column has times."""
+        return np.arange(len(self.X)) if self.time is None else self.X[self.time].to_numpy()
+
+    def oldest_first(self) -> "Rows":
+        """The rows in the order of time, if they follow it backwards."""
+        if self.time is None or self.times[0] < self.times[-1]:
+            return self
+        given = {"y": self.y, "weights": self.weights, "clusters": self.clusters}
+        turned: Any = {name: None if part is None else part[::-1] for name, part in given.items()}
+        return replace(self, X=self.X.reverse(), **turned)
 
     @property
     def numbers(self) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, cpu_count, delayed
 from sklearn.base import TransformerMixin, clone
+from sklearn.model_selection import TimeSeriesSplit
 from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
@@ -19,21 +20,23 @@ from jacridge import RULES, JacobianKernelRidge, select_bandwidth
 from .._checks import require
 from .._compute.arrays import Indices
 from .._compute.files import replaced
-from ..report._tasks import REGRESSION, TASKS, Task
+from ..report._tasks import FEWEST_ROWS, REGRESSION, TASKS, Task, TrainTest, later_rows
 from ._terminal import check_suffix
 
 TEST_SHARE = 0.35  # as in the paper
+LEAST_PART = 5  # rows that are predicted together as later ones
 CLEAR_GAIN = 0.02  # of a score; half of it is not worth a model that is less simple
 PARALLEL_ROWS = 600  # from which a process for each core pays
 GAUSSIAN = {"kernel": "gaussian", "metric": "euclidean"}
 
-# What makes models that stand beside the rules, given task and metric; `auto` is ours.
-MODELS: dict[str, Callable[[Task, str], Any]] = {
-    "auto": lambda task, metric: task.automatic(
-        metric="geodesic" if metric == "geodesic" else "auto", random_state=0
+# What makes models that stand beside the rules, given task, metric and the rows that `auto`, which
+# is ours, compares candidates on.
+MODELS: dict[str, Callable[[Task, str, str], Any]] = {
+    "auto": lambda task, metric, held_out: task.automatic(
+        **({"metric": metric} if metric == "geodesic" else {"held_out": held_out}), random_state=0
     ),
-    "trees": lambda task, metric: task.trees(),
-    "linear": lambda task, metric: task.linear(),
+    "trees": lambda task, *_: task.trees(),
+    "linear": lambda task, *_: task.linear(),
 }
 # `auto` chooses kernel, metric, bandwidth and penalty; the other rules choose a bandwidth.
 NAMES = (*(rule for rule in RULES if rule not in MODELS), *MODELS)
@@ -50,16 +53,21 @@ def compare_rules(
     task: Task = REGRESSION,
     prepare: TransformerMixin | None = None,
     random_state: int = 0,
+    later: Sequence[TrainTest] = (),
     progress: Callable[[int, int, str], object] = lambda done, total, what: None,
 ) -> list[dict[str, Any]]:
-    """One summary for each of NAMES asked for; `progress` is told: fits done, all fits, rule."""
+    """One summary for each of NAMES asked for; `progress` is told: fits done, all fits, rule.
+
+    Splits are random, unless earlier and `later` rows are given.
+    """
     if len(y) < 6:
         raise ValueError(f"A comparison needs at least 6 rows, got {len(y)}.")
     outcomes: dict[str, list[dict[str, Any]]] = {rule: [] for rule in rules}
-    folds = task.draws(splits, test_size=TEST_SHARE, random_state=random_state)
+    draws = task.draws(splits, test_size=TEST_SHARE, random_state=random_state)
+    how = {"held_out": "later" if later else "random"}
     jobs = [
-        delayed(_outcome)(rule, alpha, dict(space), task.name, data)
-        for data in (_split(X, y, prepare, *pair) for pair in folds.split(y, y))
+        delayed(_outcome)(rule, alpha, dict(space), task.name, data, **how)
+        for data in (_split(X, y, prepare, *pair) for pair in later or draws.split(y, y))
         for rule in rules
     ]
     # Many small systems: one on each core is faster than threads inside of each.
@@ -71,6 +79,14 @@ def compare_rules(
             progress(i, len(jobs), rule)
             outcomes[rule].append(next(found))
     return [_summary(rule, outcomes[rule], score_key(task)) for rule in rules]
+
+
+def later_splits(task: Task, y: Any, times: Any, splits: int) -> list[TrainTest]:
+    """Earlier rows and those after them; none of few rows, or where some class is yet to come."""
+    if len(y) < max(FEWEST_ROWS, LEAST_PART * (splits + 1)):
+        return []
+    parts = TimeSeriesSplit(max(splits, 2))  # the fewest that it makes
+    return later_rows(parts, times, task.observed(y))[-splits:]
 
 
 def score_key(task: Task) -> str:
@@ -90,7 +106,13 @@ def _split(
 
 
 def _outcome(
-    rule: str, alpha: float | str, space: dict[str, str], name: str, data: tuple[Any, ...]
+    rule: str,
+    alpha: float | str,
+    space: dict[str, str],
+    name: str,
+    data: tuple[Any, ...],
+    *,
+    held_out: str,
 ) -> dict[str, Any]:
     """Result of one rule or model on one split, or the reason why there is none."""
     X, y, X_test, y_test = data
@@ -102,7 +124,8 @@ def _outcome(
                 model, found = _fitted_rule(rule, alpha, space, X, y)
             else:
                 plain: Any = partial(task.plain, rule, alpha, **space)
-                made = MODELS[rule](task, space["metric"]) if rule in MODELS else plain()
+                model_of = MODELS.get(rule)
+                made = model_of(task, space["metric"], held_out) if model_of else plain()
                 model, found = _fitted_model(made, X, y)
             score = task.score(y_test, model, X_test)
         except (ValueError, ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:

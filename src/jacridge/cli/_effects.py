@@ -63,6 +63,9 @@ def effects(
     spec, roles = model.spec(standardize=table.standardize), {"weights": model.weights}
     reading = table.reading(model.metric, task=model.task, cluster=cluster, **roles)
     rows = rows_of(file, [target], reading).filled()
+    in_time = rows.time is not None
+    if spec.holds_out(in_time=in_time) == "later":
+        rows = rows.oldest_first()
     plain = [name for name in rows.X.columns if not name.endswith(WAVES)]
     shown = columns_named(rows.X.columns, variables) if variables else plain
     noise: dict[str, Any] = {"cluster": rows.clusters, "level": level}
@@ -74,7 +77,8 @@ def effects(
     _note_constants(encoded, shown)
     scale = deviations(encoded) if spec.scales else np.ones(len(encoded.names))
     with progress("fitting"):
-        estimator = spec.model(TASKS[rows.task]).fit(encoded.X / scale, rows.y, rows.weights)
+        unfitted = spec.model(TASKS[rows.task], in_time=in_time)
+        estimator = unfitted.fit(encoded.X / scale, rows.y, rows.weights)
         found = effects_in_units(estimator, encoded, scale, shown, **noise)
     _note_what_averages_hide(encoded, found, shown)
     summary: dict[str, Any] = {"target": rows.target, "task": rows.task}

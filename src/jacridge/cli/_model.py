@@ -7,15 +7,18 @@ from typing import Annotated, Any
 import numpy as np
 import polars as pl
 import typer
+from sklearn.base import clone
+from sklearn.model_selection import TimeSeriesSplit
 from sklearn.pipeline import Pipeline
 
 from .. import last_step
 from .._compute.files import check_place
 from .._compute.progress import listening
 from .._pipeline import metric_word
-from ..report._tasks import TASKS, ModelSpec
+from ..report._tasks import FEWEST_ROWS, TASKS, ModelSpec, later_rows
 from ._cells import short
-from ._columns import Reading, columns_named, in_place, nearest
+from ._columns import Reading, Rows, columns_named, in_place, nearest
+from ._compare import score_key
 from ._missing import DROP, IMPUTE, POLICIES, complete_rows, costs
 from ._model_file import SavedModel, check_columns, check_model_name, load_model, save_model
 from ._notes import note_classes, note_times, rows_of
@@ -75,13 +78,14 @@ def fit(
     reading = table.reading(model.metric, task=model.task, weights=model.weights)
     check_model_name(output, on_globe=reading.on_globe)
     spec = model.spec(standardize=table.standardize)
-    _check_engine(engine, scheduler, model.solver, reading)
+    _check_engine(engine, scheduler, model, reading)
     start = perf_counter()
     with scheduler_at(scheduler):
         if engine == "dask":
             saved, n, n_left_out = _fitted_by_dask(file, target, reading, spec)
+            later: dict[str, float] = {}
         else:
-            saved, n, n_left_out = _fitted(file, target, reading, spec, output)
+            saved, n, n_left_out, later = _fitted(file, target, reading, spec, output)
         diagnosis = _diagnosis(saved.pipeline)
     seconds = perf_counter() - start
     note_replaced(output)
@@ -95,6 +99,7 @@ def fit(
         "n_samples": n,
         "n_features": saved.pipeline[-1].n_features_in_,
         **{key: diagnosis.get(name, {}).get("value", np.nan) for key, name in scores},
+        **later,
         "seconds": seconds,
         "target": saved.target,
         **({"classes": saved.classes} if saved.classes else {}),
@@ -119,14 +124,17 @@ def _chosen(estimator: Any) -> dict[str, Any]:
     }
 
 
-def _check_engine(engine: str, scheduler: str | None, solver: str, reading: Reading) -> None:
+def _check_engine(
+    engine: str, scheduler: str | None, model: SolverOptions, reading: Reading
+) -> None:
     """Refuse options that Dask does not support, and a scheduler without Dask."""
     if engine != "dask":
         if scheduler is not None:
             raise typer.BadParameter("needs --engine dask.", param_hint="--scheduler")
         return
     limits = [
-        ("--solver", solver in ("auto", "nystrom"), "auto or nystrom", solver),
+        ("--solver", model.solver in ("auto", "nystrom"), "auto or nystrom", model.solver),
+        ("--held-out", model.held_out != "later", "auto or random", "later"),
         ("--missing", not reading.fills, "drop or error", reading.missing),
         ("--decimal", reading.decimal == ".", ".", reading.decimal),
         ("--weights", reading.weights is None, "left out", reading.weights),
@@ -142,19 +150,37 @@ def _check_engine(engine: str, scheduler: str | None, solver: str, reading: Read
 
 def _fitted(
     file: str, target: str, reading: Reading, spec: ModelSpec, output: str
-) -> tuple[SavedModel, int, int]:
-    """The model fitted to a table in memory, and the numbers of rows used and left out."""
+) -> tuple[SavedModel, int, int, dict[str, float]]:
+    """The model of a table in memory, the numbers of rows used and left out, a score if later."""
     rows = rows_of(file, [target], reading)
-    note_times(rows, "Leave-one-out predicts rows from those before and after them, which flatters")
+    in_time = rows.time is not None
+    later = spec.holds_out(in_time=in_time) == "later" and len(rows.y) >= FEWEST_ROWS
+    rows = rows.oldest_first() if later else rows
+    flatters = "Leave-one-out predicts rows from those before and after them, which flatters"
+    note_times(rows, "the model is chosen by", flatters, later=later)
     prepare = rows.prepared(reading, standardize=spec.scales)
-    pipeline = Pipeline([("columns", prepare), ("model", spec.model(TASKS[rows.task]))])
+    model = spec.model(TASKS[rows.task], in_time=in_time)
+    pipeline = Pipeline([("columns", prepare), ("model", model)])
     columns = rows.targets, rows.numbers, rows.texts, rows.dates
     saved = SavedModel(pipeline, *columns, reading.fills, reading.decimal)
     check_columns(output, saved)
     weights = {} if rows.weights is None else {"model__sample_weight": rows.weights}
     with progress("fitting") as move, listening(move):
+        score = _score_on_later_rows(pipeline, rows) if later else {}
         pipeline.fit(rows.X.select(rows.numbers + rows.texts), rows.y, **weights)
-    return saved, len(rows.y), rows.losses.n
+    return saved, len(rows.y), rows.losses.n, score
+
+
+def _score_on_later_rows(pipeline: Pipeline, rows: Rows) -> dict[str, float]:
+    """R2 or accuracy on the last fifth of the rows, by a model that is fitted to those before."""
+    task, splits = TASKS[rows.task], TimeSeriesSplit(2, test_size=len(rows.y) // 5)
+    pairs = later_rows(splits, rows.times, task.observed(rows.y))
+    if not pairs:
+        return {}
+    (a, b), X = pairs[-1], rows.X.select(rows.numbers + rows.texts)
+    weights = {} if rows.weights is None else {"model__sample_weight": rows.weights[a]}
+    model = clone(pipeline).fit(X[a], rows.y[a], **weights)
+    return {f"later_{score_key(task)}": float(model.score(X[b], rows.y[b]))}
 
 
 def _fitted_by_dask(

@@ -10,7 +10,6 @@ from ..report._columns import (
     GAPS_FILLED,
     TEXTS_READ,
     YEAR,
-    follows_time,
     on_places,
     place_columns,
 )
@@ -90,14 +89,15 @@ def _on_places(rows: Rows, reading: Reading) -> Iterator[str]:
         yield on_places(*places)
 
 
-def note_times(rows: Rows, what_flatters: str) -> None:
-    """Warn that scores are too optimistic about the future if the rows are in time order."""
-    times = [name for name in rows.numbers if follows_time(name, rows.X[name].to_numpy())]
-    if times:
-        note(
-            f"The rows are in order of `{times[0].removesuffix(YEAR)}`. {what_flatters} models "
-            "that have to predict the future; jacridge report judges models on later rows."
-        )
+def note_times(rows: Rows, what: str, what_flatters: str, *, later: bool) -> None:
+    """Say what later rows are used for, or that scores are too optimistic about the future."""
+    if rows.time is None:
+        return
+    order = f"The rows are in order of `{rows.time.removesuffix(YEAR)}`"
+    if later:
+        note(f"{order}, so {what} later rows. Use --held-out random for rows at random.")
+    else:
+        note(f"{order}. {what_flatters} models that have to predict the future.")
 
 
 def note_classes(target: str, classes: Any) -> None:

@@ -14,13 +14,14 @@ from jacridge import RULES, Choice, select_bandwidth
 
 from .._compute.files import check_place, replaced
 from .._rules.registry import SELECTORS
-from ..report._tasks import TASKS, ModelSpec, Task
+from ..report._tasks import TASKS, ModelSpec, Task, TrainTest
 from ._cells import TargetError, TextTargetError
 from ._columns import IGNORED, Reading, Rows
 from ._compare import (
     NAMES,
     check_picture_name,
     compare_rules,
+    later_splits,
     save_picture,
     score_key,
     which_is_enough,
@@ -32,6 +33,7 @@ from ._options import (
     Alpha,
     AsJson,
     Data,
+    HeldOut,
     KernelName,
     ModelOptions,
     RuleMetric,
@@ -116,12 +118,13 @@ def compare(
     kernel: KernelName = "gaussian",
     metric: RuleMetric = "auto",
     task: TaskName = "auto",
+    held_out: HeldOut = "auto",
     splits: Annotated[
         int | None,
         option(
             "--splits",
             "NUMBER",
-            "Number of random splits.",
+            "Number of splits.",
             min=1,
             show_default="5, or 3 for 1000 rows or more",
         ),
@@ -138,8 +141,9 @@ def compare(
 ) -> None:
     """Compare rules, boosted trees and a linear model on a table, or on the diabetes data.
 
-    In each random split, 35 % of the rows are predicted from the rest. `auto` chooses kernel,
-    metric, bandwidth and penalty; the other rules choose a bandwidth for the Gaussian kernel.
+    In each random split, 35 % of the rows are predicted from the rest. If the rows are in time
+    order, later rows are predicted from those before them. `auto` chooses kernel, metric,
+    bandwidth and penalty; the other rules choose a bandwidth for the Gaussian kernel.
     `trees` and `linear` are scikit-learn's HistGradientBoostingRegressor and RidgeCV, or for
     classes HistGradientBoostingClassifier and LogisticRegression. Sigma, alpha and seconds are
     medians over the splits. Seconds are the time to choose sigma; for auto, trees, linear and for
@@ -154,10 +158,14 @@ def compare(
     rows = _sampled(_rows_or_diabetes(file, target, reading), max_rows)
     prepare = rows.prepared(reading, standardize=spec.scales)
     splits = splits or (5 if len(rows.y) < 1000 else 3)  # scores of many test rows vary less
-    note_times(rows, "Random splits flatter")
     space, known = {"kernel": kernel, "metric": spec.distance}, TASKS[rows.task]
+    later: list[TrainTest] = []
+    if held_out == "later" or (held_out == "auto" and rows.time is not None):
+        later = later_splits(known, rows.y, rows.times, splits)
+    note_times(rows, "models are scored on", "Random splits flatter", later=bool(later))
     with progress() as move:
         options: Any = {"alpha": spec.penalty, "space": space, "splits": splits, "task": known}
+        options["later"] = later
         found = compare_rules(rows.X, rows.y, names, prepare=prepare, progress=move, **options)
     if all("error" in row for row in found):
         raise ValueError(found[0]["error"])
@@ -168,7 +176,8 @@ def compare(
         save_picture(found, plot, known)
         note(f"The picture is in {plot}.")
     summary = {"data": file or "diabetes", "task": rows.task, "n_samples": len(rows.y)}
-    summary |= {"splits": splits, **space, "rules": found}
+    summary |= {"splits": splits, "judged_on": "later rows" if later else "random rows"}
+    summary |= {**space, "rules": found}
     enough = which_is_enough(found, known, rows.y)
     show(summary, as_json=as_json, text=f"{_rules_text(found, known)}{enough}")
 

@@ -253,6 +253,7 @@ def command(case: Case, source: Origin) -> str:
         ("--alpha", str(chosen)): chosen != replace(spec, alpha=None).penalty,
         ("--kernel", spec.kernel): spec.kernel != "auto",
         ("--metric", spec.metric): spec.metric != "auto",
+        ("--held-out", spec.held_out): spec.held_out != "auto",
         ("--no-standardize",): not spec.standardize,
     }
     options = [word for words, wanted in given.items() if wanted for word in words]
@@ -307,6 +308,7 @@ def _options(case: Case) -> str:
         default = {"kernel": "gaussian", "metric": "euclidean"}
     given = {} if spec.is_auto or bandwidth == "jacobian" else {"bandwidth": bandwidth}
     given |= {"alpha": alpha, "kernel": spec.model_kernel, "metric": spec.model_metric}
+    given |= {"held_out": "later"} if case.is_later else {}
     given["random_state"] = spec.random_state
     return ", ".join(f"{k}={v!r}" for k, v in given.items() if default.get(k, ...) != v)
 
@@ -318,6 +320,7 @@ def _reading(case: Case, source: Origin) -> str:
     options = _csv_options(source) if kind == "csv" else []
     arguments = ", ".join(["io.StringIO(text)" if text else file, *options])
     complete = ".fill_nan(None).drop_nulls()" if source.left_out else ""
+    oldest_first = ".reverse()" if case.order.step < 0 else ""
     names = ""
     if "--no-header" in source.options:
         names = 'table.columns = [f"column_{i + 1}" for i in range(table.width)]\n'
@@ -328,7 +331,7 @@ def _reading(case: Case, source: Origin) -> str:
         f"columns = {_names(case.table.numbers + case.table.texts)}\n"
         f"{text}table = pl.read_{kind}({arguments})\n"
         f"{names}{_reading_dates(case, source)}"
-        f"table = table.select([*columns, {case.target!r}]){complete}\n"
+        f"table = table.select([*columns, {case.target!r}]){complete}{oldest_first}\n"
         f"X, y = table[columns], table[{case.target!r}].to_numpy()\n"
     )
 

@@ -165,6 +165,11 @@ class Table:
         return next(found, None)
 
     @property
+    def is_newest_first(self) -> bool:
+        """Whether the rows follow time backwards, as in many exports."""
+        return self.time is not None and bool(self.X[0, self.time] > self.X[-1, self.time])
+
+    @property
     def time_name(self) -> str:
         """The name of that column in the table."""
         return "" if self.time is None else self.names[self.time].removesuffix(YEAR)
