@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import naive
-from jacridge import RULES, JacobianKernelRidge, select_bandwidth
+from jacridge import RULES, JacobianKernelRidge, JacobianNystroem, select_bandwidth
 from known import SEARCHES
 
 X, y = np.random.default_rng(0).standard_normal((12, 2)), np.arange(12.0)
@@ -137,6 +137,21 @@ def test_the_penalty_must_be_a_finite_number_that_is_not_negative(door, alpha):
         ValueError, match=r"`alpha` must be a finite number >= 0 and <= 1e\+150, got"
     ):
         door(X, y, alpha=alpha)
+
+
+@pytest.mark.parametrize("alpha", [1e-200, [1e-140, 1.0], [1e-3, 1e-101]])
+@both_doors
+def test_penalties_near_zero_are_refused_alone_and_in_a_list(door, alpha):
+    with pytest.raises(ValueError, match=r"`alpha` must be .* 1e-100"):
+        door(X, y, alpha=alpha)
+
+
+@pytest.mark.parametrize("alpha", [1e-200, 1e200])
+def test_a_transformer_has_the_penalties_of_an_estimator(alpha):
+    with pytest.raises(ValueError) as known:
+        fit(X, y, alpha=alpha)
+    with pytest.raises(ValueError, match=re.escape(str(known.value))):
+        JacobianNystroem("jacobian", 5, alpha=alpha).fit(X)
 
 
 @pytest.mark.parametrize("alpha", [None, True, 1j])

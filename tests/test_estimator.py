@@ -1,6 +1,7 @@
 """The estimator with the exact solver: against scikit-learn, refits and finite differences."""
 
 import pickle
+import re
 import tracemalloc
 from copy import copy, deepcopy
 
@@ -96,9 +97,18 @@ def test_degrees_of_freedom_are_the_trace_of_what_takes_y_to_the_fit(table, solv
     np.testing.assert_allclose(H.sum(axis=1), 1.0, rtol=1e-9)  # a constant is fitted exactly
 
 
-def test_another_intercept_is_refused(table):
-    with pytest.raises(ValueError, match=r"`fit_intercept` must be True, False or .*, got 'x'"):
-        JacobianKernelRidge(fit_intercept="x").fit(*table)
+@pytest.mark.parametrize("value", ["x", None, np.array([1, 2])], ids=str)
+def test_another_intercept_is_refused(table, value):
+    message = f'`fit_intercept` must be True, False or "free", got {value!r}.'
+    with pytest.raises(ValueError, match=re.escape(message)):
+        JacobianKernelRidge(fit_intercept=value).fit(*table)
+
+
+def test_landmarks_that_are_neither_a_word_nor_rows_are_named(table):
+    for value in (None, 3.0):
+        est = JacobianKernelRidge(1.0, solver="nystrom", landmarks=value)
+        with pytest.raises(TypeError, match=f"`landmarks` must be one of .*, got {value}"):
+            est.fit(*table)
 
 
 def test_a_change_of_y_after_the_fit_changes_nothing(rng):

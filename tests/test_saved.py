@@ -57,16 +57,6 @@ def test_a_pickle_of_this_version_names_no_private_module(rng):
         assert b"jacridge._" not in pickle.dumps(est)
 
 
-def test_a_pickle_with_the_old_name_of_its_notes_still_loads(table):
-    est = JacobianKernelRidge(5.0, 0.1).fit(*table)
-    state = est.__getstate__()
-    state["_fitted"] = state.pop("_notes")
-    old = JacobianKernelRidge()
-    old.__setstate__(state)
-    np.testing.assert_array_equal(old.predict(table[0]), est.predict(table[0]))
-    assert old.diagnose().dict() == est.diagnose().dict()
-
-
 TRUSTED = [
     f"jacridge.{cls.__name__}"
     for cls in (

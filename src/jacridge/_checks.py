@@ -94,10 +94,9 @@ def generator(random_state: Any) -> np.random.Generator:
         ) from error
 
 
-def check_range(name: str, values: Array) -> None:
-    """Refuse numbers so large that their squares overflow."""
+def check_range(name: str, values: Array, most: float = LARGEST) -> None:
+    """Refuse numbers above `most` in absolute value, whose squares overflow."""
     largest = _largest(values)
-    most = LARGEST_TARGET if name == "y" else LARGEST
     if largest > most:
         raise ValueError(
             f"`{name}` must have entries of at most {most:g} in absolute value, because squares of "
@@ -261,7 +260,7 @@ def check_targets(y: npt.ArrayLike, X: Array) -> Array:
     """Y as an array of doubles of shape (n, k)."""
     with naming_classes(y):
         targets: Array = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-    check_range("y", targets)
+    check_range("y", targets, LARGEST_TARGET)
     check_consistent_length(X, targets)
     return targets[:, None] if targets.ndim == 1 else targets
 
@@ -330,20 +329,20 @@ def _is_missing(label: Any) -> bool:
         return True
 
 
-def check_columns(name: str, X: Array, p: int) -> None:
+def check_columns(name: str, columns: int, p: int) -> None:
     """Refuse rows with another number of features."""
-    if X.shape[1] != p:
-        raise ValueError(f"`{name}` must have {p} columns, as `X` has, got {X.shape[1]}.")
+    if columns != p:
+        raise ValueError(f"`{name}` must have {p} columns, as `X` has, got {columns}.")
 
 
-def check_positive(name: str, grid: npt.ArrayLike) -> Array:
+def check_positive(name: str, grid: npt.ArrayLike, *, least: float = 1 / LARGEST) -> Array:
     """Numbers as a one-dimensional array, not empty, all > 0 and with squares in range."""
-    message = f"`{name}` must be a list of numbers from {1 / LARGEST:g} to {LARGEST:g}, got "
+    message = f"`{name}` must be a list of numbers from {least:g} to {LARGEST:g}, got "
     try:
         values = np.atleast_1d(np.asarray(grid, dtype=np.float64))
     except (TypeError, ValueError) as error:
         raise TypeError(f"{message}{grid!r}.") from error
-    within = (values >= 1 / LARGEST) & (values <= LARGEST)  # false for NaN
+    within = (values >= least) & (values <= LARGEST)  # false for NaN
     if values.ndim != 1 or not values.size or not within.all():
         raise ValueError(f"{message}{grid!r}.")
     return values

@@ -273,7 +273,7 @@ verbose
         check_is_fitted(self)
         if not return_std:
             return self._as_odds(self.regressor_.jacobian(X))
-        noise = self._function().influence.robust()
+        noise = self._function().influence.robust().apart
         parts = self.regressor_._each_block(
             X,
             lambda f, rows: (f.slopes(rows), f.slope_deviations(rows, lambda _: noise)),

@@ -612,7 +612,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         check_is_fitted(self)
         if self._notes["metric"] == "precomputed":
             raise AttributeError('`feature_importances_` need features, got metric="precomputed".')
-        return self._function().importances(self._feature_std)
+        return self._function().importances(np.asarray(self._feature_std))
 
     @property
     def loo_residuals_(self) -> Array:

@@ -118,7 +118,7 @@ def _unscaled(step: Any, Z: Array) -> Array:
     if isinstance(step, Pipeline):
         for _, part in reversed(step.steps):
             Z = _unscaled(part, Z)
-            if not _is_scaler(part) and not isinstance(part, str):
+            if part is not None and not isinstance(part, str) and not _is_scaler(part):
                 break  # the steps before have other columns
     elif isinstance(step, ColumnTransformer):
         Z = Z.copy()
@@ -136,8 +136,7 @@ def _is_scaler(step: Any) -> bool:
 def _moved(est: Any, centre: Array, scale: Array) -> Any:
     """Copy of a model of (x - centre) / scale that takes the unscaled columns x."""
     est = _copy(est)
-    std = est.X_fit_.std(axis=0) if est._feature_std is None else est._feature_std
-    est._feature_std = std * scale
+    est._feature_std = est._feature_std * scale
     est._T, est._centre = (est._T.T / scale).T, centre
     if est.warp_ is not None:
         est.warp_ = np.stack([centre + scale * est.warp_[0], scale * est.warp_[1]])

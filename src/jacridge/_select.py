@@ -22,6 +22,15 @@ from ._rules.streams import data_of_stream, training_data
 from ._rules.training import TrainingData, data_in_memory
 from .parquet import ParquetFiles
 
+# Where a kernel may be known by a number or an expression, in the words of a message.
+PACKAGES = {
+    "gamma": "as a kernel with a `gamma` in scikit-learn",
+    "sklearn": "in scikit-learn",
+    "gpytorch": "in GPyTorch",
+    "kernlab": "in kernlab",
+    "krls": "in KRLS",
+}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Choice:
@@ -61,7 +70,7 @@ class Choice:
         KernelRidge, SVR, Nystroem and RBFSampler take this parameter. Other kernels have no gamma
         and raise a ValueError.
         """
-        return self._in("as a kernel with a `gamma` in scikit-learn")
+        return self._in("gamma")
 
     def as_length_scale(self) -> float:
         """Length scale of scikit-learn's ``RBF`` and ``Matern``, GPyTorch and GPflow: sigma."""
@@ -70,24 +79,24 @@ class Choice:
 
     def as_sklearn(self) -> str:
         """Python expression for this kernel in scikit-learn, such as ``RBF(length_scale=1.0)``."""
-        return self._in("in scikit-learn")
+        return self._in("sklearn")
 
     def as_gpytorch(self) -> str:
         """Python expression for this kernel in GPyTorch."""
-        return self._in("in GPyTorch")
+        return self._in("gpytorch")
 
     def as_kernlab(self) -> float:
         """Sigma of R's kernlab, an inverse width: of ``rbfdot`` or ``laplacedot``."""
-        return self._in("in kernlab")
+        return self._in("kernlab")
 
     def as_krls(self) -> float:
         """Sigma of R's KRLS, in exp(-d^2 / sigma): 2 sigma^2."""
-        return self._in("in KRLS")
+        return self._in("krls")
 
     def _in(self, package: str) -> Any:
         known = in_other_packages(self.kernel, self.sigma)
         if package not in known:
-            raise ValueError(f"The kernel {self.kernel!r} does not exist {package}.")
+            raise ValueError(f"The kernel {self.kernel!r} does not exist {PACKAGES[package]}.")
         return known[package]
 
     def __float__(self) -> float:
@@ -110,28 +119,27 @@ class Choice:
 
 
 def in_other_packages(kernel: str, sigma: float) -> dict[str, Any]:
-    """A kernel's parameter or expression in each package that has the kernel.
+    """A kernel's parameter or expression in each package that has the kernel, by keys of PACKAGES.
 
     kernlab's ``laplacedot`` uses the Euclidean distance: here it is called ``exponential``.
     """
     sigma, nu = float(sigma), KERNELS[kernel].smoothness
-    with_gamma = "as a kernel with a `gamma` in scikit-learn"
     matern = {
-        "in scikit-learn": f"Matern(length_scale={sigma!r}, nu={nu})",
-        "in GPyTorch": f"MaternKernel(nu={nu}).initialize(lengthscale={sigma!r})",
+        "sklearn": f"Matern(length_scale={sigma!r}, nu={nu})",
+        "gpytorch": f"MaternKernel(nu={nu}).initialize(lengthscale={sigma!r})",
     }
     others: dict[str, dict[str, Any]] = {
         "gaussian": {
-            with_gamma: 0.5 / sigma**2,
-            "in scikit-learn": f"RBF(length_scale={sigma!r})",
-            "in GPyTorch": f"RBFKernel().initialize(lengthscale={sigma!r})",
-            "in kernlab": 0.5 / sigma**2,
-            "in KRLS": 2 * sigma**2,
+            "gamma": 0.5 / sigma**2,
+            "sklearn": f"RBF(length_scale={sigma!r})",
+            "gpytorch": f"RBFKernel().initialize(lengthscale={sigma!r})",
+            "kernlab": 0.5 / sigma**2,
+            "krls": 2 * sigma**2,
         },
-        "exponential": {**matern, "in kernlab": 1 / sigma},
+        "exponential": {**matern, "kernlab": 1 / sigma},
         "laplacian": {
-            with_gamma: 1 / sigma,
-            "in scikit-learn": f'PairwiseKernel(gamma={1 / sigma!r}, metric="laplacian")',
+            "gamma": 1 / sigma,
+            "sklearn": f'PairwiseKernel(gamma={1 / sigma!r}, metric="laplacian")',
         },
     }
     return others.get(kernel, matern)

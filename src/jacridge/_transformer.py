@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._checks import check_choice, check_number, check_range, check_whole, generator
+from ._checks import check_choice, check_range, check_whole, generator
 from ._compute.arrays import Array
 from ._geometry.space import space_of
 from ._rows.labels import checked_labels, coded_classes
-from ._rules.registry import find
+from ._rules.registry import check_penalty, find
 from ._rules.training import Penalty, TrainingData
 from ._select import selection_data
 from ._solvers.landmarks import CANDIDATES, LANDMARKS, Features, chooser, features
@@ -105,7 +105,7 @@ class JacobianNystroem(
         check_range("X", X)
         most = check_whole("n_components", self.n_components)
         kind = check_choice("landmarks", self.landmarks, LANDMARKS)
-        rng, alpha = generator(self.random_state), check_number("alpha", self.alpha, at_least=0)
+        rng, alpha = generator(self.random_state), check_penalty(self.alpha)
         space, is_numeric = space_of(self.kernel, "euclidean"), np.asarray(y).dtype.kind in "fiu"
         y = y if y is None or is_numeric else coded_classes(checked_labels(y))
         penalty = Penalty(alpha, shared=not is_numeric)  # errors of classes add up

@@ -108,6 +108,7 @@ def regime(n: float, lam: float) -> str:
     >>> regime(n=100, lam=0), regime(n=100, lam=1e-3), regime(n=100, lam=50)
     ('global minimum', 'local minimum', 'no minimum')
     """
+    check_number("lam", lam, at_least=0)
     if lam == 0:
         return "global minimum"
     return "local minimum" if lam <= lambda_threshold(n) else "no minimum"

@@ -223,8 +223,9 @@ def test_a_workbook_is_told_by_its_bytes_and_other_sheets_are_named(workbook, tm
     book = openpyxl.load_workbook(workbook)
     book.create_sheet("more").append([1])
     book.save(tmp_path / "t.csv")
-    with pytest.warns(UserWarning, match="The sheet `Sheet` of .* is read, not `more`"):
+    with pytest.warns(UserWarning, match="The sheet `Sheet` of .* is read, not `more`") as found:
         assert len(read_frame(str(tmp_path / "t.csv"))) == 2
+    assert found[0].filename == __file__
 
 
 def test_a_cut_workbook_is_refused(workbook):

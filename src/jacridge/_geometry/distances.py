@@ -28,6 +28,7 @@ from .geodesics import (
     geodesic_slopes,
     geodesic_slopes_along,
     geodesic_spacing,
+    metres_per_degree,
     paired_geodesics,
 )
 
@@ -94,6 +95,10 @@ class Distance(Protocol):
     def slopes_along(self, X: Array, Z: Array, f: int) -> Array:
         """Derivatives of all gaps with respect to feature f of the rows of X."""
 
+    def unit_steps(self, X: Array) -> Array:
+        """Distances from the rows to places where one feature is larger by one, (n, p)."""
+        return np.ones_like(X)
+
     def lengths(self, gaps: Array) -> Array:
         """Distances from gaps."""
         return np.sqrt(gaps)
@@ -155,7 +160,14 @@ class Euclidean(Distance):
         return np.asarray(pdist(X, "sqeuclidean"))
 
     def paired_gaps(self, X: Array, i: Indices, j: Indices) -> Array:
-        return np.asarray(np.square(X[i] - X[j]).sum(axis=1))
+        gaps = np.empty(len(i))
+        for pairs in row_blocks(len(i), rows_per_block(X.shape[1])):
+            gaps[pairs] = self._sizes(X[i[pairs]] - X[j[pairs]])
+        return gaps
+
+    def _sizes(self, D: Array) -> Array:
+        """Gaps from differences of rows."""
+        return np.asarray(np.square(D).sum(axis=1))
 
     def slopes(self, W: Array, coef: Array, X: Array, Z: Array) -> Array:
         centre = bulk_centre(Z)
@@ -207,8 +219,8 @@ class CityBlock(Euclidean):
     def all_gaps(self, X: Array) -> Array:
         return np.asarray(pdist(X, "cityblock"))
 
-    def paired_gaps(self, X: Array, i: Indices, j: Indices) -> Array:
-        return np.asarray(np.abs(X[i] - X[j]).sum(axis=1))
+    def _sizes(self, D: Array) -> Array:
+        return np.asarray(np.abs(D).sum(axis=1))
 
     def slopes(self, W: Array, coef: Array, X: Array, Z: Array) -> Array:
         # |x - z| has no slope at zero; it is taken as zero there. Comparisons, stored as bytes,
@@ -281,6 +293,9 @@ class Geodesic(Distance):
 
     def slopes_along(self, X: Array, Z: Array, f: int) -> Array:
         return geodesic_slopes_along(X, Z, f)
+
+    def unit_steps(self, X: Array) -> Array:
+        return np.maximum(metres_per_degree(X[:, 0]), 1.0)  # at a pole, longitude has no length
 
     def radii(self, X: Array, centre: Array) -> Array:
         # Due to rounding, a mean of latitudes of 90 may exceed 90.

@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._checks import check_range, check_weight, check_weights, require
+from .._checks import (
+    LARGEST,
+    LARGEST_TARGET,
+    check_range,
+    check_weight,
+    check_weights,
+    require,
+)
 from .._compute.arrays import Array, Indices
 from .._compute.progress import is_heard, tell
 from .._compute.threads import one_blas_thread
@@ -270,7 +277,8 @@ def _checked(
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
     y = y[:, None] if y.ndim == 1 else y
     where = f"rows {start} to {start + rows - 1}"
-    for name, Z, wanted in (("X", X, (rows, p)), ("y", y, (rows, k))):
+    parts = ("X", X, (rows, p), LARGEST), ("y", y, (rows, k), LARGEST_TARGET)
+    for name, Z, wanted, most in parts:
         if Z.shape != wanted:
             raise ValueError(
                 f"`{name}` must have blocks that match its chunks, expected {wanted} for {where}, "
@@ -283,7 +291,7 @@ def _checked(
                 f"`{name}` must hold finite numbers, got {what} in row {start + bad}. "
                 "Fill in these values or remove the rows first."
             )
-        check_range(name, Z)
+        check_range(name, Z, most)
     distance.check(X)
     return X, y, None if w is None else _weights(w, X)
 

@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from .._checks import (
+    LARGEST_TARGET,
     check_columns,
     check_range,
     check_rows,
@@ -54,7 +55,7 @@ class GivenArray:
             X, y = validate_data(est, self.X, y, multi_output=True, y_numeric=True, **options)
             y = np.array(y, dtype=np.float64)
         distance.check(X)
-        check_range("y", y)
+        check_range("y", y, LARGEST_TARGET)
         w = None if w is None else check_weights(w, X)
         targets = y[:, None] if y.ndim == 1 else y
         if isinstance(self.X, np.memmap):
@@ -97,7 +98,7 @@ class GivenFiles:
                 "names. List them in the order of the fit: ParquetFiles(source, [...])."
             )
         rows = self.files.features_rows(names, distance)
-        check_columns("X", np.empty((0, len(names))), est.n_features_in_)
+        check_columns("X", len(rows.features), est.n_features_in_)
         parts = rows.each(lambda X, y, w: work(X))
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 

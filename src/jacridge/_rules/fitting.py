@@ -165,11 +165,11 @@ def solver_for(
 
 def landmarks_for(source: Source, asked: Request, mapping: FeatureMap | None) -> str | Array:
     """How landmarks are chosen, or the given ones after the map."""
-    if isinstance(asked.landmarks, str):
+    if np.ndim(asked.landmarks) == 0:
         return check_choice("landmarks", asked.landmarks, LANDMARKS)
     Z = check_rows(asked.landmarks, "landmarks")
     if asked.metric != "precomputed":  # which has no features, and needs no landmarks
-        check_columns("landmarks", Z, source.p)
+        check_columns("landmarks", Z.shape[1], source.p)
     return Z if mapping is None else mapping(Z)
 
 
@@ -229,6 +229,7 @@ def notes_on(data: TrainingData, source: Source, asked: Request) -> dict[str, An
         "metric": asked.metric,
         "intercept": asked.intercept,
         "n": data.n,
+        "copies": data.copies,
         "rule": asked.bandwidth if isinstance(asked.bandwidth, str) else None,
         "lams": ends if penalty.criterion else None,
         "shared": penalty.shared,

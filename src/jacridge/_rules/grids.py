@@ -12,19 +12,9 @@ from .._solvers.spectrum import Spectrum, spectrum
 from .criteria import CRITERIA
 
 if TYPE_CHECKING:
+    from .._geometry.distances import Distance
     from .._geometry.kernels import Kernel
     from .._geometry.space import Space
-
-
-def criterion_grid(
-    X: Array, y: Array, sigmas: Array, lams: Array, space: Space
-) -> dict[str, Array]:
-    """Criteria and degrees of freedom at every pair, by name: arrays of shape (lambdas, sigmas).
-
-    y of shape (n,) is centred. One eigendecomposition per bandwidth serves every penalty.
-    """
-    gaps = space.distance.gaps(X, X)
-    return _side_by_side([_criteria(_spectrum(gaps, y, sigma, space), lams) for sigma in sigmas])
 
 
 def _spectrum(gaps: Array, y: Array, sigma: float, space: Space) -> Spectrum:
@@ -56,21 +46,21 @@ def fit_grid(
     for sigma in sigmas:
         S = _spectrum(gaps, y, sigma, space)
         dual_coef, residuals = S.dual_coef(lams)[..., 0], S.loo_residuals(lams)[..., 0]
-        J = space.slopes(places_around(X[shown], sigma), X, dual_coef, sigma)
+        J = space.slopes(places_around(X[shown], sigma, space.distance), X, dual_coef, sigma)
         fit = {"slopes": np.linalg.norm(J, axis=2).max(axis=0)}
         fit["loo_predictions"] = (y[:, None] - residuals)[shown].T
         columns.append(_criteria(S, lams) | fit)
     return _side_by_side(columns)
 
 
-def places_around(X: Array, sigma: float) -> Array:
+def places_around(X: Array, sigma: float, distance: Distance) -> Array:
     """The rows, and places around them where a fit may be steep.
 
     The places are midpoints of consecutive rows, and points one sigma away on either side: an
     isolated kernel is flat at its own row and steepest at that distance.
     """
     steps = np.random.default_rng(0).standard_normal(X.shape)
-    steps *= sigma / np.linalg.norm(steps, axis=1)[:, None]
+    steps *= sigma / np.linalg.norm(steps, axis=1)[:, None] / distance.unit_steps(X)
     places = np.vstack([X, (X[1:] + X[:-1]) / 2, X + steps, X - steps])
     return np.clip(places, X.min(axis=0), X.max(axis=0))  # outside the fit is a guess
 

@@ -291,8 +291,14 @@ def check_alpha(alpha: Any) -> Penalty:
     if isinstance(alpha, str):
         return Penalty(criterion=check_choice("alpha", alpha, ALPHAS))
     if is_real(alpha) or np.ndim(alpha) == 0:
-        lam = check_number("alpha", alpha, at_least=0, at_most=LARGEST)
-        if 0 < lam < SMALLEST_PENALTY:
-            raise ValueError(f"`alpha` must be 0 or at least {SMALLEST_PENALTY:g}, got {lam:g}.")
-        return Penalty(lam)
-    return Penalty(criterion="auto", given=np.unique(check_positive("alpha", alpha)))
+        return Penalty(check_penalty(alpha))
+    given = np.unique(check_positive("alpha", alpha, least=SMALLEST_PENALTY))
+    return Penalty(criterion="auto", given=given)
+
+
+def check_penalty(alpha: Any) -> float:
+    """A penalty that is given as a number."""
+    lam = check_number("alpha", alpha, at_least=0, at_most=LARGEST)
+    if 0 < lam < SMALLEST_PENALTY:
+        raise ValueError(f"`alpha` must be 0 or at least {SMALLEST_PENALTY:g}, got {lam:g}.")
+    return lam

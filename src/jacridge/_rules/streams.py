@@ -13,7 +13,7 @@ from .._rows.extent import ArrayExtent, Extent, StreamExtent
 from .._rows.merging import distinct_rows
 from .._rows.rows import ArrayRows, Block, Rows
 from .._rows.source import array_source
-from .._rows.survey import SAMPLE, first_look, sample_indices, sample_of
+from .._rows.survey import SAMPLE, counted, first_look, sample_indices, sample_of
 from .._solvers.exact import centred_rows
 from .._solvers.landmarks import CANDIDATES, DEFAULT, chooser, some_among
 from .._solvers.nystrom import Choose, Nystrom, NystromSpectrum, Observed
@@ -36,6 +36,7 @@ def training_data(
     """Training data of rows in memory, with which rules solve; `kind` is the kind of intercept."""
     X, rows = centred_rows(source, kind)
     options |= {"n": source.n, "has_intercept": kind != "none", "replicates": source.replicates}
+    options["copies"] = copies_of(source, (X, rows.y, rows.w), len(X))
     return data_in_memory(X, rows.y, rows.w, space, **options)
 
 
@@ -118,8 +119,17 @@ def data_of_stream(
         solver=solver,
         trials=trials,
         replicates=replicates,
+        copies=copies_of(source, sample, len(w)),
         **options,
     )
+
+
+def copies_of(source: Source, sample: Block, distinct: int) -> float:
+    """Rows for each distinct one: of all rows in memory, or of a sample of rows that stream."""
+    if source.n is not None:
+        return source.n / source.rows.n
+    X, _, w = sample
+    return (len(X) if w is None else counted(w)) / distinct
 
 
 def merged_sample(

@@ -121,6 +121,7 @@ class TrainingData:
     trials: Callable[[float], Spectral] | None = None
     start: Tuning | None = None
     replicates: Replicates | None = None
+    copies: float | None = None  # rows before they were merged, for each row of X
 
     @cached_property
     def rng(self) -> np.random.Generator:
@@ -189,7 +190,8 @@ class TrainingData:
     @cached_property
     def share_equal(self) -> float:
         """Share of the rows that repeat an earlier row."""
-        return 1.0 - len(distinct_rows(self.X)) / counted(self.w)
+        rows = counted(self.w) if self.copies is None else self.copies * len(self.w)
+        return 1.0 - len(distinct_rows(self.X)) / rows
 
     def check_rows(self) -> None:
         """Refuse rows for which no rule is defined: fewer than three, or all equal."""

@@ -64,7 +64,7 @@ class Centred:
         """The rows from their plain arrays."""
         given = None
         if "group" in state:
-            given = GivenRows(state["group"], state["within"], state.get("weights"))
+            given = GivenRows(state["group"], state["within"], state["weights"])
         return Centred(state["y"], state["w"], state["mean"], given)
 
 

@@ -157,12 +157,11 @@ class FittedFunction:
         J = self.space.slopes(self.seen(X), self.Z, self.dual_coef, self.sigma)
         return J if self.mapping is None else self.mapping.pulled_back(J, X)
 
-    def importances(self, std: Array | None = None) -> Array:
+    def importances(self, std: Array) -> Array:
         """Root mean squares of the slopes, times deviations `std` of the features, as shares."""
         X, w = self._known_rows()
         some = fixed_sample(len(X), IMPORTANCE_ROWS)
         J = self.slopes(self.unmapped(X)[some])
-        std = self.Z.std(axis=0) if std is None else std  # older versions did not save it
         J /= np.abs(J).max() or 1.0  # squares could overflow
         squares = np.average(np.square(J).mean(axis=1), axis=0, weights=w[some])
         moved = np.sqrt(squares) * (std / (std.max() or 1.0))

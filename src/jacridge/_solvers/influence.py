@@ -52,6 +52,10 @@ class Noise(Protocol):
 class JointNoise(Noise, Protocol):
     """Noise whose covariance between targets is known, too."""
 
+    @property
+    def apart(self) -> Noise:
+        """The noise of each target by itself, in arrays alone."""
+
     def joint(self, C: Array) -> Array:
         """Covariance (r, r) of sums over the targets, whose readouts are C of shape (k, r, q)."""
 
@@ -78,6 +82,11 @@ class FactoredNoise:
     """M = S_t'S_t; each row of S is the sum of the scores of a cluster, or the score of a row."""
 
     S: list[Any]  # arrays or sparse arrays of shape (clusters, q)
+
+    @property
+    def apart(self) -> FactoredNoise:
+        """The noise itself."""
+        return self
 
     def variances(self, C: Array) -> Array:
         """Diagonals of C M C', of shape (r, k)."""
@@ -153,7 +162,7 @@ class Scores:
     def values(self) -> Array:
         """w_i e_i / (1 - h_i) of the rows of positive weight, of shape (n, k)."""
         given = self.given.weighed()
-        w, group = _weights(given, self.w), given.group
+        w, group = given.weights, given.group
         share = self.h[group] * w / self.w[group]
         e = self.e[group] + given.within
         return (w / np.maximum(1.0 - share, EPS))[:, None] * e
@@ -170,7 +179,7 @@ class Scores:
         They are scaled by (G - 1) / G, as in a jackknife over G clusters.
         """
         given, labels = self.given.weighed(), labels[self.given.group >= 0]
-        w, group, G = _weights(given, self.w), given.group, int(labels.max()) + 1
+        w, group, G = given.weights, given.group, int(labels.max()) + 1
         clusters = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
         values, e = np.empty(given.within.shape), self.e[group] + given.within
         distinct = [np.unique(group[rows], return_inverse=True) for rows in clusters]
@@ -183,13 +192,6 @@ class Scores:
         return [coo_array((v, (labels, group)), shape=shape).tocsr() for v in values.T]
 
 
-def _weights(given: GivenRows, w: Array) -> Array:
-    """Weights of the rows as given; split evenly if an older version did not save them."""
-    if given.weights is not None:
-        return given.weights
-    return (w / np.bincount(given.group, minlength=len(w)))[given.group]
-
-
 def as_given(given: GivenRows | None, w: Array, k: int) -> GivenRows:
     """The rows as given; the distinct ones themselves if nothing was merged."""
     return given or GivenRows(np.arange(len(w)), np.zeros((len(w), k)), w)
@@ -200,7 +202,7 @@ def expanded(given: GivenRows | None, X: Array, w: Array) -> tuple[Array, Array]
     if given is None:
         return X, w
     weights = np.zeros(len(given.group))
-    weights[given.group >= 0] = _weights(given.weighed(), w)
+    weights[given.group >= 0] = given.weighed().weights
     return X[given.group], weights
 
 
@@ -250,7 +252,7 @@ class ExactInfluence:
     def s2(self) -> Array:
         """Variance of the noise of a row of weight one, for each target."""
         given = self._scores.given.weighed()
-        rss = self.w @ self.e**2 + _weights(given, self.w) @ given.within**2
+        rss = self.w @ self.e**2 + given.weights @ given.within**2
         return noise_variance(rss, self.residual_degrees, len(given.group))
 
     @cached_property

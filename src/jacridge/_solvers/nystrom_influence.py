@@ -247,17 +247,18 @@ class RobustNoise:
     targets: slice | None  # None if scores are passed in place of targets
 
     @cached_property
-    def _each(self) -> FullNoise:
+    def apart(self) -> FullNoise:
+        """The noise of each target by itself, without the rows."""
         M = self.rows.total(_SquaredScores(self.residuals, self.targets))
         return FullNoise(M, np.ones(len(M)))
 
     def variances(self, C: Array) -> Array:
         """Diagonals of C M C', of shape (r, k)."""
-        return self._each.variances(C)
+        return self.apart.variances(C)
 
     def covariances(self, C: Array) -> Array:
         """C M C', of shape (k, r, r)."""
-        return self._each.covariances(C)
+        return self.apart.covariances(C)
 
     def joint(self, C: Array) -> Array:
         """Covariance of sums over the targets, of shape (r, r)."""

@@ -65,7 +65,7 @@ def jackknife_sample(sample: Block, rows: Rows, given: GivenRows | None) -> Samp
         sample = rows_of(sample, some)
     X, y, w = sample
     w = np.ones(len(X)) if w is None else w
-    weights = w if given is None or given.weights is None else given.weights[some]
+    weights = w if given is None else given.weights[some]
     return Sample(X, y, w, within, weights)
 
 
@@ -271,7 +271,7 @@ class NystromModel:
         if self.given is not None and self.rows is not None:
             X, y, weights = self.rows.take(fixed_sample(self.rows.n, SAMPLE_ROWS))
             counts = w = np.ones(len(X)) if weights is None else weights
-        elif self.sample.within.any():
+        elif self.sums.given_n > self.sums.n:
             _, group = self.sample.distinct()
             counts = w / np.bincount(group)[group]
         within = self.sums.given_within / self.sums.weight
@@ -309,12 +309,8 @@ class NystromModel:
     @staticmethod
     def restored(at: Any, state: dict[str, Any]) -> NystromModel:
         """The model of a fitted function from its state, without the rows."""
-        # Older versions saved no counts of the rows as given.
-        state = {"given_n": state["n"], "given_within": np.zeros_like(state["yy"]), **state}
         kept = ((field.name, state[field.name]) for field in fields(Sums))
         parts: Any = {name: part if np.ndim(part) else float(part) for name, part in kept}
-        # They saved no weights of single rows either; these are taken as one.
-        state = {"sample_weights": np.ones(len(state["sample_w"])), **state}
         sample = Sample(*(state[f"sample_{field.name}"] for field in fields(Sample)))
         phi = Features(at.Z, np.asfortranarray(state["L"]), at.sigma, at.space)
         return solve_nystrom(phi, Sums(**parts), at.lams, at.kind, sample=sample)
@@ -346,10 +342,10 @@ def solve_nystrom(
     given: GivenRows | None = None,
 ) -> NystromModel:
     """The model of these sums, with one penalty or one for each target."""
-    if given is not None and given.weights is not None:
+    if given is not None:
         some = given.weighed()
-        weights: Any = some.weights
-        sums = replace(sums, given_n=float(len(some.group)), given_within=weights @ some.within**2)
+        within = some.weights @ some.within**2
+        sums = replace(sums, given_n=float(len(some.group)), given_within=within)
     systems: list[System]
     if len(lams) == 1:
         systems = [stable_system(lambda: np.array(sums.G, order="C"), lams[0])[0]]

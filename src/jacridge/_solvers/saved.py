@@ -58,7 +58,7 @@ def state_from_file(state: dict[str, Any]) -> dict[str, Any]:
     if "metric_" in state:  # in files of older versions
         state = {**state, "_T": diagonal_of(state["metric_"])}
         del state["metric_"]
-    names = {"_saved": "_solved", "_fitted": "_notes"}  # the latter in files of older versions
+    names = {"_saved": "_solved"}
     return {names.get(name, name): part for name, part in state.items() if name != "_model"}
 
 
@@ -72,7 +72,7 @@ def from_version_0_1(state: dict[str, Any]) -> dict[str, Any]:
         "kernel_": "gaussian",
         "_notes": {"metric": metric, "intercept": kind, "n": None},
     }
-    state |= {"_columns": None, "_weightless": None}
+    state |= {"_columns": None, "_weightless": None, "_feature_std": state["X_fit_"].std(axis=0)}
     if metric == "euclidean":
         state |= {"_T": np.ones(state["n_features_in_"]), "warp_": None}
 
@@ -80,9 +80,10 @@ def from_version_0_1(state: dict[str, Any]) -> dict[str, Any]:
         solved = dict(old["_state"])
         sample = [solved.pop(name) for name in "Xyw"]
         sample[2] = np.ones(len(sample[0])) if sample[2] is None else sample[2]
-        names = (f"sample_{name}" for name in ("X", "y", "w", "within"))
-        parts = dict(zip(names, [*sample, np.zeros_like(sample[1])], strict=True))
-        return {**state, "_saved": {**solved, **parts}}
+        names = (f"sample_{name}" for name in ("X", "y", "w", "within", "weights"))
+        sample += [np.zeros_like(sample[1]), np.ones(len(sample[0]))]
+        given = {"given_n": solved["n"], "given_within": np.zeros_like(solved["yy"])}
+        return {**state, "_saved": {**solved, **given, **dict(zip(names, sample, strict=True))}}
     if old["_y"] is None:
         return {**state, "_saved": {"iterations": 0, "residual": np.nan}}
     y, w, X = old["_y"], old["_w"], state["X_fit_"]
@@ -94,8 +95,10 @@ def from_version_0_1(state: dict[str, Any]) -> dict[str, Any]:
         state["_weightless"] = out, X[out], y[out]
         state["_columns"] = kept if given else None
         state["X_fit_"] = X[np.ix_(kept, kept)] if given else X[kept]
+        state["_feature_std"] = state["X_fit_"].std(axis=0)
         state["dual_coef_"] = state["dual_coef_"][kept]
     group = np.full(len(w), -1)
     group[kept] = np.arange(len(kept))
     saved = {"y": y[kept] - mean, "w": w[kept], "mean": mean}
-    return {**state, "_saved": {**saved, "group": group, "within": np.zeros_like(y)}}
+    given = {"group": group, "within": np.zeros_like(y), "weights": w}
+    return {**state, "_saved": saved | given}

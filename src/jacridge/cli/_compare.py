@@ -138,7 +138,7 @@ def _summary(rule: str, outcomes: list[dict[str, Any]], key: str) -> dict[str, A
         return {"rule": rule, "error": str(errors[0])}
     scores = np.array([outcome["score"] for outcome in good])
     middle = {
-        key: float(np.median([o[key] for o in good])) for key in ("sigma", "alpha", "seconds")
+        name: float(np.median([o[name] for o in good])) for name in ("sigma", "alpha", "seconds")
     }
     notes = [f"{len(errors)} splits failed: {errors[0]}"] if errors else []
     notes += [note for outcome in good for note in outcome["notes"]][:1]

@@ -4,7 +4,6 @@ import glob
 import gzip
 import io
 import sys
-import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
@@ -17,6 +16,7 @@ import polars as pl
 from .._checks import require
 from .._compute.files import replaced
 from .._compute.memory import available_memory
+from .._compute.warnings import warn
 from ._terminal import check_suffix
 from ._text import TableError, named, text_rows
 
@@ -112,9 +112,7 @@ def _read_excel(data: bytes, path: str, *, header: bool) -> pl.DataFrame:
     except (*BROKEN, fastexcel.FastExcelError, zipfile.BadZipFile, ValueError) as error:
         raise TableError(f"`{path}` cannot be read as Excel: {_first(error)}") from error
     if len(sheets) > 1:
-        warnings.warn(
-            f"The sheet `{sheets[0]}` of `{path}` is read, not {listed(sheets[1:])}.", stacklevel=2
-        )
+        warn(f"The sheet `{sheets[0]}` of `{path}` is read, not {listed(sheets[1:])}.")
     names = [
         f"column_{i}" if name.startswith("__UNNAMED__") or not header else name.strip()
         for i, name in enumerate(frame.columns, 1)

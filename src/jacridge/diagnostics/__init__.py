@@ -67,6 +67,7 @@ def training_sample(function: FittedFunction, notes: Mapping[str, Any]) -> Train
     known = function.model.known_rows(function.Z)
     if isinstance(function.model, ExactModel):
         options["replicates"] = function.model.rows.replicates
+    options["copies"] = notes.get("copies")  # unknown to older versions
     return data_in_memory(*known, function.space, n=notes["n"], **options)
 
 

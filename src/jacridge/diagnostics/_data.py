@@ -63,9 +63,9 @@ def duplicate_findings(data: TrainingData, fit: Fitted, gain: Gain) -> Iterator[
         else "Share of rows that repeat an earlier row."
     )
     yield Finding("equal rows", share, many and gain.is_clear, sentence)
-    group = near_duplicates(fit.table)
+    group = near_duplicates(fit.table, data.w)
     share, sentence, matter = 1 - (group.max() + 1) / len(group), "", False
-    if share > 0.1 and data.targets.any():
+    if share > 0.1 and group.any() and data.targets.any():
         alone, together = r2_of_groups(data, group, fit.sigma, fit.lam)
         matter = alone - together > FALL
         sentence = (
@@ -90,9 +90,9 @@ def feature_findings(data: TrainingData, fit: Fitted) -> Iterator[Finding]:
 def _leak_finding(data: TrainingData, fit: Fitted) -> Finding:
     """How well the best single feature predicts y."""
     # One row per group of near duplicates: otherwise a row's neighbour in order would reveal its y.
-    first = np.unique(near_duplicates(fit.table), return_index=True)[1]
-    y = data.targets[first]
-    alone = {name: r2_alone(x[first], y) for name, x in fit.features.items()}
+    first = np.unique(near_duplicates(fit.table, data.w), return_index=True)[1]
+    y, w = data.targets[first], data.w[first]
+    alone = {name: r2_alone(x[first], y, w) for name, x in fit.features.items()}
     best = max(alone, key=lambda name: alone[name])
     leaks = alone[best] > LEAK
     mean = f" (mean over {y.shape[1]} targets)" if y.shape[1] > 1 else ""
@@ -106,7 +106,7 @@ def _leak_finding(data: TrainingData, fit: Fitted) -> Finding:
 
 def _scale_finding(data: TrainingData) -> Finding:
     """Whether features of small scale hardly count."""
-    std = data.X.std(axis=0)
+    std = data.extent.std
     std = np.where(std > 1e-9 * np.abs(data.X).max(axis=0), std, 0.0)
     some = std[std > 0]
     ratio = float(some.max() / some.min()) if len(some) else 1.0

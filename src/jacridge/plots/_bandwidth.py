@@ -137,7 +137,8 @@ def plot_criteria(
     for i, (name, values) in enumerate(criteria.items()):
         values = np.asarray(values, dtype=float)
         if len(criteria) > 1:
-            values = (values - np.nanmin(values)) / np.ptp(values[np.isfinite(values)])
+            reach = np.ptp(values[np.isfinite(values)]) or 1.0
+            values = (values - np.nanmin(values)) / reach
         look = {"color": colours[i % 4], "linestyle": DASHES[i % 4], "label": name} | style
         (line,) = ax.plot(sigma, values, **look)
         best = int(np.nanargmin(values))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from .. import last_step
 from .._checks import check_number
 from .._compute.arrays import Array
 from ..effects import AverageCurve, Effects, average_predictions
+from ..effects._errors import known_degrees
 from ._look import BLUE, GREY, Axes, Display, axes
 from ._model import plot_curve
-from ._model_displays import _check_one_target, _position, _table
+from ._model_displays import check_one_target, position_of, table_of
 
 
 def plot_effects(
@@ -183,12 +185,12 @@ class SlopeBandDisplay(Display):
         SlopeBandDisplay
         """
         estimator, X = last_step(estimator, X)
-        _check_one_target(estimator)
+        check_one_target(estimator)
         level = check_number("level", level, above=0, below=1)
-        rows, names = _table(estimator, X)
-        j = _position(names, feature)
+        rows, names = table_of(estimator, X)
+        j = position_of(names, feature)
         slopes, errors = (part[:, j] for part in estimator.jacobian(X, return_std=True))
-        degrees = estimator._function().influences[0].residual_degrees
+        (degrees,) = known_degrees(estimator._function().degrees(attrgetter("residual_degrees")))
         reach = student.ppf((1 + level) / 2, degrees) * errors
         return cls(
             x=rows[:, j],
@@ -243,7 +245,7 @@ class AverageCurveDisplay(Display):
         AverageCurveDisplay
         """
         estimator, X = last_step(estimator, X)
-        _check_one_target(estimator)
+        check_one_target(estimator)
         curve = average_predictions(estimator, feature, X=X, **options)
         return cls(curve=curve).plot(ax=ax)
 

@@ -118,8 +118,7 @@ class MetricDisplay(Display):
                 f"metric={estimator.metric!r}."
             )
         estimator = regressor_of(estimator)
-        T, std = np.asarray(estimator.metric_), estimator._feature_std
-        T = T if std is None else T * std[:, None]
+        T = np.asarray(estimator.metric_) * estimator._feature_std[:, None]
         M = T @ T.T
         names = estimator._function().names
         return cls(metric=M / np.trace(M), names=names).plot(ax=ax, **style)

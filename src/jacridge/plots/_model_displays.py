@@ -18,6 +18,7 @@ from .. import last_step
 from .._checks import check_choice, check_number, check_rows
 from .._compute.arrays import Array
 from .._pipeline import regressor_of
+from ..effects._average import check_regressor
 from ._look import Axes, Display
 from ._model import plot_curve, plot_importances, plot_slopes, plot_surface
 
@@ -75,9 +76,9 @@ class CurveDisplay(Display):
         CurveDisplay
         """
         estimator, X = last_step(estimator, X)
-        _check_one_target(estimator)
-        X, names = _table(estimator, X)
-        j = _position(names, feature)
+        check_one_target(estimator)
+        X, names = table_of(estimator, X)
+        j = position_of(names, feature)
         x = np.linspace(X[:, j].min(), X[:, j].max(), points)
         rows = np.tile(np.median(X, axis=0), (points, 1))
         rows[:, j] = x
@@ -148,9 +149,9 @@ class SurfaceDisplay(Display):
         SurfaceDisplay
         """
         estimator, X = last_step(estimator, X)
-        _check_one_target(estimator)
-        X, names = _table(estimator, X)
-        i, j = (_position(names, feature) for feature in features)
+        check_one_target(estimator)
+        X, names = table_of(estimator, X)
+        i, j = (position_of(names, feature) for feature in features)
         x_1, x_2 = (np.linspace(X[:, f].min(), X[:, f].max(), points) for f in (i, j))
         rows = np.tile(np.median(X, axis=0), (points**2, 1))
         rows[:, i], rows[:, j] = np.tile(x_1, points), np.repeat(x_2, points)
@@ -221,9 +222,9 @@ class SlopeDisplay(Display):
         """
         estimator, X = last_step(estimator, X)
         if feature is not None:
-            _check_one_target(estimator)
-        rows, names = _table(estimator, X)
-        position = None if feature is None else _position(names, feature)
+            check_one_target(estimator)
+        rows, names = table_of(estimator, X)
+        position = None if feature is None else position_of(names, feature)
         slopes = np.asarray(estimator.jacobian(X))
         return cls(slopes=slopes, X=rows, names=names, feature=position).plot(ax=ax, **style)
 
@@ -235,7 +236,9 @@ class SlopeDisplay(Display):
         return self._drawn(plot_slopes(self.X[:, j], self.slopes[:, j], name=name, ax=ax, **style))
 
 
-def _check_one_target(estimator: Any) -> None:
+def check_one_target(estimator: Any) -> None:
+    """Refuse models of classes or of several targets."""
+    check_regressor(estimator)
     check_is_fitted(estimator)
     if np.ndim(estimator.dual_coef_) > 1:
         raise ValueError(
@@ -244,13 +247,14 @@ def _check_one_target(estimator: Any) -> None:
         )
 
 
-def _table(estimator: Any, X: Any) -> tuple[Array, list[str]]:
+def table_of(estimator: Any, X: Any) -> tuple[Array, list[str]]:
     """Rows as an array, and the names of the columns."""
     check_is_fitted(estimator)
     return check_rows(X), regressor_of(estimator)._function().names
 
 
-def _position(names: list[str], feature: int | str) -> int:
+def position_of(names: list[str], feature: int | str) -> int:
+    """Index of a feature given by index or name."""
     if isinstance(feature, str):
         return names.index(check_choice("feature", feature, names))
     return int(check_number("feature", feature, at_least=0, below=len(names)))

@@ -204,7 +204,7 @@ def _coding(case: Case) -> tuple[str, str]:
 
 def _kernel(case: Case) -> str:
     """The kernel as a kernel of scikit-learn's Gaussian processes."""
-    return in_other_packages(case.estimator.kernel_, case.estimator.bandwidth_)["in scikit-learn"]
+    return in_other_packages(case.estimator.kernel_, case.estimator.bandwidth_)["sklearn"]
 
 
 def _map(case: Case) -> tuple[str, str]:
