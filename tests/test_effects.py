@@ -788,3 +788,12 @@ def test_less_than_one_degree_of_freedom_leaves_no_interval(rng):
     for part in (found["p_value"], found["conf_low"], found["conf_high"], curve.conf_low):
         assert np.isnan(part).all()
     assert np.isfinite(found["estimate"] + found["std_error"]).all()
+
+
+@pytest.mark.parametrize("kernel", ["laplacian", "gaussian"])
+def test_the_table_says_that_kernels_with_kinks_bias_slopes(kernel, table):
+    X, y = table
+    is_large = (X[:, :1] > 0).astype(float)
+    est = JacobianKernelRidge(1.0, 0.1, kernel=kernel).fit(np.hstack([X, is_large]), y)
+    assert ("kinks" in str(est.effects())) == (kernel == "laplacian")
+    assert "kinks" not in str(est.effects(variables=[3]))  # a difference has no slope

@@ -336,7 +336,7 @@ def check_columns(name: str, columns: int, p: int) -> None:
 
 
 def check_positive(name: str, grid: npt.ArrayLike, *, least: float = 1 / LARGEST) -> Array:
-    """Numbers as a one-dimensional array, not empty, all > 0 and with squares in range."""
+    """Numbers as a one-dimensional array, not empty, all >= `least` and with squares in range."""
     message = f"`{name}` must be a list of numbers from {least:g} to {LARGEST:g}, got "
     try:
         values = np.atleast_1d(np.asarray(grid, dtype=np.float64))

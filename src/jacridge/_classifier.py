@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -34,7 +33,6 @@ from .diagnostics import Diagnosis, Finding
 from .effects import Contrast, Effects, Summary
 from .effects._average import average_effects
 from .effects._classes import ClassFunction, class_error_kind
-from .effects._table import held_fixed
 from .parquet import ParquetFiles
 
 
@@ -335,8 +333,7 @@ verbose
         rows = self.regressor_._observations(X)
         errors = self.regressor_._with_metric(class_error_kind(cluster, rows.w_train))
         asked = {"variables": variables, "at": at, "kind": kind, "by": by, "level": level}
-        found = average_effects(self._function(), rows, errors, **asked)
-        return replace(found, held_fixed=held_fixed(found.metric, classes=True))
+        return average_effects(self._function(), rows, errors, classes=True, **asked)
 
     def contrast(self, X1: Any, X0: Any, *, cluster: npt.ArrayLike | None = None) -> Contrast:
         """Differences of the probabilities at X1 and X0, with their joint covariance.

@@ -119,7 +119,7 @@ class Choice:
 
 
 def in_other_packages(kernel: str, sigma: float) -> dict[str, Any]:
-    """A kernel's parameter or expression in each package that has the kernel, by keys of PACKAGES.
+    """A kernel's parameter or expression in each package that has it, by the keys of PACKAGES.
 
     kernlab's ``laplacedot`` uses the Euclidean distance: here it is called ``exponential``.
     """

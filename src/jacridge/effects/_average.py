@@ -72,6 +72,7 @@ def average_effects(
     kind: str = "auto",
     by: Any = None,
     level: float = 0.95,
+    classes: bool = False,
 ) -> Effects:
     """Average effects of the variables, for all rows or those of each group."""
     level = check_number("level", level, above=0, below=1)
@@ -94,7 +95,9 @@ def average_effects(
             estimate, error = float(estimates[i, t]), float(deviations[i, t])
             numbers = (*inference(estimate, error, degrees[t], level), *quartiles)
             found.append(Effect(target, group.label, term.name, term.label, term.kind, *numbers))
-    return Effects(tuple(found), level, errors.name, held_fixed(errors.metric), errors.metric)
+    has_kinks = not function.is_smooth and any(isinstance(term, Slope) for term in terms)
+    notes = held_fixed(errors.metric, classes=classes, has_kinks=has_kinks)
+    return Effects(tuple(found), level, errors.name, notes, errors.metric)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from .._checks import require
 METRIC_GIVEN, METRIC_RELEARNED, METRIC_LEARNED = "given", "relearned", "learned"
 
 
-def held_fixed(metric: str, *, classes: bool = False) -> str:
+def held_fixed(metric: str, *, classes: bool = False, has_kinks: bool = False) -> str:
     """Sentences below a table of effects on the prediction, or on probabilities of classes."""
     fixed = "bandwidth, penalty and calibration" if classes else "bandwidth and penalty"
     bias = "the bias" if classes else "the bias of ridge regression"
@@ -29,6 +29,11 @@ def held_fixed(metric: str, *, classes: bool = False) -> str:
         errors += (
             "\nThe metric was learned from these rows: errors that hold it fixed may be several\n"
             'times too small. Fit with metric="scaled" for errors without a learned metric.'
+        )
+    if has_kinks:
+        errors += (
+            "\nThe kernel has kinks at the training rows, which bias slopes: their intervals miss\n"
+            'the true effect too often. Fit with kernel="matern32" or "gaussian" to avoid this.'
         )
     what = "predicted probabilities" if classes else "prediction"
     return f"{errors}\nEffects on the {what} are associations, not causes."
