@@ -222,3 +222,13 @@ def test_the_python_code_of_a_report_reads_dates_as_the_command_does(
         names = {}
         exec(unescape(block), names)
         np.testing.assert_allclose(names["model"].predict(names["X"]), expected, rtol=1e-6)
+
+
+def test_gaps_in_a_column_of_days_make_no_hours_and_are_marked_once(tmp_path):
+    """A missing date counted as one more hour of the day."""
+    days = [f"{START + datetime.timedelta(days=31 * i):%Y-%m-%d}" for i in range(30)] + ["", ""]
+    rows = read_rows(write(tmp_path, days), ["y"], Reading(missing="impute"))
+    parts = ["year", "month sine", "weekday sine", "month cosine", "weekday cosine"]
+    assert rows.dates["when"].parts == parts
+    assert rows.filled().X.columns == [*(f"when ({part})" for part in parts), "when (missing)"]
+    assert rows.gappy.columns == ["when"]

@@ -15,7 +15,7 @@ from .._checks import require
 from ..report._columns import columns_prepared, place_columns, task_name
 from . import _cells
 from ._cells import each_column, is_id
-from ._dates import Dates, format_of, is_date, part_name, varying_parts, with_parts
+from ._dates import Dates, columns_of_parts, format_of, is_date, varying_parts, with_parts
 from ._missing import DROP, IMPUTE, Losses, complete_rows, filled, losses
 from ._tables import listed, read_frame
 from ._terminal import WrongUse
@@ -79,14 +79,19 @@ class Rows:
     @property
     def marked(self) -> list[str]:
         """Columns of numbers whose gaps are marked: of the parts of a date, the first."""
-        parts = [[part_name(name, part) for part in d.parts] for name, d in self.dates.items()]
-        again = {name for names in parts for name in names[1:]}
-        return [name for name in self.numbers if name not in again]
+        known = {self.made_of.get(name, name): name for name in reversed(self.numbers)}
+        return [name for name in self.numbers if name in known.values()]
 
     @property
-    def gappy(self) -> list[str]:
-        """Columns whose gaps are told of, that of a date once."""
-        return self.marked + self.texts
+    def made_of(self) -> dict[str, str]:
+        """For each part of a date, the column that it is made of."""
+        return columns_of_parts(self.dates)
+
+    @property
+    def gappy(self) -> pl.DataFrame:
+        """Columns whose gaps are reported, a date once and under its own name."""
+        names = {name: self.made_of.get(name, name) for name in self.marked + self.texts}
+        return self.X.select(pl.col(name).alias(known) for name, known in names.items())
 
     def prepared(self, reading: Reading, *, standardize: bool) -> ColumnTransformer:
         """The preparation of the columns, not fitted yet."""
@@ -95,7 +100,8 @@ class Rows:
 
     def filled(self) -> "Rows":
         """Rows with the gaps of features filled and marked."""
-        return replace(self, X=filled(self.X, self.marked))
+        known = {name: self.made_of.get(name, name) for name in self.marked}
+        return replace(self, X=filled(self.X, known))
 
     @property
     def texts(self) -> list[str]:

@@ -91,11 +91,14 @@ def _vanished(rows: pl.DataFrame, column: str, level: str) -> str:
     return f"No row with `{column}` = {short(level)} is left: {why}."
 
 
-def filled(X: pl.DataFrame, marked: list[str]) -> pl.DataFrame:
-    """The features with gaps filled, and a column that marks those of each marked column."""
+def filled(X: pl.DataFrame, marked: dict[str, str]) -> pl.DataFrame:
+    """The features with gaps filled, and a column that marks those of each marked column.
+
+    `marked` gives the names by which people know these columns.
+    """
     marks = [
-        pl.col(name).is_null().cast(pl.Float64).alias(f"{name}{MARK}")
-        for name in marked
+        pl.col(name).is_null().cast(pl.Float64).alias(f"{known}{MARK}")
+        for name, known in marked.items()
         if X[name].null_count()
     ]
     fill = [

@@ -19,7 +19,7 @@ from .._compute.files import replaced
 from .._pipeline import regressor_of
 from ..report._columns import GAP
 from ._columns import typed_columns
-from ._dates import PARTS, Dates, part_name, with_parts
+from ._dates import PARTS, Dates, columns_of_parts, with_parts
 from ._missing import gaps
 from ._tables import listed
 from ._terminal import WrongUse, check_suffix
@@ -81,7 +81,7 @@ class SavedModel:
     @property
     def made_of(self) -> dict[str, str]:
         """For each part of a date, the column that it is made of."""
-        return {part_name(name, part): name for name, d in self.dates.items() for part in d.parts}
+        return columns_of_parts(self.dates)
 
     def gaps(self, frame: pl.DataFrame) -> dict[str, int]:
         """How many values each column lacks, a date once, the largest number first."""

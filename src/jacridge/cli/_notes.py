@@ -56,7 +56,7 @@ def remarks_on(rows: Rows, reading: Reading) -> dict[str, list[str]]:
         UNUSED: [unused] if rows.unused else [],
         IDS: [ids] if rows.ids else [],
         TEXTS_READ: list(rows.written.values()),
-        GAPS_FILLED: fillings(rows.X.select(rows.gappy)) if reading.fills else [],
+        GAPS_FILLED: fillings(rows.gappy) if reading.fills else [],
     }
 
 

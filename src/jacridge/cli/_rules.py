@@ -25,7 +25,7 @@ from ._compare import (
     score_key,
     which_is_enough,
 )
-from ._dates import DAYS, part_name
+from ._dates import DAYS
 from ._notes import note_times, remarks_on, rows_of
 from ._options import (
     FILE,
@@ -213,9 +213,8 @@ def report(
     from ..report._code import Origin
 
     origin = Origin(file, **_as_read(rows, reading))
-    parts = {part_name(name, part): name for name, d in rows.dates.items() for part in d.parts}
     with progress("fitting the model") as move:
-        known: Any = {"target": rows.target, "task": rows.task, "parts": parts}
+        known: Any = {"target": rows.target, "task": rows.task, "parts": rows.made_of}
         case = case_of(rows.filled().X, rows.y, spec, **known)
         made = make_report(case, origin, move)
     with replaced(output) as beside:
