@@ -278,3 +278,37 @@ def test_effects_are_printed_as_people_write_numbers(run, homes):
     assert estimate > 10_000
     [line] = [line for line in out.splitlines() if line.startswith("rooms")]
     assert line.split()[1:4] == ["per", "unit", f"{float(f'{estimate:.3g}'):,.0f}"]
+
+
+@pytest.mark.parametrize("name", ["size", "price"])
+def test_commas_separate_thousands_if_decimals_have_points(run, homes, tmp_path, name):
+    """They were refused, as if nobody could tell."""
+    numbers = [800 + 17 * i for i in range(150)]
+    points = [f"{i / 7:.3f}" for i in range(150)]
+    args = ("-t", "price", *PLAIN, "--json", "-o", tmp_path / "m.skops")
+    found = []
+    for form in (",", ""):
+        texts = [f'"{n:{form}}"' for n in numbers]
+        file = homes(rooms=points, **{name: texts})
+        code, out, err = run("fit", file, *args)
+        assert code == 0, err
+        assert (f"Note: Texts in `{name}` are read as numbers: '1,004' as 1004." in err) == (
+            form == ","
+        )
+        new = run("predict", tmp_path / "m.skops", file)
+        found.append((json.loads(out)["sigma"], new[:2]))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"size": [f'"{800 + i:,}"' for i in range(150)]},
+        {"rooms": [f'"{i},5"' for i in range(150)], "kind": [f"{i}.25" for i in range(150)]},
+    ],
+)
+def test_commas_that_may_be_decimal_are_an_error_with_a_way_out(run, homes, tmp_path, columns):
+    file = homes(**columns | {"price": [f'"{1 + i % 9},{i:03}"' for i in range(150)]})
+    code, _, err = run("fit", file, "-t", "price", "-o", tmp_path / "m.skops")
+    assert code == 1
+    assert "remove them." in err

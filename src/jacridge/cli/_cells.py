@@ -8,7 +8,7 @@ from .._checks import LARGEST
 from ..report._columns import looks_like_id
 from ._dates import as_dates, format_of, is_date, parsed
 from ._text import ColumnError, TableError
-from ._written import GROUPED, may_be_thousands, numbers_of
+from ._written import decimal_signs, may_be_thousands, numbers_of
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?", "#N/A", "#DIV/0!", "#VALUE!")
 MOST_CATEGORIES = 100
@@ -65,10 +65,7 @@ def each_column(
 def _refuse_two_signs(columns: list[pl.Series], fault: ColumnError) -> None:
     """Refuse a table in which commas and points both come before decimals: no option reads it."""
     texts = [column for column in columns if column.dtype == pl.String]
-    commas, points = (
-        [c.name for c in texts if (c.str.contains(sign) & ~c.str.contains(GROUPED)).any()]
-        for sign in (r"^\s*[-+]?\d+,\d+\s*$", r"^\s*[-+]?\d+\.\d+\s*$")
-    )
+    commas, points = decimal_signs(texts)
     if commas and points and len({*commas, *points}) > 1:
         raise TableError(
             f"{fault.what} Decimal commas occur in {_names(commas)} and decimal points in "
@@ -323,7 +320,7 @@ def _check_categories(texts: pl.Series) -> None:
     if some.str.contains(COMMA).all():
         raise ColumnError(
             f"The column `{texts.name}` must hold numbers with a decimal point, got "
-            f"{short(some[0])}.",
+            f"{short(some.filter(some.str.contains(',', literal=True))[0])}.",
             _comma_hint(some),
         )
     if some.n_unique() > MOST_CATEGORIES:

@@ -20,7 +20,7 @@ from ._missing import DROP, IMPUTE, Losses, complete_rows, filled, losses
 from ._tables import listed, read_frame
 from ._terminal import WrongUse
 from ._text import TableError
-from ._written import adorned
+from ._written import adorned, without_thousands
 
 # The task of a rule that does not look at the target: its rows must be complete, no more.
 IGNORED = "ignored"
@@ -123,7 +123,8 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
     if how.on_globe:
         chosen = latitude_and_longitude(chosen, named=bool(how.features))
         require("pyproj", extra="geo")
-    frame, ids = _typed(raw, chosen, roles, how)
+    bare = without_thousands(raw, how.decimal)
+    frame, ids = _typed(bare, chosen, roles, how)
     chosen = [name for name in chosen if name not in ids]
     needed = [*roles] if how.fills else frame.columns
     kept = frame.drop_nulls(needed) if how.fills else complete_rows(frame, how.missing)
@@ -144,17 +145,18 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
         kept[clusters[0]].to_numpy() if clusters else None,
         task,
         [name for name in given if how.on_globe and name not in chosen],
-        dict(_notes_on_texts(raw.select(frame.columns), frame, how.decimal)),
+        dict(_notes_on_texts(raw, bare, frame, how.decimal)),
     )
 
 
 def _notes_on_texts(
-    raw: pl.DataFrame, frame: pl.DataFrame, decimal: str
+    raw: pl.DataFrame, bare: pl.DataFrame, frame: pl.DataFrame, decimal: str
 ) -> Iterator[tuple[str, str]]:
     """Columns of texts that were read as numbers, each with a sentence."""
-    for name in raw.columns:
+    for name in frame.columns:
         if raw.schema[name] == pl.String and frame.schema[name] == pl.Float64:
-            found = adorned(_cells.categories(raw[name]), decimal)
+            texts, without = _cells.categories(raw[name]), _cells.categories(bare[name])
+            found = adorned(texts, without, decimal)
             if found is not None:
                 text, number = found
                 short = _cells.short(text)
@@ -229,7 +231,9 @@ def typed_columns(
             f"`{source}` must have the columns that the model is made of, got no {listed(absent)}. "
             f"It has {listed(frame.columns)}."
         )
-    columns = each_column(lambda c: works[c.name](c), (frame[name] for name in works))
+    bare = without_thousands(frame, decimal)
+    given = (bare[name] if name in numbers else frame[name] for name in works)
+    columns = each_column(lambda c: works[c.name](c), given)
     return pl.DataFrame(columns)
 
 
