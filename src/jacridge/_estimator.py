@@ -435,7 +435,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         variables : feature, list of features or dict, optional
             Names or indices. A tuple of one-hot columns is one variable, whose levels are compared
             with the first, or with none where no column may be set. A dict gives names to
-            features and tuples. If not given, all features, neighbouring one-hot columns together.
+            features and tuples. If not given, all features, neighbouring one-hot columns together;
+            the names that these groups have in the result are names of variables, too.
         at : {"observed", "means"} or dict
             Values of the features: of each row, of one row at their means (the more frequent of
             two values), or of each row but for those in the dict.

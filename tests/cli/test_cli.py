@@ -668,7 +668,7 @@ def test_drawing_again_what_was_never_run_is_refused(run, tmp_path):
         (("select", "{boxes}", "-t", "weight", "--alpha", "-1"), "must be at least 0, got -1"),
         (("select", "{boxes}", "-t", "weight", "--alpha", "nan"), "must be at least 0, got nan"),
         (("select", "{boxes}", "-t", "weight", "--alpha", "much"), "a number or one of loo, gcv"),
-        (("select", "{boxes}", "-t", "weight", "--drop", "x"), "`x` must be a column's name"),
+        (("select", "{boxes}", "-t", "weight", "--drop", "x"), "There is no column `x`. There are"),
         (("select", "{boxes}", "-t", "weight", "--features", "weight"), "it is the target"),
         (("select", "no-such.csv", "-t", "y"), "`no-such.csv`: No such file or directory."),
         (("select", "no-*.csv", "-t", "y"), "`no-*.csv`: No file matches this pattern."),
@@ -698,7 +698,10 @@ def test_drawing_again_what_was_never_run_is_refused(run, tmp_path):
         (("report", "{boxes}", "-t", "weight", "-o", "no-dir/r.html"), "There is no such folder"),
         (("predict", "no-such.skops", "{boxes}"), "`no-such.skops`: No such file or directory."),
         (("predict", "{model}", "{boxes}", "--interval", "1"), "must lie between 0 and 1, got 1"),
-        (("predict", "{model}", "{other}"), "got no `height`, `width`, `colour`. It has `a`"),
+        (
+            ("predict", "{model}", "{other}"),
+            "no columns `height`, `width`, `colour`, which the model needs",
+        ),
     ],
 )
 def test_wrong_use_ends_with_code_2(run, boxes, model, tmp_path, args, message):

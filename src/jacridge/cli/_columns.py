@@ -227,14 +227,21 @@ def typed_columns(
     works |= {name: partial(_cells.dates, form=date.format) for name, date in (dates or {}).items()}
     absent = [name for name in works if name not in frame.columns]
     if absent:
-        raise UnknownColumn(
-            f"`{source}` must have the columns that the model is made of, got no {listed(absent)}. "
-            f"It has {listed(frame.columns)}."
-        )
+        raise UnknownColumn(_lacking(source, absent, frame.columns, list(works)))
     bare = without_thousands(frame, decimal)
     given = (bare[name] if name in numbers else frame[name] for name in works)
     columns = each_column(lambda c: works[c.name](c), given)
     return pl.DataFrame(columns)
+
+
+def _lacking(source: str, absent: list[str], names: list[str], needed: list[str]) -> str:
+    """The message on columns that a table lacks, with those that may be meant."""
+    others = [name for name in names if name not in needed]
+    meant = {name: near for name in absent if (near := nearest(name, others))}
+    slips = "; ".join(f"is `{near}` the column `{name}`" for name, near in meant.items())
+    hint = f"{slips[0].upper()}{slips[1:]}? Then rename it" if meant else f"It has {listed(names)}"
+    which = "columns" if len(absent) > 1 else "column"
+    return f"`{source}` has no {which} {listed(absent)}, which the model needs. {hint}."
 
 
 def in_place(results: pl.DataFrame, complete: pl.Series) -> pl.DataFrame:
@@ -243,7 +250,7 @@ def in_place(results: pl.DataFrame, complete: pl.Series) -> pl.DataFrame:
     return results.select(pl.all().gather(complete.to_frame().select(position).to_series()))
 
 
-def column_named(names: Sequence[str], wanted: str) -> str:
+def column_named(names: Sequence[str], wanted: str, kind: str = "column") -> str:
     """The column of that name, or at that position: 1 is the first, -1 the last."""
     if wanted in names:
         return wanted
@@ -252,7 +259,7 @@ def column_named(names: Sequence[str], wanted: str) -> str:
         return names[position - 1 if position > 0 else position]
     near = nearest(wanted, names)
     hint = f"Did you mean `{near}`?" if near else f"There are {listed(names)}."
-    raise UnknownColumn(f"`{wanted}` must be a column's name or position, got neither. {hint}")
+    raise UnknownColumn(f"There is no {kind} `{wanted}`. {hint}")
 
 
 def nearest(wanted: str, names: Sequence[str], cutoff: float = 0.6) -> str | None:
@@ -270,10 +277,10 @@ def nearest(wanted: str, names: Sequence[str], cutoff: float = 0.6) -> str | Non
     return folded[near[0]] if near else None
 
 
-def columns_named(names: Sequence[str], wanted: Sequence[str]) -> list[str]:
+def columns_named(names: Sequence[str], wanted: Sequence[str], kind: str = "column") -> list[str]:
     """The columns of a list in which a comma may join several names."""
     parts = [[text] if text in names else text.split(",") for text in wanted]
-    found = [column_named(names, part.strip()) for texts in parts for part in texts]
+    found = [column_named(names, part.strip(), kind) for texts in parts for part in texts]
     return list(dict.fromkeys(found))
 
 
