@@ -94,10 +94,10 @@ def test_lower_case_n_a_is_a_missing_value(run, homes, tmp_path):
 
 def test_rows_are_counted_as_rows_of_the_data(run, homes, tmp_path):
     price = [str(i) for i in range(150)]
-    price[23] = "ask"
+    price[23] = "12 or 13"
     code, _, err = run("fit", homes(price=price), "-t", "price", "-o", tmp_path / "m.skops")
     assert code == 1
-    assert "got 'ask' in row 24 of the data" in err
+    assert "got '12 or 13' in row 24 of the data" in err
 
 
 @pytest.mark.parametrize("decimal", [".", ","])
@@ -312,3 +312,32 @@ def test_commas_that_may_be_decimal_are_an_error_with_a_way_out(run, homes, tmp_
     code, _, err = run("fit", file, "-t", "price", "-o", tmp_path / "m.skops")
     assert code == 1
     assert "remove them." in err
+
+
+def test_few_words_among_the_numbers_of_a_target_are_left_out_aloud(run, homes, tmp_path):
+    """Two cells "on request" stopped everything."""
+    price = [str(1000 + i) for i in range(150)]
+    price[5], price[17] = "on request", "sold"
+    file = homes(price=price)
+    given = ("report", file, "-t", "price", *PLAIN, "-o", tmp_path / "r.html", "--json")
+    code, out, err = run(*given)
+    assert code == 0, err
+    assert json.loads(out)["rows_left_out"] == 2
+    sentence = "2 of 150 values of `price` are not numbers and are left out: 'on request' in row 6"
+    assert f"Warning: {sentence}, 'sold' in row 18 of the data.\n" in err
+    page = (tmp_path / "r.html").read_text()
+    assert "2 of 150 values of <code>price</code> are not numbers" in page
+    assert "as it would have to repeat how texts were read as numbers." in page
+    code, _, err = run(*given, "--missing", "error")
+    assert code == 1
+    assert "The column `price` must hold numbers, got 'on request' in row 6" in err
+
+
+@pytest.mark.parametrize("words", [["ask"] * 20, ["about 1200"], ["1200,5"]])
+def test_many_words_or_misspelt_numbers_of_a_target_are_an_error(run, homes, tmp_path, words):
+    price = [str(1000 + i) for i in range(150)]
+    price[: len(words)] = words
+    file = homes(separator=";", price=price)
+    code, _, err = run("fit", file, "-t", "price", "-o", tmp_path / "m.skops")
+    assert code == 1
+    assert "The column `price` must hold numbers, got" in err

@@ -128,7 +128,7 @@ def test_there_is_no_hint_on_places_where_other_columns_would_be_lost(stations, 
 def test_columns_that_the_globe_leaves_out_are_named(stations, run):
     code, _, err = run("select", stations, *ON_GLOBE, "--rule", "median")
     assert code == 0
-    assert "Warning: `staff` is not used with --metric geodesic" in err
+    assert "Warning: `staff` is left out: --metric geodesic" in err
     given = ("--features", "lat,lon", "--rule", "median")
     assert "not used" not in run("select", stations, *ON_GLOBE, *given)[2]
 

@@ -8,7 +8,7 @@ from .._checks import LARGEST
 from ..report._columns import looks_like_id
 from ._dates import as_dates, format_of, is_date, parsed
 from ._text import ColumnError, TableError
-from ._written import decimal_signs, may_be_thousands, numbers_of
+from ._written import NEARLY_ALL, decimal_signs, may_be_thousands, numbers_of
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?", "#N/A", "#DIV/0!", "#VALUE!")
 MOST_CATEGORIES = 100
@@ -162,6 +162,19 @@ def outcome(column: pl.Series, decimal: str = ".") -> pl.Series:
 def _way_out_of_texts(some: pl.Series) -> str:
     """Advice on a target of texts: clean its numbers, or name another column."""
     return ADORNED_HINT if _are_adorned(some) else "Name another column with --target."
+
+
+def few_words(column: pl.Series, decimal: str) -> pl.Series | None:
+    """Where words without a digit are among nearly nothing but numbers; None if nowhere.
+
+    A text with digits may be a number that is written in another way, and is an error.
+    """
+    if column.dtype != pl.String:
+        return None
+    texts = categories(column)
+    words = texts.is_not_null() & numbers_of(texts, decimal).is_null()
+    few = 0 < words.sum() <= (1 - NEARLY_ALL) * texts.count()
+    return words if few and not texts.filter(words).str.contains(r"\d").any() else None
 
 
 def outcome_of_part(column: pl.Series) -> pl.Series:

@@ -16,7 +16,7 @@ from ..report._columns import columns_prepared, place_columns, task_name
 from . import _cells
 from ._cells import each_column, is_id
 from ._dates import Dates, columns_of_parts, format_of, is_date, varying_parts, with_parts
-from ._missing import DROP, IMPUTE, Losses, complete_rows, filled, losses
+from ._missing import DROP, ERROR, IMPUTE, Losses, complete_rows, filled, losses
 from ._tables import listed, read_frame
 from ._terminal import WrongUse
 from ._text import TableError
@@ -64,6 +64,7 @@ class Rows:
     clusters: Any = None
     task: str = "regression"
     unused: list[str] = field(default_factory=list)  # beside latitude and longitude
+    unread: list[str] = field(default_factory=list)  # sentences on words among target numbers
     written: dict[str, str] = field(default_factory=dict)  # texts read as numbers: a note on each
 
     @property
@@ -124,6 +125,9 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
         chosen = latitude_and_longitude(chosen, named=bool(how.features))
         require("pyproj", extra="geo")
     bare = without_thousands(raw, how.decimal)
+    unread = [] if how.missing == ERROR else [_cells.few_words(bare[n], how.decimal) for n in names]
+    words = {found.name: found for found in unread if found is not None}
+    bare = bare.with_columns(bare[name].set(found, None) for name, found in words.items())
     frame, ids = _typed(bare, chosen, roles, how)
     chosen = [name for name in chosen if name not in ids]
     needed = [*roles] if how.fills else frame.columns
@@ -145,7 +149,20 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
         kept[clusters[0]].to_numpy() if clusters else None,
         task,
         [name for name in given if how.on_globe and name not in chosen],
+        [_unread(raw[name], found) for name, found in words.items()],
         dict(_notes_on_texts(raw, bare, frame, how.decimal)),
+    )
+
+
+def _unread(raw: pl.Series, words: pl.Series) -> str:
+    """The sentence on words among the numbers of a target."""
+    rows = words.arg_true().to_list()
+    shown = [f"{_cells.short(raw[row])} in row {row + 1}" for row in rows[: _cells.FAULTS_SHOWN]]
+    more = ", ..." if len(rows) > len(shown) else ""
+    are = "is not a number and is" if len(rows) == 1 else "are not numbers and are"
+    return (
+        f"{len(rows)} of {len(raw):,} values of `{raw.name}` {are} left out: {', '.join(shown)}"
+        f"{more} of the data."
     )
 
 

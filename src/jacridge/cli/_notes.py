@@ -6,9 +6,12 @@ from typing import Any
 import numpy as np
 
 from ..report._columns import (
+    DOUBTS,
     GAP,
     GAPS_FILLED,
     TEXTS_READ,
+    UNREAD,
+    UNUSED,
     YEAR,
     follows_time,
     on_places,
@@ -21,18 +24,18 @@ from ._missing import fillings
 from ._tables import listed
 from ._terminal import note, warn
 
-UNUSED, IDS = "columns left out", "id"
+IDS = "id"
 
 
 def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
     """Read the rows of a table, and print what was done to it."""
     rows = read_rows(file, targets, reading)
     remarks = remarks_on(rows, reading)
-    for sentence in remarks.get(UNUSED, []):
+    for sentence in [text for name in DOUBTS for text in remarks[name]]:
         warn(sentence)
     for sentence in rows.losses.sentences:
         (warn if rows.losses.are_many else note)(sentence)
-    others = [text for name, texts in remarks.items() if name != UNUSED for text in texts]
+    others = [text for name, texts in remarks.items() if name not in DOUBTS for text in texts]
     for sentence in [*others, *_on_columns(rows), *_on_places(rows, reading)]:
         note(sentence)
     if reading.task == "auto" and rows.task == "classification":
@@ -49,11 +52,12 @@ def remarks_on(rows: Rows, reading: Reading) -> dict[str, list[str]]:
         "features with --features."
     )
     unused = (
-        f"{listed(rows.unused)} {'is' if len(rows.unused) == 1 else 'are'} not used with --metric "
-        "geodesic, which takes latitude and longitude only."
+        f"{listed(rows.unused)} {'is' if len(rows.unused) == 1 else 'are'} left out: --metric "
+        "geodesic takes latitude and longitude only."
     )
     return {
         UNUSED: [unused] if rows.unused else [],
+        UNREAD: rows.unread,
         IDS: [ids] if rows.ids else [],
         TEXTS_READ: list(rows.written.values()),
         GAPS_FILLED: fillings(rows.gappy) if reading.fills else [],

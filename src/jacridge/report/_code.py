@@ -17,7 +17,7 @@ import numpy as np
 from .._compute.arrays import Array
 from .._select import in_other_packages
 from ._case import Case
-from ._columns import GAPS_FILLED, TEXTS_READ
+from ._columns import GAPS_FILLED, TEXTS_READ, UNREAD
 from ._encoding import OLD_WINDOWS, encoding_of, separator_of, text_encoding
 from ._pieces import joined, marked_up
 
@@ -110,7 +110,9 @@ def _beyond_python(case: Case, source: Origin) -> str:
         f"how the dates in {', '.join(f'`{name}`' for name in dates)} became numbers": dates,
         "how decimal commas were read": "--decimal" in source.options,
         "how gaps were filled": any(name == GAPS_FILLED for name, _ in source.remarks),
-        "how texts were read as numbers": any(name == TEXTS_READ for name, _ in source.remarks),
+        "how texts were read as numbers": any(
+            name in (TEXTS_READ, UNREAD) for name, _ in source.remarks
+        ),
         "how texts that are not UTF-8 were joined": _has_old_parts(source.file),
     }
     parts = [what for what, is_so in done.items() if is_so]

@@ -35,6 +35,8 @@ MARK = " (missing)"  # ends the name of a column that marks the gaps of another 
 GAP = "(missing)"  # the category of texts that are missing
 # Names of remarks.
 GAPS_FILLED, TEXTS_READ = "gaps filled", "texts as numbers"
+UNUSED, UNREAD = "columns left out", "values left out"
+DOUBTS = (UNUSED, UNREAD)  # reasons for doubt, which the verdict of a report names
 FEWEST_TIMES = 10
 # Columns whose ranks agree like this say nearly the same; so many columns are compared at most.
 ALIKE_RANKS, MOST_COMPARED, NAMED_PAIRS = 0.98, 500, 3

@@ -10,7 +10,7 @@ import numpy as np
 from .._compute.arrays import Array
 from ._case import Case
 from ._code import Origin
-from ._columns import YEAR, alike, looks_like_id, on_alike, on_places, place_columns
+from ._columns import DOUBTS, YEAR, alike, looks_like_id, on_alike, on_places, place_columns
 from ._pieces import unrounded
 
 POSSIBLE_LEAK = "possible leak"  # the name of a remark
@@ -43,7 +43,10 @@ def remarks(case: Case, on_target: Iterable[Remark], source: Origin) -> list[Rem
     """Everything that was found, reasons for doubt first."""
     found = [
         *_losses(source, len(case.y)),
-        *(Remark(*remark) for remark in source.remarks),
+        *(
+            Remark(name, text, name in DOUBTS, text.partition(": ")[0])
+            for name, text in source.remarks
+        ),
         *_duplicates(case),
         *_constants(case),
         *_ids(case),
