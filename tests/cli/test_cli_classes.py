@@ -144,3 +144,14 @@ def test_the_accuracy_of_a_fit_is_that_of_actual_refits(run, table, tmp_path):
         found.append(est.predict(X[[i]])[0])
     # One row of 60: each refit calibrates its probabilities anew.
     assert result["loo_accuracy"] == pytest.approx(accuracy_score(y, found), abs=0.02)
+
+
+def test_one_class_is_refused_before_anything_is_said_to_be_replaced(run, table, tmp_path):
+    pl.read_csv(table).with_columns(pl.lit("no").alias("kind")).write_csv(table)
+    page = tmp_path / "r.html"
+    page.write_text("an older page")
+    code, _, err = run("report", table, "-t", "kind", "--features", "a,b", "-o", page)
+    assert code == 1
+    assert "The target `kind` must hold at least two classes, got 'no' in all rows." in err
+    assert "Note" not in err
+    assert page.read_text() == "an older page"

@@ -261,8 +261,8 @@ def test_a_fit_prints_rounded_numbers_and_the_next_command(run, homes, tmp_path)
 def test_a_file_that_is_replaced_is_named(run, homes, tmp_path):
     path = tmp_path / "m.skops"
     given = ("fit", homes(), "-t", "price", *PLAIN, "-o", path)
-    assert "will be replaced" not in run(*given)[2]
-    assert f"Note: `{path}` is there already and will be replaced." in run(*given)[2]
+    assert "is replaced" not in run(*given)[2]
+    assert f"Note: `{path}` is there already and is replaced." in run(*given)[2]
 
 
 def test_effects_are_printed_as_people_write_numbers(run, homes):

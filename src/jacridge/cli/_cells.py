@@ -191,6 +191,12 @@ def labels(column: pl.Series) -> pl.Series:
             f"{column.n_unique()}.",
             "Use --task regression for numbers.",
         )
+    if column.n_unique() == 1:
+        raise TargetError(
+            f"The target `{column.name}` must hold at least two classes, got {short(column[0])} in "
+            "all rows.",
+            "Name another column with --target.",
+        )
     counts = column.value_counts(sort=True)
     rare = counts.filter(pl.col("count") == 1)[column.name].to_list()
     if rare:

@@ -47,7 +47,8 @@ def costs(columns: dict[str, int]) -> str:
     """How many rows lack a value in which columns."""
     named = [lacking(name, count) for name, count in list(columns.items())[:SHOWN]]
     more = len(columns) - len(named)
-    return ", ".join(named) + (f", and {more} more columns have gaps" if more else "")
+    rest = "column has" if more == 1 else "columns have"
+    return ", ".join(named) + (f", and {more} more {rest} gaps" if more else "")
 
 
 def lacking(name: str, count: int) -> str:

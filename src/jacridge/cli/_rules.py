@@ -206,7 +206,6 @@ def report(
     spec = model.spec(standardize=table.standardize)
     reading = table.reading(model.metric, task=model.task)
     rows = rows_of(file, [target], reading)
-    note_replaced(output)
     start = perf_counter()
     # Slow to import, and used by this command only.
     from ..report import case_of, make_report
@@ -217,6 +216,7 @@ def report(
         known: Any = {"target": rows.target, "task": rows.task, "parts": rows.made_of}
         case = case_of(rows.filled().X, rows.y, spec, **known)
         made = make_report(case, origin, move)
+    note_replaced(output)
     with replaced(output) as beside:
         beside.write_text(made.page, encoding="utf-8")
     result = {

@@ -51,7 +51,7 @@ def warn(text: str) -> None:
 def note_replaced(path: str) -> None:
     """Say which file a result takes the place of."""
     if Path(path).is_file():
-        note(f"`{path}` is there already and will be replaced.")
+        note(f"`{path}` is there already and is replaced.")
 
 
 def fail(error: Exception, *, wrong_use: bool) -> None:
