@@ -14,8 +14,6 @@ from ..report._columns import (
     UNUSED,
     YEAR,
     follows_time,
-    on_places,
-    place_columns,
 )
 from ._cells import drop_option
 from ._columns import Reading, Rows, read_rows
@@ -85,13 +83,10 @@ def _on_columns(rows: Rows) -> Iterator[str]:
 
 
 def _on_places(rows: Rows, reading: Reading) -> Iterator[str]:
-    """How latitude and longitude are used."""
-    places = place_columns(rows.numbers)
+    """Which column is which."""
     if reading.on_globe:
         lat, lon = rows.numbers
         yield f"`{lat}` is latitude and `{lon}` longitude, in degrees; no other column is used."
-    elif places and rows.X.width == 2:  # with no other column that would be lost
-        yield on_places(*places)
 
 
 def note_times(rows: Rows, what_flatters: str) -> None:

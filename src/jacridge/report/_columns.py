@@ -94,15 +94,6 @@ def place_columns(numbers: Sequence[str]) -> tuple[str, str] | None:
     return (found[0], found[1]) if found[0] and found[1] else None
 
 
-def on_places(lon: str, lat: str) -> str:
-    """Advice for tables in which distances between places matter."""
-    return (
-        f"`{lat}` and `{lon}` are used as plain numbers. With `--metric geodesic` distances are in "
-        "metres on the globe, and these two columns are the only features. In Python that is "
-        '`metric="geodesic"`, latitude first.'
-    )
-
-
 def columns_prepared(
     numbers: Sequence[Any],
     texts: Sequence[Any],
