@@ -73,7 +73,7 @@ class JacobianKernelClassifier(ClassifierMixin, BaseEstimator, ClassParameters):
     bandwidth, alpha, kernel, metric, solver, n_landmarks, landmarks, fit_intercept, random_state, \
 verbose
         As for :class:`JacobianKernelRidge`. A chosen `alpha` is one number for all classes, that
-        with the least sum of their errors; kernel and learned metric are chosen by the log-loss
+        with the least sum of their errors; kernel and learned metric are chosen by the log loss
         of held-out rows. With ``solver="pcg"`` there are no leave-one-out scores, and so no
         probabilities.
     class_weight : dict or "balanced", optional
@@ -106,7 +106,7 @@ verbose
         Centres and widths of the features that are compressed before the map, as for
         :class:`JacobianKernelRidge`.
     choices_ : list of dict
-        Candidates for kernel and metric, best first, with their log-loss on held-out rows, if there
+        Candidates for kernel and metric, best first, with their log loss on held-out rows, if there
         was a choice; ranked as those of :class:`JacobianKernelRidge`.
     feature_importances_ : ndarray of shape (n_features,)
         How much the scores move with each feature, as shares that sum to one.
@@ -368,7 +368,7 @@ verbose
             Prints like the summaries of statsmodels and renders as HTML.
         """
         effects, found = self.effects(), self.diagnose().dict()
-        scores = ("leave-one-out accuracy", "leave-one-out log-loss")
+        scores = ("leave-one-out accuracy", "leave-one-out log loss")
         fit = self.regressor_._facts(classes=len(self.classes_)) | {
             "penalty": self.alpha_,
             "residual degrees of freedom": self._function().influence.residual_degrees,
@@ -422,7 +422,7 @@ verbose
         Returns
         -------
         Diagnosis
-            That of the regression on coded classes, with accuracy and log-loss before it.
+            That of the regression on coded classes, with accuracy and log loss before it.
         """
         check_is_fitted(self)
         findings = self.regressor_.diagnose().findings
@@ -434,7 +434,7 @@ verbose
         return Diagnosis(
             (
                 Finding("leave-one-out accuracy", right, False, "Share of rows predicted right."),
-                Finding("leave-one-out log-loss", loss, False, "Of the calibrated probabilities."),
+                Finding("leave-one-out log loss", loss, False, "Of the calibrated probabilities."),
                 *findings,
             )
         )
@@ -450,7 +450,7 @@ class AutoKernelClassifier(AutoClassParameters, JacobianKernelClassifier):
 
     It is :class:`JacobianKernelClassifier` with other defaults, as :class:`AutoKernelRidge` is to
     :class:`JacobianKernelRidge`. Kernel, kind of metric and number of rounds are chosen by the
-    log-loss of rows that did not take part in learning, bandwidth and penalty by leave-one-out.
+    log loss of rows that did not take part in learning, bandwidth and penalty by leave-one-out.
 
     Parameters and attributes are those of :class:`JacobianKernelClassifier`.
 

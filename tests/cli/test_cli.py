@@ -260,6 +260,17 @@ def test_compare_prints_one_line_for_each_rule(run, boxes):
     assert all(len(line.split()) == 6 for line in lines)
 
 
+def test_compare_prints_the_models_and_the_verdict_before_the_rules(run, boxes):
+    args = ("--rules", "scale,trees,linear,auto", "--splits", "1")
+    code, out, _ = run("compare", boxes, "-t", "weight", *args)
+    assert code == 0
+    starts = [line.split()[0] if line else "" for line in out.splitlines()]
+    assert starts[0] == "model"
+    assert {*starts[1:4]} == {"auto", "linear", "trees"}
+    assert starts[4] in ("A", "Best:", "None")
+    assert starts[5:] == ["", "Rules", "rule", "scale"]
+
+
 def test_compare_leaves_a_picture(run, boxes, tmp_path):
     picture = tmp_path / "rules.png"
     args = ("--rules", "jacobian", "--splits", "2", "--plot", picture)

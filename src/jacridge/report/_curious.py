@@ -70,7 +70,7 @@ def candidates(case: Case) -> str:
         for row in tried[:8]
     ]
     chosen = [i for i, row in enumerate(tried[:8]) if row["chosen"]]
-    score = "log-loss" if case.classes else "R²"
+    score = "log loss" if case.classes else "R²"
     head = ("kernel, metric", "rounds", f"{score} of 98 %", f"held-out {score}")
     return (
         "<h3>Kernels and metrics that were tried</h3>"
@@ -83,7 +83,7 @@ def candidates(case: Case) -> str:
 
 
 def _score(case: Case, error: float) -> str:
-    """A held-out error as people know it: a log-loss, or an R² for numbers."""
+    """A held-out error as people know it: a log loss, or an R² for numbers."""
     return number(error) if case.classes else f"{1 - error:.3f}".replace("-", "−")
 
 
