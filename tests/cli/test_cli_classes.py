@@ -84,11 +84,14 @@ def test_rows_that_are_left_out_have_neither_class_nor_probability(run, table, t
 
 
 @pytest.mark.parametrize("option", [("--std",), ("--interval", "0.9")])
-def test_deviations_and_intervals_of_classes_are_refused(run, table, tmp_path, option):
+def test_deviations_and_intervals_of_classes_are_left_out_with_a_note(run, table, tmp_path, option):
     fit(run, table, "passed", tmp_path / "m.skops")
-    code, _, err = run("predict", tmp_path / "m.skops", table, *option)
-    assert code == 2
-    assert f"{option[0]}: must be left out, as the model predicts classes" in err
+    plain = run("predict", tmp_path / "m.skops", table)
+    code, out, err = run("predict", tmp_path / "m.skops", table, *option)
+    assert (code, out) == plain[:2]
+    assert (
+        f"Note: The model predicts classes: their probabilities are written, and {option[0]}" in err
+    )
 
 
 @pytest.mark.parametrize(

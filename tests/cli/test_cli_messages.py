@@ -164,7 +164,7 @@ def test_unseen_categories_are_a_warning_with_their_names_and_numbers(run, model
 
 def test_another_category_is_not_taken_for_a_slip(run, model, homes):
     _, _, err = run("predict", model, homes("new.csv", kind=["flat"] * 149 + ["plate"]))
-    assert "'plate' in 1 row. They" in err
+    assert "'plate' in 1 row. It is" in err
 
 
 def test_rows_without_prediction_are_a_warning_with_the_way_out(run, model, homes, tmp_path):

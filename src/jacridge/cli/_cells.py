@@ -26,6 +26,7 @@ TEXT_HINT = (
 )
 COMMA = r"^[-+]?(\d+(,\d+)?([eE][-+]?\d+)?|\d{1,3}(\.\d{3})+,\d+)$"
 POINT = r"^[-+]?\d*\.\d+([eE][-+]?\d+)?$"
+WHOLE = r"^(0|-?[1-9]\d{0,14})$"
 # Numbers with a currency or a unit before or after them, and with separated thousands.
 ADORNED = r"^(\p{Sc}|[A-Z]{3})?\s*[-+]?\s*\d[\d.,' ]*\s*(\p{Sc}|%|[A-Za-z]{1,3}[23²³]?)?$"
 ADORNED_HINT = (
@@ -267,6 +268,17 @@ def is_id(column: pl.Series) -> bool:
         return False
     n, different = len(some), some.n_unique()
     return different == n or (different > MOST_CATEGORIES and 2 * different > n)
+
+
+def as_written(column: pl.Series) -> pl.Series:
+    """A column of texts as numbers if all are plain numbers, of which nothing is lost."""
+    if column.dtype != pl.String:
+        return column
+    some = column.drop_nulls()
+    for kind, form in {pl.Int64: WHOLE, pl.Float64: f"{WHOLE[:-1]}(\\.\\d{{1,9}})?$"}.items():
+        if len(some) and some.str.contains(form).all():
+            return column.cast(kind)
+    return column
 
 
 def _has_numbers(column: pl.Series) -> bool:

@@ -131,6 +131,12 @@ class SavedModel:
         regressor = regressor_of(self.pipeline[-1])
         return regressor.outside_share(self.pipeline[:-1].transform(X))
 
+    def has_unknown(self, X: pl.DataFrame) -> Any:
+        """Which rows have a category that training did not have."""
+        filled = X.with_columns(pl.col(self.texts).fill_null(GAP))
+        new = [~filled[name].is_in(list(seen)).to_numpy() for name, seen in self.known().items()]
+        return np.any(new, axis=0) if new else np.zeros(len(X), dtype=bool)
+
     def unknown(self, X: pl.DataFrame) -> dict[str, dict[str, int]]:
         """Categories of columns that training did not have, and in how many rows each is."""
         filled = X.with_columns(pl.col(self.texts).fill_null(GAP))

@@ -110,7 +110,9 @@ TaskName = Annotated[
     one_word("--task", ("auto", *TASK_NAMES), "; auto: text and two values are classes"),
 ]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="The first row is data.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object to stdout. Notes stay on stderr.")
+]
 
 
 @dataclass(frozen=True)

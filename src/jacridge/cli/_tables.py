@@ -180,6 +180,11 @@ def _table_suffix(path: str) -> str:
     return Path(path.lower().removesuffix(".gz")).suffix
 
 
+def is_text(path: str) -> bool:
+    """Whether tables of this name are written as text."""
+    return _table_suffix(path) in ("", ".csv", ".tsv", ".txt")
+
+
 def write_table(frame: pl.DataFrame, path: str) -> None:
     """Write a frame in the form that the name of the file asks for."""
     check_table_name(path)
