@@ -17,7 +17,7 @@ from . import _cells
 from ._cells import each_column, is_id
 from ._dates import Dates, columns_of_parts, format_of, is_date, varying_parts, with_parts
 from ._missing import DROP, ERROR, IMPUTE, Losses, complete_rows, filled, losses
-from ._tables import listed, read_frame
+from ._tables import listed, read_table
 from ._terminal import WrongUse
 from ._text import TableError
 from ._written import adorned, without_thousands
@@ -39,6 +39,7 @@ class Reading:
     missing: str = DROP
     decimal: str = "."
     header: bool = True
+    sheet: str | None = None
     weights: str | None = None
     task: str = "regression"  # or classification, auto, ignored
     cluster: str | None = None
@@ -64,6 +65,7 @@ class Rows:
     clusters: Any = None
     task: str = "regression"
     unused: list[str] = field(default_factory=list)  # beside latitude and longitude
+    skipped: list[str] = field(default_factory=list)  # sentences on rows above the header
     unread: list[str] = field(default_factory=list)  # sentences on words among target numbers
     written: dict[str, str] = field(default_factory=dict)  # texts read as numbers: a note on each
 
@@ -113,7 +115,7 @@ class Rows:
 def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None = None) -> Rows:
     """Features and targets of the rows of a table that are complete, or can be made so."""
     how = reading or Reading()
-    raw = read_frame(source, header=how.header)
+    raw, skipped = read_table(source, header=how.header, sheet=how.sheet)
     names = columns_named(raw.columns, targets)
     weights = [] if how.weights is None else [column_named(raw.columns, how.weights)]
     clusters = [] if how.cluster is None else [column_named(raw.columns, how.cluster)]
@@ -149,6 +151,7 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
         kept[clusters[0]].to_numpy() if clusters else None,
         task,
         [name for name in given if how.on_globe and name not in chosen],
+        skipped,
         [_unread(raw[name], found) for name, found in words.items()],
         dict(_notes_on_texts(raw, bare, frame, how.decimal)),
     )

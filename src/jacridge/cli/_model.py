@@ -24,6 +24,7 @@ from ._options import (
     AsJson,
     Data,
     NoHeader,
+    Sheet,
     SolverOptions,
     TableOptions,
     between_0_and_1,
@@ -132,6 +133,7 @@ def _check_engine(engine: str, scheduler: str | None, solver: str, reading: Read
         ("--weights", reading.weights is None, "left out", reading.weights),
         ("--metric", not reading.on_globe, "another one", "geodesic"),
         ("--no-header", reading.header, "left out", "it"),
+        ("--sheet", reading.sheet is None, "left out", reading.sheet),
     ]
     for name, fits, wanted, got in limits:
         if not fits:
@@ -224,6 +226,7 @@ def predict(
         ),
     ] = None,
     no_header: NoHeader = False,
+    sheet: Sheet = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict the rows of a table with a model from a file.
@@ -239,7 +242,7 @@ def predict(
         _note_classes({"--std": std, "--interval": interval is not None})
         std, interval = False, None
     policy = _policy(saved, missing)
-    raw = read_frame(file, header=not no_header)
+    raw = read_frame(file, header=not no_header, sheet=sheet)
     frame = saved.columns_of(raw, file, _decimal(saved, decimal))
     kept = raw.select(columns_named(raw.columns, keep or ()))
     fills = policy == IMPUTE

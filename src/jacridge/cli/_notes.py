@@ -10,6 +10,7 @@ from ..report._columns import (
     GAP,
     GAPS_FILLED,
     TEXTS_READ,
+    TITLES,
     UNREAD,
     UNUSED,
     YEAR,
@@ -57,6 +58,7 @@ def remarks_on(rows: Rows, reading: Reading) -> dict[str, list[str]]:
         UNUSED: [unused] if rows.unused else [],
         UNREAD: rows.unread,
         IDS: [ids] if rows.ids else [],
+        TITLES: rows.skipped,
         TEXTS_READ: list(rows.written.values()),
         GAPS_FILLED: fillings(rows.gappy) if reading.fills else [],
     }

@@ -110,6 +110,12 @@ TaskName = Annotated[
     one_word("--task", ("auto", *TASK_NAMES), "; auto: text and two values are classes"),
 ]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="The first row is data.")]
+Sheet = Annotated[
+    str | None,
+    option(
+        "--sheet", "SHEET", "Sheet of an Excel file: its name, or its position.", show_default="1"
+    ),
+]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON object to stdout. Notes stay on stderr.")
 ]
@@ -147,6 +153,7 @@ class TableOptions:
         str, option("--decimal", "SIGN", "Decimal sign in text: . or a comma.", (".", ","))
     ] = "."
     no_header: NoHeader = False
+    sheet: Sheet = None
 
     def reading(self, metric: str = "auto", **more: Any) -> Reading:
         """How the table is read."""
@@ -156,6 +163,7 @@ class TableOptions:
             self.missing,
             self.decimal,
             not self.no_header,
+            self.sheet,
             on_globe=metric == "geodesic",
             **more,
         )

@@ -288,6 +288,7 @@ def _reading_options(reading: Reading) -> list[str]:
         *([("--missing", reading.missing)] if reading.missing != "drop" else []),
         *([("--task", reading.task)] if reading.task != "auto" else []),
         *([] if reading.header else [("--no-header",)]),
+        *([] if reading.sheet is None else [("--sheet", reading.sheet)]),
     ]
     return [word for words in given for word in words]
 

@@ -34,7 +34,7 @@ CYCLE_VALUES: dict[str, dict[str, float]] = {
 MARK = " (missing)"  # ends the name of a column that marks the gaps of another one
 GAP = "(missing)"  # the category of texts that are missing
 # Names of remarks.
-GAPS_FILLED, TEXTS_READ = "gaps filled", "texts as numbers"
+GAPS_FILLED, TEXTS_READ, TITLES = "gaps filled", "texts as numbers", "rows above the header"
 UNUSED, UNREAD = "columns left out", "values left out"
 DOUBTS = (UNUSED, UNREAD)  # reasons for doubt, which the verdict of a report names
 FEWEST_TIMES = 10
