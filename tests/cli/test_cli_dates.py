@@ -115,7 +115,7 @@ def test_a_date_that_is_missing_is_named_once(tmp_path, capsys):
     new = write(tmp_path, ["2022-01-31 05:40", ""], "new.csv")
     assert run("predict", tmp_path / "m.skops", new) == 0
     err = capsys.readouterr().err
-    assert "1 of 2 rows have missing values and no prediction: 1 lacks `when`. To" in err
+    assert "1 of 2 rows has missing values and no prediction: 1 lacks `when`. To" in err
 
 
 def test_effects_of_a_date_are_per_year_and_leave_waves_out(tmp_path, capsys):

@@ -90,6 +90,7 @@ def test_lower_case_n_a_is_a_missing_value(run, homes, tmp_path):
     code, out, err = run(*given)
     assert code == 0, err
     assert json.loads(out)["rows_left_out"] == 1
+    assert "Note: 1 of 150 rows has missing values and is left out: 1 lacks `price`." in err
 
 
 def test_rows_are_counted_as_rows_of_the_data(run, homes, tmp_path):
@@ -171,7 +172,7 @@ def test_rows_without_prediction_are_a_warning_with_the_way_out(run, model, home
     file = homes("new.csv", size=["", *["80"] * 149])
     code, out, err = run("predict", model, file, "-o", tmp_path / "out.csv")
     assert code == 0
-    assert "Warning: 1 of 150 rows have missing values and no prediction: 1 lacks `size`." in err
+    assert "Warning: 1 of 150 rows has missing values and no prediction: 1 lacks `size`." in err
     assert "fit the model again with --missing impute" in err
     assert out == f"149 of 150 rows are predicted in {tmp_path / 'out.csv'}\n"
     code, _, err = run("predict", model, file, "--missing", "impute")

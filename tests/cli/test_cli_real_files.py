@@ -44,9 +44,9 @@ def test_gaps_are_filled_with_the_median_and_marked_or_are_a_category(run, table
     args = ("-t", "price", "--drop", "key", "--missing", "impute", "--rule", "2")
     code, _, err = run("fit", table, *args, "-o", model)
     assert code == 0
-    assert "20 of 60 values of `lot` are missing and filled with the median; a column of" in err
+    assert "20 of 60 values of `lot` are missing and filled with the median; an additional" in err
     assert (
-        "2 of 60 values of `kind` are missing and become a category of their own, '(missing)'."
+        "2 of 60 values of `kind` are missing and filled with a category of its own, '(missing)'."
         in err
     )
     code, out, _ = run("predict", model, table)

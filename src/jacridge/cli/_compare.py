@@ -156,7 +156,7 @@ def _summary(rule: str, outcomes: list[dict[str, Any]]) -> dict[str, Any]:
     middle = {
         key: float(np.median([o[key] for o in good])) for key in ("sigma", "alpha", "seconds")
     }
-    notes = [f"{len(errors)} splits failed: {errors[0]}"] if errors else []
+    notes = [f"{len(errors)} split{'s' * (len(errors) > 1)} failed: {errors[0]}"] if errors else []
     notes += [note for outcome in good for note in outcome["notes"]][:1]
     return {
         "rule": rule,

@@ -33,7 +33,8 @@ class Losses:
         """Sentences on what is lost and why; none if nothing is."""
         if not self.n:
             return []
-        lost = f"{self.n:,} of {self.n_all:,} rows have missing values and are left out"
+        do = "has missing values and is" if self.n == 1 else "have missing values and are"
+        lost = f"{self.n:,} of {self.n_all:,} rows {do} left out"
         advice = (
             f" Fill gaps with --missing impute, or leave a column out with "
             f"{drop_option(next(iter(self.columns)))}."
@@ -81,8 +82,11 @@ def losses(frame: pl.DataFrame, kept: pl.DataFrame) -> Losses:
         if column.dtype == pl.String
         for level in sorted(set(column.drop_nulls().to_list()) - set(kept[column.name].to_list()))
     ]
-    more = [f"{len(levels) - SHOWN} more levels vanish."] if len(levels) > SHOWN else []
-    return Losses(len(frame) - len(kept), len(frame), gaps(frame), levels[:SHOWN] + more)
+    n_more = len(levels) - SHOWN
+    more = [f"{n_more} more {'level vanishes' if n_more == 1 else 'levels vanish'}."]
+    return Losses(
+        len(frame) - len(kept), len(frame), gaps(frame), levels[:SHOWN] + more * (n_more > 0)
+    )
 
 
 def _vanished(rows: pl.DataFrame, column: str, level: str) -> str:
@@ -114,10 +118,12 @@ def filled(X: pl.DataFrame, marked: dict[str, str]) -> pl.DataFrame:
 def fillings(X: pl.DataFrame) -> list[str]:
     """How the gaps of features are filled, in words."""
     return [
-        f"{count:,} of {len(X):,} values of `{name}` are missing and become a category of their "
-        f"own, {short(GAP)}."
-        if X.schema[name] == pl.String
-        else f"{count:,} of {len(X):,} values of `{name}` are missing and filled with the median; "
-        "a column of its own marks them."
+        f"{count:,} of {len(X):,} values of `{name}` {'is' if count == 1 else 'are'} missing and "
+        "filled with "
+        + (
+            f"a category of its own, {short(GAP)}."
+            if X.schema[name] == pl.String
+            else "the median; an additional column marks the gaps."
+        )
         for name, count in gaps(X).items()
     ]

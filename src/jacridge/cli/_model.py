@@ -310,7 +310,8 @@ def _warn_of_gaps_and_categories(saved: SavedModel, frame: pl.DataFrame, X: pl.D
             _unseen(value, count, saved.known()[name])
             for value, count in [*counts.items()][:CATEGORIES_SHOWN]
         ]
-        more = [f"{len(counts) - len(shown)} more values"] if len(counts) > len(shown) else []
+        n_more = len(counts) - len(shown)
+        more = [f"{n_more} more value{'s' * (n_more > 1)}"] if n_more else []
         have, are, counts_as = (
             ("1 row has", "It is", "counts") if n == 1 else (f"{n} rows have", "They are", "count")
         )
@@ -325,10 +326,11 @@ def _warn_of_gaps_and_categories(saved: SavedModel, frame: pl.DataFrame, X: pl.D
             f"{count:,} {rows} `{name}`, which had no gaps in training, and get its median: their "
             "predictions and intervals say nothing about it."
         )
-    if len(X) < len(frame):
+    lost = len(frame) - len(X)
+    if lost:
         warn(
-            f"{len(frame) - len(X):,} of {len(frame):,} rows have missing values and no prediction:"
-            f" {costs(saved.gaps(frame))}. {'' if saved.fills else REFIT}".rstrip()
+            f"{lost:,} of {len(frame):,} rows {'has' if lost == 1 else 'have'} missing values and "
+            f"no prediction: {costs(saved.gaps(frame))}. {'' if saved.fills else REFIT}".rstrip()
         )
 
 
