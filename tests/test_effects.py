@@ -696,7 +696,7 @@ def test_a_learned_linear_map_is_followed_by_the_chain_rule(table):
     T = np.array([[1.0, 0.2], [0.0, 0.1], [3.0, 0.0]])
     inner = JacobianKernelRidge(1.0, 0.1).fit(X @ T, y)
     outer = pickle.loads(pickle.dumps(inner))
-    outer.n_features_in_, outer.metric_, outer.warp_ = 3, T, None
+    outer.n_features_in_, outer._T, outer.warp_ = 3, T, None
     outer._notes = {**outer._notes, "metric": "full"}
     function = outer._function()
     J, B = function.slopes_and_average(X, np.full(60, 1 / 60))

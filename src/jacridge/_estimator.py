@@ -218,11 +218,11 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
     def _keep_metric(self, metric: Metric) -> None:
         """Keep the map of the metric, and the table of the choice if there was one."""
         self._centre, self._names = None, None
-        for name in ("metric_", "warp_", "choices_"):
+        for name in ("_T", "warp_", "choices_"):
             self.__dict__.pop(name, None)
         if self.metric in LINEAR:
-            found = metric.mapping or FeatureMap(np.eye(self.n_features_in_))
-            self.metric_, self.warp_ = found.T, None
+            found = metric.mapping or FeatureMap(np.ones(self.n_features_in_))
+            self._T, self.warp_ = found.T, None
             if found.warp is not None:
                 self.warp_ = np.stack([found.warp.centre, found.warp.width])
         if metric.chosen is not None:
@@ -236,7 +236,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         metric, mapping = self._notes["metric"], None
         if metric in LINEAR and (metric != "euclidean" or self._centre is not None):
             warp = None if self.warp_ is None else Warp(*self.warp_)
-            mapping = FeatureMap(self.metric_, warp, self._centre)
+            mapping = FeatureMap(self._T, warp, self._centre)
         names = getattr(self, "feature_names_in_", self._names)
         self._made = FittedFunction(
             space=space_of(self.kernel_, metric),
@@ -586,6 +586,14 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
             raise ValueError(
                 f'{what} needs features, got metric="precomputed". Fit on the features themselves.'
             )
+
+    @property
+    def metric_(self) -> Array:
+        """Linear map of the metric, of shape (n_features, n_directions)."""
+        check_is_fitted(self)
+        if "_T" not in vars(self):
+            raise AttributeError(f'metric="{self.metric}" has no linear map `metric_`.')
+        return FeatureMap(self._T).matrix
 
     @property
     def feature_importances_(self) -> Array:

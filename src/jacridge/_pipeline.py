@@ -138,7 +138,7 @@ def _moved(est: Any, centre: Array, scale: Array) -> Any:
     est = _copy(est)
     std = est.X_fit_.std(axis=0) if est._feature_std is None else est._feature_std
     est._feature_std = std * scale
-    est.metric_, est._centre = est.metric_ / scale[:, None], centre
+    est._T, est._centre = (est._T.T / scale).T, centre
     if est.warp_ is not None:
         est.warp_ = np.stack([centre + scale * est.warp_[0], scale * est.warp_[1]])
     if est._X_given is not None:

@@ -5,18 +5,19 @@ A map sends a row x to z T, with T of shape (p, q). Features with heavy tails ar
 .. math:: z_j = c_j + s_j \operatorname{asinh}\frac{x_j - c_j}{s_j},
 
 which is close to x near the centre c and grows like a logarithm beyond the width s. With an
-infinite width, a feature is not compressed.
+infinite width, a feature is not compressed. A diagonal T is kept as a vector.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import eigh
 
-from .._compute.arrays import TINY, Array
+from .._compute.arrays import EPS, TINY, Array, Indices
 
 if TYPE_CHECKING:
     from .kernels import OnnxGraph
@@ -79,28 +80,60 @@ def warp_of(X: Array) -> Warp | None:
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """Map of rows x to (z - centre) T, where z is x after the warp and T has the shape (p, q)."""
+    """Map of rows x to (z - centre) T, where z is x after the warp.
+
+    T has the shape (p, q), or (p,) for a diagonal map: the scales of the features. Features of
+    scale zero are left out.
+    """
 
     T: Array
     warp: Warp | None = None
     centre: Array | None = None
 
+    @cached_property
+    def kept(self) -> slice | Indices:
+        """The features that a diagonal map does not leave out."""
+        return slice(None) if self.T.all() else np.flatnonzero(self.T)
+
+    @property
+    def q(self) -> int:
+        """Number of directions."""
+        return self.T.shape[1] if self.T.ndim == 2 else int(np.count_nonzero(self.T))
+
+    @property
+    def matrix(self) -> Array:
+        """T as a matrix of shape (p, q)."""
+        return self.T if self.T.ndim == 2 else np.diag(self.T)[:, self.kept]
+
     def __call__(self, X: Array) -> Array:
         """Apply the map; the result has the shape (n, q)."""
         Z = X if self.warp is None else self.warp(X)
-        return (Z if self.centre is None else Z - self.centre) @ self.T
+        Z = Z if self.centre is None else Z - self.centre
+        return Z @ self.T if self.T.ndim == 2 else Z[:, self.kept] * self.T[self.kept]
 
     def pulled_back(self, J: Array, X: Array) -> Array:
         """Gradients (n, k, p) with respect to X, from gradients (n, k, q) after the map."""
-        J = J @ self.T.T
+        J = J @ self.T.T if self.T.ndim == 2 else self.spread(J * self.T[self.kept])
         return J if self.warp is None else J * self.warp.slope(X)[:, None, :]
+
+    def spread(self, Z: Array) -> Array:
+        """Values for the features that are kept, and zero for the others, along the last axis."""
+        found = np.zeros((*Z.shape[:-1], len(self.T)))
+        found[..., self.kept] = Z
+        return found
+
+    def then(self, R: Array) -> Array:
+        """The matrix of this map followed by the matrix R, of shape (q, r)."""
+        return self.T @ R if self.T.ndim == 2 else self.T[:, None] * self.spread(R.T).T
 
     def inverse(self, Z: Array) -> Array:
         """Undo the map, if T has full rank. Equal values stay equal."""
-        # Features are brought to the same scale first, so that none is mistaken for rounding.
-        scale = np.linalg.norm(self.T, axis=1)
-        scale = np.where(scale > 0, scale, 1.0)
-        X = (Z @ np.linalg.pinv(self.T / scale[:, None])) / scale
+        if self.T.ndim == 1:
+            X = self.spread(Z / self.T[self.kept])
+        else:  # features are brought to the same scale, so that none is mistaken for rounding
+            scale = np.linalg.norm(self.T, axis=1)
+            scale = np.where(scale > 0, scale, 1.0)
+            X = (Z @ np.linalg.pinv(self.T / scale[:, None])) / scale
         X = X if self.centre is None else X + self.centre
         X = X if self.warp is None else self.warp.inverse(X)
         largest = np.abs(X).max(axis=0, initial=0.0)
@@ -127,27 +160,47 @@ class FeatureMap:
             rows = graph.node("Add", graph.node("Mul", bent, graph.array(some)), kept)
         if self.centre is not None:
             rows = graph.node("Sub", rows, graph.array(self.centre))
-        return graph.node("MatMul", rows, graph.array(self.T))
+        return graph.node("MatMul", rows, graph.array(self.matrix))
+
+
+def diagonal_of(T: Array) -> Array:
+    """The scales of a diagonal map with the matrix T, or T if it is another map."""
+    if np.count_nonzero(T) == T.shape[1]:
+        scales = T.sum(axis=1)
+        if np.array_equal(FeatureMap(scales).matrix, T):
+            return scales
+    return T
 
 
 def scaling_from(mean: Array, std: Array) -> Array:
-    """Map that divides each feature by its standard deviation and drops constant features."""
+    """Diagonal map that divides features by their standard deviations and drops constant ones."""
     kept = std > 1e-9 * np.maximum(np.abs(mean), TINY)
-    if not kept.any():
-        return np.eye(len(std))
-    return np.diag(1.0 / np.where(kept, std, 1.0))[:, kept]
+    return np.where(kept, 1.0 / np.where(kept, std, 1.0), 0.0) if kept.any() else np.ones(len(std))
 
 
-def sharpened(before: FeatureMap, M: Array, kind: str) -> FeatureMap:
-    """Map with T M^(1/2) in place of T, where M is the average outer product of gradients.
+def sharpened(before: FeatureMap, B: Array, kind: str) -> FeatureMap:
+    """Map with T M^(1/2) in place of T, where M = B'B is the average outer product of gradients.
 
     Only the diagonal of M is used if `kind` is "diagonal". A floor is added to the eigenvalues, and
     the root is scaled to the trace of the identity.
     """
+    q, V = B.shape[1], None
     if kind == "diagonal":
-        M = np.diag(np.diag(M))
-    s, V = eigh(M)
-    if not s.mean() > 0:  # a constant function has no directions
+        s = np.einsum("ij,ij->j", B, B)
+    elif len(B) < q:  # B B' has the same eigenvalues, apart from zeros
+        s, U = eigh(B @ B.T)
+        some = s > len(B) * EPS * s[-1]
+        s, V = s[some], B.T @ (U[:, some] / np.sqrt(s[some]))
+    else:
+        s, V = eigh(B.T @ B)
+    floor = FLOOR * s.sum() / q
+    if not floor > 0:  # a constant function has no directions
         return before
-    root = np.sqrt(np.maximum(s, 0.0) + FLOOR * s.mean())
-    return replace(before, T=before.T @ ((V * (root * len(s) / root.sum())) @ V.T))
+    least, root = np.sqrt(floor), np.sqrt(np.maximum(s, 0.0) + floor)
+    unit = q / (root.sum() + (q - len(s)) * least)
+    if V is None:
+        T = before.T * (root * unit if before.T.ndim == 2 else before.spread(root * unit))
+        return replace(before, T=T)
+    M_root = (V * (unit * (root - least))) @ V.T
+    M_root.flat[:: q + 1] += unit * least
+    return replace(before, T=before.then(M_root))

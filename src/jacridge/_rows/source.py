@@ -69,7 +69,7 @@ def mapped(source: Source, mapping: FeatureMap | None) -> Source:
     rows: Rows = MappedRows(source.rows, mapping)
     if isinstance(source.rows, ArrayRows) and source.n is not None:
         rows = ArrayRows(mapping(source.rows.X), source.rows.y, source.rows.w)
-    return replace(source, rows=rows, p=mapping.T.shape[1])
+    return replace(source, rows=rows, p=mapping.q)
 
 
 def in_memory(source: Source, distance: Distance) -> Source:

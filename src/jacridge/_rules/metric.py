@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 # Rows that learn the metric, once kernel, kind and number of rounds are chosen.
 METRIC_ROWS = 1500
 
+# With more features than this, "auto" leaves full metrics out: each takes p^2 numbers.
+FULL_FEATURES = 1000
+
 # Fewer distinct rows than this are too few to learn a metric from, or to choose a kernel by.
 LEAST_ROWS = 20
 
@@ -93,7 +96,9 @@ def metric_of(rows: Rows, asked: Request, rng: np.random.Generator) -> Metric:
         space = space_of(name, "euclidean")
         return Rounds(space, penalty_in_rounds(penalty, unit), rule, centred)
 
-    maps = [plain or FeatureMap(np.eye(sample.X.shape[1]))]
+    if asked.metric == "auto" and sample.X.shape[1] > FULL_FEATURES:
+        kinds = tuple(kind for kind in kinds if kind != "full")
+    maps = [plain or FeatureMap(np.ones(sample.X.shape[1]))]
     if kinds:
         maps += warped_maps(sample)
     options: Any = {"size": size, "kernels": kernels, "kinds": kinds, "loss": asked.loss}

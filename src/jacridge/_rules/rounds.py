@@ -100,8 +100,8 @@ class Rounds:
         J = self.space.slopes(X[at], X, last.coef, last.sigma)
         J /= np.abs(J).max() or 1.0  # only their ratios matter, and squares could overflow
         w = rows.w[at] / rows.w[at].sum()
-        M = np.einsum("i,ikp,ikq->pq", w, J, J, optimize=True)
-        return sharpened(last.mapping, M, kind)
+        B = (np.sqrt(w)[:, None, None] * J).reshape(-1, J.shape[2])
+        return sharpened(last.mapping, B, kind)
 
     def tuned(self, rows: LearningRows, mapping: FeatureMap, near: Tuning | None = None) -> Tuning:
         """Bandwidth and penalty by the rule, or by a search on a few rows close to `near`."""

@@ -247,9 +247,10 @@ class FittedFunction:
         total = totals.sum(axis=0).reshape(-1, V.shape[1], *totals.shape[2:]).swapaxes(2, 3)
         if self.mapping is None:
             return J, total[0]
-        found = self.mapping.T @ total[0]
+        T = self.mapping.matrix
+        found = T @ total[0]
         for i, f in enumerate(bent, 1):
-            found[:, f] = self.mapping.T[f] @ total[i]
+            found[:, f] = T[f] @ total[i]
         return self.mapping.pulled_back(J, X), found
 
     def _bent(self, X: Array) -> tuple[Indices, Array]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._compute.arrays import weighted_mean
+from .._geometry.maps import diagonal_of
 
 # Shapes of saved arrays: k targets, q columns of the model's rows; all sides with the letter m, n
 # or s have the same length.
@@ -53,6 +54,9 @@ def state_from_file(state: dict[str, Any]) -> dict[str, Any]:
         state = from_version_0_1(dict(state))
     if "_saved" in state:
         check_saved(state["_saved"], state["X_fit_"].shape[-1], np.size(state["intercept_"]))
+    if "metric_" in state:  # in files of older versions
+        state = {**state, "_T": diagonal_of(state["metric_"])}
+        del state["metric_"]
     names = {"_saved": "_solved", "_fitted": "_notes"}  # the latter in files of older versions
     return {names.get(name, name): part for name, part in state.items() if name != "_model"}
 
@@ -69,7 +73,7 @@ def from_version_0_1(state: dict[str, Any]) -> dict[str, Any]:
     }
     state |= {"_columns": None, "_weightless": None}
     if metric == "euclidean":
-        state |= {"metric_": np.eye(state["n_features_in_"]), "warp_": None}
+        state |= {"_T": np.ones(state["n_features_in_"]), "warp_": None}
 
     if old["_state"] is not None:
         solved = dict(old["_state"])
