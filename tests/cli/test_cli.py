@@ -453,16 +453,16 @@ def test_a_category_that_training_did_not_have_is_noted(run, model, tmp_path):
 
 def test_predictions_have_ten_digits_as_text_and_all_as_json(run, model, tmp_path):
     new, out = tmp_path / "new.csv", tmp_path / "out.csv"
-    new.write_text("id,code,colour,height,width\n7,007,red,1.25,2.5\n8,8.50,blue,3.25,4.5\n")
+    new.write_text("id,code,colour,height,width\n7,007,red,1.25,2.5\n-8.25,8.50,blue,3.25,4.5\n")
     given = ("predict", model, new, "--keep", "id,code")
     assert run(*given, "-o", out)[0] == 0
     found = as_json(run(*given, "--json"))["predictions"]
     written = [line.split(",") for line in out.read_text().splitlines()[1:]]
-    assert [[a, b] for a, b, _ in written] == [["7", "007"], ["8", "8.50"]]
+    assert [[a, b] for a, b, _ in written] == [["7", "007"], ["-8.25", "8.50"]]
     assert [float(c) for *_, c in written] == [float(f"{p:.10g}") for p in found["prediction"]]
     assert max(len(c) for *_, c in written) <= 12
     assert max(len(repr(p)) for p in found["prediction"]) > 12
-    assert found["id"] == [7, 8]
+    assert found["id"] == [7, -8.25]
     assert found["code"] == ["007", "8.50"]
 
 

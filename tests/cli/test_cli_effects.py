@@ -51,8 +51,8 @@ def test_slopes_times_differences_are_differences_of_predictions(run, houses, tm
     means = []
     for step in (-1e-3, 1e-3):
         table.with_columns(pl.col("age") + step).write_csv(tmp_path / "moved.csv")
-        _, csv, _ = run("predict", tmp_path / "model.skops", tmp_path / "moved.csv")
-        means.append(np.mean([float(line) for line in csv.split()[1:]]))
+        found = run("predict", tmp_path / "model.skops", tmp_path / "moved.csv", "--json")[1]
+        means.append(np.mean(json.loads(found)["predictions"]["prediction"]))
     slope = (means[1] - means[0]) / 2e-3
     np.testing.assert_allclose(json.loads(out)["effects"]["estimate"], [slope], rtol=1e-6)
 

@@ -150,6 +150,7 @@ def test_a_report_on_places_measures_in_metres_and_shows_how_to_repeat_it(statio
     code, _, err = run("report", stations, *ON_GLOBE, "--rule", "median", "-o", page)
     assert code == 0, err
     text = page.read_text("utf-8")
+    assert "⚠ <code>staff</code> is left out" in text
     assert "metric: metres on the globe" in text
     assert "--metric geodesic" in text
     assert "metric=&#x27;geodesic&#x27;" in text

@@ -26,7 +26,8 @@ TEXT_HINT = (
 )
 COMMA = r"^[-+]?(\d+(,\d+)?([eE][-+]?\d+)?|\d{1,3}(\.\d{3})+,\d+)$"
 POINT = r"^[-+]?\d*\.\d+([eE][-+]?\d+)?$"
-WHOLE = r"^(0|-?[1-9]\d{0,14})$"
+# A number without leading zeros, and with few enough digits to be kept.
+PLAIN = r"^-?((0|[1-9]\d{0,8})(\.\d{1,6})?|[1-9]\d{9,14})$"
 # Numbers with a currency or a unit before or after them, and with separated thousands.
 ADORNED = r"^(\p{Sc}|[A-Z]{3})?\s*[-+]?\s*\d[\d.,' ]*\s*(\p{Sc}|%|[A-Za-z]{1,3}[23²³]?)?$"
 ADORNED_HINT = (
@@ -275,10 +276,9 @@ def as_written(column: pl.Series) -> pl.Series:
     if column.dtype != pl.String:
         return column
     some = column.drop_nulls()
-    for kind, form in {pl.Int64: WHOLE, pl.Float64: f"{WHOLE[:-1]}(\\.\\d{{1,9}})?$"}.items():
-        if len(some) and some.str.contains(form).all():
-            return column.cast(kind)
-    return column
+    if some.is_empty() or not some.str.contains(PLAIN).all():
+        return column
+    return column.cast(pl.Float64 if some.str.contains(".", literal=True).any() else pl.Int64)
 
 
 def _has_numbers(column: pl.Series) -> bool:
