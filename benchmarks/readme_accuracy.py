@@ -24,9 +24,9 @@ ABSENT = (
     "trees. It has not been recorded for this version.\n"
 )
 PRESENT = (
-    "Test R2 on {count} tables, all methods with their default settings: at most 1300 training and "
-    "700 test rows of each (`benchmarks/bench_accuracy.py`). The best of each row is bold. Seconds "
-    "are those of one run on two cores.\n\n"
+    "Test R2 on {count} tables, all methods with their default settings "
+    "(`benchmarks/bench_accuracy.py`). Each table has at most 1300 training and 700 test rows. The "
+    "best score in each row is bold. Times are from one run on two cores.\n\n"
 )
 
 

@@ -1,9 +1,9 @@
 """
-What a fit gives
-================
+What a fitted model provides
+============================
 
-Take ``AutoKernelRidge()``: it chooses kernel, metric, bandwidth and penalty. The model has
-prediction intervals, derivatives, and effects with standard errors.
+Use ``AutoKernelRidge()``: it chooses the kernel, the metric, the bandwidth and the penalty. The
+model has prediction intervals, derivatives, and effects with standard errors.
 """
 
 import matplotlib.pyplot as plt

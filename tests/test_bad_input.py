@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import naive
-from jacridge import RULES, JacobianKernelRidge, select_bandwidth
+from jacridge import RULES, JacobianKernelRidge, JacobianNystroem, select_bandwidth
 from known import SEARCHES
 
 X, y = np.random.default_rng(0).standard_normal((12, 2)), np.arange(12.0)
@@ -65,7 +65,7 @@ def test_one_or_two_rows_are_enough_for_a_number(n):
 @pytest.mark.parametrize("metric", ["euclidean", "geodesic", "precomputed"])
 @pytest.mark.parametrize("rule", RULES)
 @both_doors
-@pytest.mark.filterwarnings("ignore:.*rows are equal to another one")
+@pytest.mark.filterwarnings("ignore:.*rows repeat an earlier row")
 def test_rows_that_are_all_equal_have_no_bandwidth(door, rule, metric):
     equal = np.zeros((12, 12)) if metric == "precomputed" else np.tile([0.1, 0.7], (12, 1))
     with pytest.raises(ValueError, match="`X` must have rows that differ, got rows that are all"):
@@ -88,7 +88,9 @@ def test_rows_whose_squared_distances_underflow_count_as_equal(door, rule):
 @both_doors
 def test_a_rule_that_ends_at_zero_says_why(door):
     mostly_equal = np.r_[np.zeros((11, 2)), np.ones((1, 2))]
-    with pytest.raises(ValueError, match=r"got so many duplicates that the bandwidth would be 0\."):
+    with pytest.raises(
+        ValueError, match=r"has too many duplicate rows for this rule: the bandwidth would be 0\."
+    ):
         door(mostly_equal, y, bandwidth="median")
 
 
@@ -135,6 +137,21 @@ def test_the_penalty_must_be_a_finite_number_that_is_not_negative(door, alpha):
         ValueError, match=r"`alpha` must be a finite number >= 0 and <= 1e\+150, got"
     ):
         door(X, y, alpha=alpha)
+
+
+@pytest.mark.parametrize("alpha", [1e-200, [1e-140, 1.0], [1e-3, 1e-101]])
+@both_doors
+def test_penalties_near_zero_are_refused_alone_and_in_a_list(door, alpha):
+    with pytest.raises(ValueError, match=r"`alpha` must be .* 1e-100"):
+        door(X, y, alpha=alpha)
+
+
+@pytest.mark.parametrize("alpha", [1e-200, 1e200])
+def test_a_transformer_has_the_penalties_of_an_estimator(alpha):
+    with pytest.raises(ValueError) as known:
+        fit(X, y, alpha=alpha)
+    with pytest.raises(ValueError, match=re.escape(str(known.value))):
+        JacobianNystroem("jacobian", 5, alpha=alpha).fit(X)
 
 
 @pytest.mark.parametrize("alpha", [None, True, 1j])
@@ -250,7 +267,7 @@ def test_targets_have_at_most_two_dimensions(door):
     [
         (lambda D: D[:, :5], r"square matrix of distances .* got \(12, 5\)"),
         (lambda D: D - D.max(), "distances >= 0, got -"),
-        (lambda D: D + np.eye(12), "zero diagonal, .* got 1. A kernel is not taken"),
+        (lambda D: D + np.eye(12), "zero diagonal, .* got 1. Pass distances, not a kernel"),
         (lambda D: np.triu(D), "symmetric, got entries that differ by"),
         (lambda D: np.exp(-D), "zero diagonal"),
     ],
@@ -290,8 +307,8 @@ def test_a_fit_needs_y():
 @pytest.mark.parametrize(
     ("bad", "words"),
     [
-        ([90.1, 0.0], "latitudes from -90 to 90 .* got values up to 90.1 and"),
-        ([0.0, -360.1], "longitudes from -360 to 360 .* and 360.1 in size"),
+        ([90.1, 0.0], "latitudes from -90 to 90 .* got absolute values up to 90.1 and"),
+        ([0.0, -360.1], "longitudes from -360 to 360 .* and 360.1"),
     ],
 )
 def test_places_must_be_on_the_earth_in_training_and_later(bad, words):
@@ -314,18 +331,18 @@ def test_places_must_have_two_coordinates(door):
 @pytest.mark.parametrize("size", [1e151, 1.7e308])
 @both_doors
 def test_features_whose_squares_overflow_are_refused(door, size):
-    with pytest.raises(ValueError, match=r"`X` must have entries of at most 1e\+150 in size"):
+    with pytest.raises(ValueError, match=r"`X` must have entries of at most 1e\+150 in abs"):
         door(X / np.abs(X).max() * size, y)
 
 
 @both_doors
 def test_targets_whose_squares_overflow_are_refused(door):
-    with pytest.raises(ValueError, match=r"`y` must have entries of at most 1e\+100 in size"):
+    with pytest.raises(ValueError, match=r"`y` must have entries of at most 1e\+100 in abs"):
         door(X, y * 1e200)
 
 
 def test_new_rows_whose_squares_overflow_are_refused():
-    with pytest.raises(ValueError, match=r"`X` must have entries of at most 1e\+150 in size"):
+    with pytest.raises(ValueError, match=r"`X` must have entries of at most 1e\+150 in abs"):
         fit(X, y).predict(X * 1e200)
 
 
@@ -354,7 +371,7 @@ def test_a_grid_must_be_a_list_of_bandwidths(grid):
 
 @both_doors
 def test_a_target_of_words_names_the_classifier(door):
-    with pytest.raises(ValueError, match=r"`y` must hold numbers, got texts.*AutoKernelClassifier"):
+    with pytest.raises(ValueError, match=r"`y` must hold numbers, got text.*AutoKernelClassifier"):
         door(X, np.array(["a", "b"] * 6))
 
 

@@ -295,6 +295,18 @@ def test_parquet_files_and_dask_arrays_have_the_effects_of_arrays(drawn_classes,
     np.testing.assert_allclose(std.compute(), known.jacobian(X, return_std=True)[1])
 
 
+def test_tasks_for_the_errors_of_the_jacobian_do_not_grow_with_the_training_rows(rng):
+    da, cloudpickle = pytest.importorskip("dask.array"), pytest.importorskip("cloudpickle")
+    sizes = []
+    for n in (6000, 12_000):  # a model keeps 5000 rows for its errors
+        X = rng.standard_normal((n, 4))
+        est = JacobianKernelClassifier(1.0, 0.1, solver="nystrom", n_landmarks=20, random_state=0)
+        est.fit(X, X[:, 0] > 0)
+        _, std = est.jacobian(da.from_array(X[:10]), return_std=True)
+        sizes.append(max(len(cloudpickle.dumps(task)) for task in dict(std.dask).values()))
+    assert sizes[1] == pytest.approx(sizes[0], rel=0.01)
+
+
 def test_a_pickled_classifier_has_the_same_effects(drawn_classes):
     X, y, w = drawn_classes
     est = JacobianKernelClassifier(1.5, 0.5).fit(X, y, w)

@@ -609,7 +609,7 @@ def test_labels_are_a_column_of_parquet_files(rng, tmp_path):
     assert est.score(source, "kind") > 0.8
     known = est.score(frame.select("a", "b"), y, frame["w"].to_numpy())
     assert est.score(source, "kind", "w") == pytest.approx(known)
-    with pytest.raises(AttributeError, match="needs the labels in memory"):
+    with pytest.raises(AttributeError, match="needs labels in memory"):
         _ = est.loo_decision_function_
 
 

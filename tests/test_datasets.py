@@ -208,14 +208,14 @@ def test_a_file_with_too_few_rows_is_refused(tmp_path, monkeypatch):
 
 def test_a_wrong_checksum_leaves_no_file(cache, server, small_wood):
     server.files[small_wood] += b"1,2,3,4,5,6\n"
-    with pytest.raises(OSError, match=r"`wood_fibres` could not be downloaded: .* another sha256"):
+    with pytest.raises(OSError, match=r"`wood_fibres` could not be downloaded: .*sha256"):
         datasets.fetch("wood_fibres")
     assert left_behind(cache) == []
 
 
 def test_a_connection_cut_in_the_middle_leaves_no_file(cache, server, small_wood):
     server.cut_after = 40
-    with pytest.raises(OSError, match="did not answer with a whole file"):
+    with pytest.raises(OSError, match="did not return a complete file"):
         datasets.fetch("wood_fibres")
     assert left_behind(cache) == []
 
@@ -256,8 +256,8 @@ def test_a_full_disk_leaves_no_file(cache, server):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert run.returncode == 1
-    assert "there is no room in" in run.stderr
-    assert "Make room, or set JACRIDGE_CACHE" in run.stderr
+    assert "no space is left in" in run.stderr
+    assert "Free some space, or set JACRIDGE_CACHE" in run.stderr
     assert left_behind(cache) == []
 
 

@@ -70,7 +70,7 @@ def test_outliers_that_make_l_max_are_found_and_others_are_not(rng):
     assert name not in warned(JacobianKernelRidge().fit(X, y))
 
 
-@pytest.mark.filterwarnings("ignore:.*rows are equal")
+@pytest.mark.filterwarnings("ignore:.*rows repeat")
 def test_equal_rows_are_told_of_where_the_rule_suffers(rng):
     X, y = smooth(rng, n=60, noise=0.3)
     thrice = np.repeat(X, 3, axis=0)
@@ -280,6 +280,28 @@ def test_near_duplicates_of_a_smooth_function_do_not_matter(rng):
     assert not found.dict()["near duplicates"]["warning"]
 
 
+def test_groups_of_near_duplicates_may_be_larger_than_the_sample(rng, size):
+    size("gain rows", 50)
+    X, noise = rng.uniform(size=(20, 2)), 0.3 * rng.standard_normal(20)
+    X, y = np.repeat(X, 60, axis=0), np.repeat(noise, 60)
+    X += 1e-7 * rng.standard_normal(X.shape)
+
+    found = JacobianKernelRidge(0.1, 0.1).fit(X, y).diagnose().dict()["near duplicates"]
+    assert found["value"] == pytest.approx(1 - 20 / 1200)
+    # A row is known by those beside it, and noise by nothing.
+    assert found["warning"]
+
+
+def test_rows_that_are_all_near_duplicates_have_no_others_to_compare_with(rng, size):
+    size("nearly equal", 0.1)
+    x = np.linspace(0, 1, 200)
+    y = np.sin(5 * x) + 0.1 * rng.standard_normal(200)
+    found = JacobianKernelRidge("loo", "loo").fit(x[:, None], y).diagnose().dict()
+    assert found["near duplicates"]["value"] == 1 - 1 / 200
+    assert not found["near duplicates"]["warning"]
+    assert "together" not in found["near duplicates"]["sentence"]
+
+
 def test_few_rows_and_rows_that_were_dropped_are_told_of(rng):
     X, y = smooth(rng, n=80)
     est = JacobianKernelRidge("loo", "loo")
@@ -356,6 +378,23 @@ def test_the_best_single_feature_of_a_noisy_target_has_nearly_the_r2_of_a_line(r
     assert best["value"] == pytest.approx(line, abs=0.1)  # means of 20 rows have noise
 
 
+def test_the_best_single_feature_counts_rows_by_their_weights(rng):
+    X = np.column_stack([rng.integers(6, size=400), rng.standard_normal(400)])
+    w = np.where(np.arange(400) % 2, 1.0, 1e-6)
+    y = np.where(w == 1, X[:, 0] ** 2, 30 * rng.standard_normal(400))
+    found = JacobianKernelRidge(1.0, 1.0).fit(X, y, w).diagnose().dict()
+    assert found["best single feature"]["value"] > 0.99
+
+
+def test_the_ratio_of_scales_counts_rows_by_their_weights(rng):
+    X = rng.standard_normal((100, 2))
+    X[::2, 0] *= 1e3
+    w = np.where(np.arange(100) % 2, 1.0, 1e-9)
+    found = JacobianKernelRidge(1.0, 1.0).fit(X, X[:, 1], w).diagnose().dict()["ratio of scales"]
+    std = np.sqrt(np.diagonal(np.cov(X.T, aweights=w, ddof=0)))
+    assert found["value"] == pytest.approx(max(std) / min(std), rel=1e-9)
+
+
 def test_unlike_scales_are_told_of_where_scaling_helps(rng):
     X, y = smooth(rng, n=100)
     unlike = X * [1, 1000]
@@ -377,6 +416,17 @@ def test_a_choice_is_told_with_its_gain_over_the_plain_metric_and_the_runner_up(
     assert found["sentence"].startswith(f"gaussian in a {chosen['kind']} metric after")
     assert "than gaussian in the plain metric" in found["sentence"]
     assert found["sentence"].endswith(", the runner-up.")
+
+
+def test_the_r2_of_a_pickled_model_counts_copies_of_rows_once_each(rng):
+    X, y = smooth(rng, n=100, noise=0.3)
+    copies = rng.integers(1, 6, size=100)
+    X, y = np.repeat(X, copies, axis=0), np.repeat(y, copies)
+    est = JacobianKernelRidge(0.3, 0.1, solver="nystrom", n_landmarks=40, random_state=0).fit(X, y)
+    expected = 1 - np.mean(est.loo_residuals_**2) / y.var()
+    for model in (est, pickle.loads(pickle.dumps(est))):
+        found = model.diagnose().dict()["leave-one-out R2"]["value"]
+        assert found == pytest.approx(expected, rel=1e-9)
 
 
 def test_rows_that_allow_no_comparison_are_still_diagnosed(rng):
@@ -450,7 +500,7 @@ def test_a_designed_experiment_is_not_called_useless(rng):
     r2 = found.dict()["leave-one-out R2"]
     # Both are known to about 0.03.
     assert r2["value"] == pytest.approx(r2_score(y_new, est.predict(X[cell])), abs=0.15)
-    assert "On rows that are new it is -" in r2["sentence"]
+    assert "On new rows it is -" in r2["sentence"]
 
 
 def test_an_automatic_search_among_given_penalties_tells_that_it_ended_at_the_smallest(rng):

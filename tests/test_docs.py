@@ -77,7 +77,7 @@ def test_the_table_of_classifiers_is_that_of_the_benchmark():
 
 
 SENTENCES = (
-    "Take `AutoKernelRidge()`: it chooses kernel, metric, bandwidth and penalty.",
+    "Use `AutoKernelRidge()`: it chooses the kernel, the metric, the bandwidth and the penalty.",
     "`JacobianKernelRidge()` is the estimator of the paper: a Gaussian kernel with the closed-form "
     "bandwidth",
 )

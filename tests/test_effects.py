@@ -800,3 +800,12 @@ def test_the_name_of_a_group_in_the_table_of_effects_is_a_variable(mixed):
     np.testing.assert_allclose(found["estimate"], [*estimates[2:], estimates[0]])
     with pytest.raises(ValueError, match=r"\('town', 'age', .*got 'twon'"):
         est.effects(variables="twon")
+
+
+@pytest.mark.parametrize("kernel", ["laplacian", "gaussian"])
+def test_the_table_says_that_kernels_with_kinks_bias_slopes(kernel, table):
+    X, y = table
+    is_large = (X[:, :1] > 0).astype(float)
+    est = JacobianKernelRidge(1.0, 0.1, kernel=kernel).fit(np.hstack([X, is_large]), y)
+    assert ("kinks" in str(est.effects())) == (kernel == "laplacian")
+    assert "kinks" not in str(est.effects(variables=[3]))  # a difference has no slope

@@ -70,7 +70,7 @@ def test_the_unit_of_y_changes_nothing_but_the_unit_of_predictions(rows, rule, a
 
 def test_targets_and_penalties_whose_quotients_overflow_are_refused(rows):
     X, y = rows
-    with pytest.raises(ValueError, match=r"`y` must have entries of at most 1e\+100 in size"):
+    with pytest.raises(ValueError, match=r"`y` must have entries of at most 1e\+100 in abs"):
         JacobianKernelRidge().fit(X, 1e148 * y)
     with pytest.raises(ValueError, match="`y` must be zero or have entries of at least 1e-150"):
         JacobianKernelRidge().fit(X, np.column_stack([y, 1e-200 * y]))
@@ -98,6 +98,7 @@ def test_places_that_are_all_one_pole_have_no_bandwidth(rng, rule):
 
 
 @pytest.mark.parametrize("rule", RULES)
+@pytest.mark.filterwarnings("ignore:.*rows are equal to another one")
 def test_places_most_of_which_are_one_pole_have_a_bandwidth_or_a_clear_error(rng, rule):
     """The mean of latitudes of 90 with these weights is above 90 by rounding."""
     pytest.importorskip("pyproj")
@@ -108,7 +109,7 @@ def test_places_most_of_which_are_one_pole_have_a_bandwidth_or_a_clear_error(rng
         est.fit(X, rng.standard_normal(15), rng.uniform(0.5, 2, 15))
     except ValueError as error:
         refusal = str(error)
-        assert "`X` must have mostly distinct rows" in refusal or "which needs features" in refusal
+        assert "too many duplicate rows" in refusal or "needs features" in refusal
     else:
         assert np.isfinite(est.bandwidth_)
         assert np.isfinite(est.predict(X)).all()

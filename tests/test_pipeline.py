@@ -109,6 +109,15 @@ def test_columns_of_a_frame_keep_their_names_and_units(rng):
     assert found._function().names == ["age", "kind_x", "kind_y", "b"]
 
 
+@pytest.mark.parametrize("nothing", [None, "passthrough"])
+def test_scaling_before_a_step_that_does_nothing_is_undone(table, nothing):
+    X, y = table
+    pipeline = make_pipeline(StandardScaler(), nothing, JacobianKernelRidge(1.0, 0.1)).fit(X, y)
+    found, rows = last_step(pipeline, X)
+    np.testing.assert_allclose(rows, X, rtol=1e-12)
+    np.testing.assert_allclose(found.predict(rows), pipeline.predict(X), rtol=1e-9)
+
+
 def test_steps_that_are_no_scaling_stay(table):
     X, y = table
     for steps in (

@@ -37,7 +37,7 @@ ESTIMATORS = [
 
 
 @parametrize_with_checks(ESTIMATORS)
-@pytest.mark.filterwarnings("ignore:.*rows are equal to another one")
+@pytest.mark.filterwarnings("ignore:.*rows repeat an earlier row")
 def test_scikit_learn_takes_it_for_an_estimator(estimator, check):
     check(estimator)
 

@@ -204,6 +204,15 @@ def closed_form(kernel, a):
     )
 
 
+@pytest.mark.parametrize("lam", [-1, np.nan])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_penalty_below_zero_has_no_regime(kernel, lam):
+    with pytest.raises(ValueError, match="`lam` must be a finite number >= 0, got"):
+        theory.regime(100, lam)
+    with pytest.raises(ValueError, match="`lam` must be a finite number >= 0, got"):
+        theory.lattice_regime(kernel, 1, lam)
+
+
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("scale", [0.1, 0.3, 0.399, 0.401, 0.6, 1, 2.5])
 def test_the_lattice_eigenvalue_is_the_alternating_sum(kernel, scale):

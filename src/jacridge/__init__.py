@@ -6,14 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if os.path.basename("".join(sys.argv[:1])) in ("jacridge", "jacridge.exe"):
-    # The command, for which the imports below take seconds: an interrupt is one line.
+    # For the command, the imports below take seconds: print an interrupt as one line.
     sys.excepthook = lambda kind, *error: (
         sys.stderr.write("Interrupted.\n")
         if kind is KeyboardInterrupt
         else sys.__excepthook__(kind, *error)
     )
 
-import sklearn  # noqa: F401  (SciPy loads a sixth faster from it than before it)
+import sklearn  # noqa: F401  (SciPy loads a sixth faster after it)
 
 from . import theory
 from ._estimator import AutoKernelRidge, JacobianKernelRidge
@@ -43,7 +43,7 @@ __all__ = [
     "theory",
 ]
 
-# Names and modules that are imported when they are first asked for: the import stays quick.
+# Names and modules that are imported on first use, so that `import jacridge` stays quick.
 _LATER = {
     "AutoKernelClassifier": "_classifier",
     "JacobianKernelClassifier": "_classifier",

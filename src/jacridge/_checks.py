@@ -21,13 +21,13 @@ DATES = (
     "Turn them into numbers first, such as the year with its fraction, or use the command "
     "`jacridge`, which does."
 )
-# Squared distances of rows with larger entries leave the range of doubles.
+# Squared distances of rows with larger entries overflow.
 LARGEST = 1e150
-# Sums of squares of larger targets, divided by small penalties, leave it, too.
+# Sums of squares of larger targets overflow, too, once they are divided by small penalties.
 LARGEST_TARGET = 1e100
 # Size below which squares of the residuals underflow.
 SMALLEST_TARGET = 1e-150
-# Penalties below are zero in all that they are added to, and what is divided by them overflows.
+# Smaller penalties vanish in every sum, and dividing by them overflows.
 SMALLEST_PENALTY = 1e-100
 
 
@@ -40,7 +40,7 @@ def check_number(
     at_most: float | None = None,
     below: float | None = None,
 ) -> float:
-    """Return `value` as a float, or say what it must be."""
+    """Return `value` as a float, or raise an error that states the limits."""
     value = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
     real = is_real(value)
     if (
@@ -60,14 +60,14 @@ def check_number(
 
 
 def is_real(value: Any) -> bool:
-    """Whether `value` is a real number, and no truth value."""
-    # Most are plain numbers, for which an abstract class takes long to ask.
+    """Whether `value` is a real number and not a boolean."""
+    # isinstance with an abstract class is slow, and most values are plain numbers.
     plain = type(value) in (float, int)
     return plain or (isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_))
 
 
 def check_choice(name: str, value: Any, known: Any) -> str:
-    """Return `value` if it is one of the known words, or list them."""
+    """Return `value` if it is one of the known words, or raise an error that lists them."""
     if not isinstance(value, str) or value not in known:
         kind = ValueError if isinstance(value, str) else TypeError
         raise kind(f"`{name}` must be one of {', '.join(map(repr, known))}, got {value!r}.")
@@ -75,7 +75,7 @@ def check_choice(name: str, value: Any, known: Any) -> str:
 
 
 def check_whole(name: str, value: Any) -> int:
-    """Return `value` as an int >= 1, or say what it must be."""
+    """Return `value` as an int >= 1, or raise an error."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not whole or value < 1:
         kind = ValueError if whole else TypeError
@@ -84,7 +84,7 @@ def check_whole(name: str, value: Any) -> int:
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """The random numbers that `random_state` stands for."""
+    """Random number generator for a `random_state`."""
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
@@ -94,34 +94,33 @@ def generator(random_state: Any) -> np.random.Generator:
         ) from error
 
 
-def check_range(name: str, values: Array) -> None:
-    """Refuse numbers so large that their squares overflow."""
+def check_range(name: str, values: Array, most: float = LARGEST) -> None:
+    """Refuse numbers above `most` in size, whose squares overflow."""
     largest = _largest(values)
-    most = LARGEST_TARGET if name == "y" else LARGEST
     if largest > most:
         raise ValueError(
-            f"`{name}` must have entries of at most {most:g} in size, as squares of larger ones "
-            f"overflow, got {largest:g}. Rescale `{name}` first."
+            f"`{name}` must have entries of at most {most:g} in absolute value, because squares of "
+            f"larger ones overflow, got {largest:g}. Rescale `{name}` first."
         )
 
 
 def check_not_tiny(largest: Array) -> None:
-    """Refuse targets whose squares are zero; `largest` is the size of the largest of each, (k,)."""
+    """Refuse targets whose squares underflow; `largest` has their largest absolute values, (k,)."""
     tiny = largest[(largest > 0) & (largest < SMALLEST_TARGET)]
     if len(tiny):
         raise ValueError(
-            f"`y` must be zero or have entries of at least {SMALLEST_TARGET:g} in size, as squares "
-            f"of smaller ones are zero, got {tiny[0]:g} at most. Rescale `y` first."
+            f"`y` must be zero or have entries of at least {SMALLEST_TARGET:g} in absolute value, "
+            f"as squares of smaller ones underflow, got {tiny[0]:g} at most. Rescale `y` first."
         )
 
 
 def _largest(values: Array) -> float:
-    """Largest size of a number; NaN if there is one."""
+    """Largest absolute value; NaN if any value is NaN."""
     return float(max(values.max(), -values.min())) if values.size else 0.0
 
 
 def require(module: str, *, extra: str) -> Any:
-    """Import a module of an optional dependency, or name the extra that brings it."""
+    """Import an optional dependency, or raise an error that names the extra to install."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -133,8 +132,8 @@ def require(module: str, *, extra: str) -> Any:
 
 
 def check_rows(X: npt.ArrayLike, name: str = "X") -> Array:
-    """X as an array of doubles in range, of two dimensions."""
-    # Of doubles in an array the extremes tell all, in a fraction of the time that is taken below.
+    """X as a two-dimensional array of doubles in range."""
+    # For a float64 array, checking the extremes is enough, and much faster than the checks below.
     plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and X.size > 0
     if plain and _largest(np.asarray(X)) <= LARGEST:
         return np.asarray(X)
@@ -146,7 +145,7 @@ def check_rows(X: npt.ArrayLike, name: str = "X") -> Array:
 
 @contextmanager
 def naming_texts(X: Any, name: str = "X") -> Iterator[None]:
-    """Refuse dates, and name the first column of texts where scikit-learn refuses it."""
+    """Refuse dates, and name the first column of text where scikit-learn refuses it."""
     check_no_dates(X, name)
     try:
         yield
@@ -159,14 +158,14 @@ def naming_texts(X: Any, name: str = "X") -> Iterator[None]:
                 f"`{name}` must hold numbers, got dates in column {column!r}: {error}. {DATES}"
             ) from error
         raise ValueError(
-            f"`{name}` must hold numbers, got texts in column {column!r}: {error}. Encode it in a "
+            f"`{name}` must hold numbers, got text in column {column!r}: {error}. Encode it in a "
             "Pipeline (OneHotEncoder), or use the command `jacridge`, which does."
         ) from error
 
 
 @contextmanager
 def naming_classes(y: Any) -> Iterator[None]:
-    """Name the classifier where a target of texts is refused."""
+    """Point to the classifier where a text target is refused."""
     try:
         yield
     except ValueError as error:
@@ -174,13 +173,13 @@ def naming_classes(y: Any) -> Iterator[None]:
         if not texts or np.asarray(y).dtype.kind not in "OU":
             raise
         raise ValueError(
-            f"`y` must hold numbers, got texts: {error}. To predict classes, use "
+            f"`y` must hold numbers, got text: {error}. To predict classes, use "
             "AutoKernelClassifier."
         ) from error
 
 
 def check_no_dates(X: Any, name: str = "X") -> None:
-    """Refuse dates and durations, which NumPy turns into counts of nanoseconds without a word."""
+    """Refuse dates and durations, which NumPy silently converts to nanoseconds."""
     is_frame = hasattr(X, "columns") and hasattr(X, "dtypes")
     kinds = zip(X.columns, X.dtypes, strict=True) if is_frame else ()
     date = next((column for column, kind in kinds if _is_date(kind)), None)
@@ -190,12 +189,12 @@ def check_no_dates(X: Any, name: str = "X") -> None:
 
 
 def _is_date(kind: Any) -> bool:
-    """Whether the type of a column of pandas, polars or NumPy is one of dates or durations."""
+    """Whether a pandas, polars or NumPy dtype is one of dates or durations."""
     return getattr(kind, "kind", "") in ("m", "M") or getattr(kind, "is_temporal", bool)()
 
 
 def _first_text(X: Any) -> Any:
-    """Name or index of the first column with a text that is no number, or None."""
+    """Name or index of the first column with text that is not a number, or None."""
     values = np.asarray(X, dtype=object)
     if values.ndim != 2:
         return None
@@ -212,7 +211,7 @@ def _is_text(value: Any) -> bool:
 
 
 def check_coordinates(X: Array) -> None:
-    """Refuse what is not latitude and longitude in degrees."""
+    """Refuse rows that are not latitude and longitude in degrees."""
     if X.shape[1] != 2:
         raise ValueError(
             f'`X` must have two columns, latitude and longitude, for metric="geodesic", '
@@ -222,12 +221,12 @@ def check_coordinates(X: Array) -> None:
     if largest[0] > 90 or largest[1] > 360:
         raise ValueError(
             "`X` must hold latitudes from -90 to 90 and longitudes from -360 to 360 degrees, in "
-            f"this order, got values up to {largest[0]:g} and {largest[1]:g} in size."
+            f"this order, got absolute values up to {largest[0]:g} and {largest[1]:g}."
         )
 
 
 def check_distances(D: Array) -> None:
-    """Refuse what is no matrix of distances between the training rows."""
+    """Check that D is a matrix of distances between the training rows."""
     if D.shape[0] != D.shape[1]:
         raise ValueError(
             f'`X` must be a square matrix of distances for metric="precomputed", got {D.shape}.'
@@ -236,7 +235,7 @@ def check_distances(D: Array) -> None:
     if np.diagonal(D).any():
         raise ValueError(
             "`X` must have a zero diagonal, as distances have, got "
-            f"{np.abs(np.diagonal(D)).max():g}. A kernel is not taken, only distances."
+            f"{np.abs(np.diagonal(D)).max():g}. Pass distances, not a kernel matrix."
         )
     gap = max(_asymmetry(D, start, start + 256) for start in range(0, len(D), 256))
     if gap > 1e-8 * D.max():
@@ -244,7 +243,7 @@ def check_distances(D: Array) -> None:
 
 
 def check_no_negative(D: Array) -> None:
-    """Refuse numbers that are no distances."""
+    """Refuse negative distances."""
     if D.min() < 0:
         raise ValueError(
             f"`X` must hold distances >= 0, got {D.min():g}. Negative values in data are refused "
@@ -253,7 +252,7 @@ def check_no_negative(D: Array) -> None:
 
 
 def _asymmetry(D: Array, start: int, stop: int) -> float:
-    """Largest difference of some rows from their columns; by blocks, there is no second D."""
+    """Largest difference of some rows from their columns; called on blocks to avoid a copy of D."""
     return float(np.abs(D[start:stop, :stop] - D[:stop, start:stop].T).max())
 
 
@@ -261,7 +260,7 @@ def check_targets(y: npt.ArrayLike, X: Array) -> Array:
     """Y as an array of doubles of shape (n, k)."""
     with naming_classes(y):
         targets: Array = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-    check_range("y", targets)
+    check_range("y", targets, LARGEST_TARGET)
     check_consistent_length(X, targets)
     return targets[:, None] if targets.ndim == 1 else targets
 
@@ -298,7 +297,7 @@ def check_weights(sample_weight: npt.ArrayLike, X: Array) -> Array:
 
 
 def check_weight(weight: Any) -> float:
-    """One weight of all rows."""
+    """One weight for all rows."""
     return check_number("sample_weight", weight, above=0)
 
 
@@ -315,11 +314,11 @@ def check_present(labels: Any, first: int = 0, name: str = "y") -> None:
 
 
 def refuse_missing(missing: Any, first: int = 0, name: str = "y") -> None:
-    """Refuse labels of which some are missing."""
+    """Raise an error if any label is missing."""
     if missing.any():
         raise ValueError(
             f"`{name}` must have a label in every row, got {missing.sum()} missing or infinite, "
-            f"the first in row {first + int(np.argmax(missing))}. Leave such rows out first."
+            f"the first in row {first + int(np.argmax(missing))}. Remove these rows first."
         )
 
 
@@ -330,26 +329,26 @@ def _is_missing(label: Any) -> bool:
         return True
 
 
-def check_columns(name: str, X: Array, p: int) -> None:
+def check_columns(name: str, columns: int, p: int) -> None:
     """Refuse rows with another number of features."""
-    if X.shape[1] != p:
-        raise ValueError(f"`{name}` must have {p} columns, as `X` has, got {X.shape[1]}.")
+    if columns != p:
+        raise ValueError(f"`{name}` must have {p} columns, as `X` has, got {columns}.")
 
 
-def check_positive(name: str, grid: npt.ArrayLike) -> Array:
-    """Numbers as an array of one dimension, at least one, all > 0 and with squares in range."""
-    message = f"`{name}` must be a list of numbers from {1 / LARGEST:g} to {LARGEST:g}, got "
+def check_positive(name: str, grid: npt.ArrayLike, *, least: float = 1 / LARGEST) -> Array:
+    """Numbers as a one-dimensional array, not empty, from `least` on and with squares in range."""
+    message = f"`{name}` must be a list of numbers from {least:g} to {LARGEST:g}, got "
     try:
         values = np.atleast_1d(np.asarray(grid, dtype=np.float64))
     except (TypeError, ValueError) as error:
         raise TypeError(f"{message}{grid!r}.") from error
-    within = (values >= 1 / LARGEST) & (values <= LARGEST)  # false for NaN
+    within = (values >= least) & (values <= LARGEST)  # false for NaN
     if values.ndim != 1 or not values.size or not within.all():
         raise ValueError(f"{message}{grid!r}.")
     return values
 
 
 def check_bandwidth(value: Any) -> float:
-    """The bandwidth as a float > 0 whose square is a double."""
+    """The bandwidth as a float > 0 whose square neither overflows nor underflows."""
     sigma = check_number("bandwidth", value, above=0)
     return check_number("bandwidth", sigma, at_least=1 / LARGEST, at_most=LARGEST)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -34,16 +33,15 @@ from .diagnostics import Diagnosis, Finding
 from .effects import Contrast, Effects, Summary
 from .effects._average import average_effects
 from .effects._classes import ClassFunction, class_error_kind
-from .effects._table import held_fixed
 from .parquet import ParquetFiles
 
 
 def _of_regressor(name: str) -> property:
-    """An attribute of the fitted regressor, as one of the classifier."""
+    """Property that returns an attribute of the fitted regressor."""
 
     def shown(self: JacobianKernelClassifier) -> Any:
         if "regressor_" not in vars(self):
-            raise AttributeError(f"`{name}` is known after `fit`.")
+            raise AttributeError(f"`{name}` is only available after `fit`.")
         return getattr(self.regressor_, name)
 
     return property(shown)
@@ -54,7 +52,7 @@ def _has_probabilities(est: JacobianKernelClassifier) -> bool:
     fitted = vars(est).get("regressor_")
     if (est if fitted is None else fitted).solver == "pcg":
         raise AttributeError(
-            "Probabilities are calibrated by leave-one-out, which solver='pcg' does not have. Use "
+            "Probabilities are calibrated by leave-one-out, which solver='pcg' cannot compute. Use "
             "solver='exact' or 'nystrom', or CalibratedClassifierCV."
         )
     return True
@@ -63,23 +61,23 @@ def _has_probabilities(est: JacobianKernelClassifier) -> bool:
 class JacobianKernelClassifier(ClassifierMixin, BaseEstimator, ClassParameters):
     """Kernel ridge classification that chooses its own bandwidth, with calibrated probabilities.
 
-    Each class is a target of :class:`JacobianKernelRidge`: one for its rows and zero for others,
-    less the share of the class. Bandwidth, kernel, metric and penalty are common to all classes.
-    Leave-one-out scores, which one factorisation gives for all rows, calibrate the probabilities:
-    no row is held out, and nothing is fitted again.
+    Each class is a target of :class:`JacobianKernelRidge`: one for its rows and zero for all
+    others, minus the share of the class. Bandwidth, kernel, metric and penalty are common to all
+    classes. Probabilities are calibrated on leave-one-out scores, which a single factorisation
+    gives for all rows: no rows are set aside, and no model is refitted.
 
     Parameters
     ----------
     bandwidth, alpha, kernel, metric, solver, n_landmarks, landmarks, fit_intercept, random_state, \
 verbose
-        As for :class:`JacobianKernelRidge`. A chosen `alpha` is one number for all classes, that
-        with the least sum of their errors; kernel and learned metric are chosen by the log loss
-        of held-out rows. With ``solver="pcg"`` there are no leave-one-out scores, and so no
-        probabilities.
+        As for :class:`JacobianKernelRidge`. If `alpha` is chosen, it is one number for all classes,
+        the one that minimises the sum of their errors; kernel and learned metric are chosen by the
+        log loss on held-out rows. With ``solver="pcg"`` there are no leave-one-out scores, and so
+        no probabilities.
     class_weight : dict or "balanced", optional
-        Weights of the classes, which multiply `sample_weight`: ``{label: weight}``, where labels
-        that are left out have a weight of one, or "balanced" for the same total weight in each
-        class. Probabilities are those of the weighted rows.
+        Weights of the classes, which multiply `sample_weight`: ``{label: weight}``, where omitted
+        labels have a weight of one, or "balanced" for the same total weight in each class.
+        Probabilities refer to the weighted rows.
 
     Attributes
     ----------
@@ -88,14 +86,14 @@ verbose
     class_prior_ : ndarray of shape (n_classes,)
         Weighted shares of the classes among the training rows.
     regressor_ : JacobianKernelRidge
-        The fitted regression on coded classes. Its predictions are the scores: one for two
-        classes, that of the second, else one for each class.
+        The fitted regression on coded classes. Its predictions are the scores: for two classes,
+        only the score of the second; otherwise one for each class.
     slope_ : float
-        Slope of the log-odds: these are `slope_` times the scores plus `offset_`.
+        Slope of the log-odds, which are `slope_` times the scores plus `offset_`.
     offset_ : float, or ndarray of shape (n_classes,) for more than two classes
         Log-odds where the scores are zero.
     loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        Log-odds of each training row by the model fitted to the others.
+        Log-odds of each training row, from the model fitted without it.
     bandwidth_, alpha_ : float
         Bandwidth and penalty, common to all classes.
     kernel_, solver_ : str
@@ -106,8 +104,8 @@ verbose
         Centres and widths of the features that are compressed before the map, as for
         :class:`JacobianKernelRidge`.
     choices_ : list of dict
-        Candidates for kernel and metric, best first, with their log loss on held-out rows, if there
-        was a choice; ranked as those of :class:`JacobianKernelRidge`.
+        Candidates for kernel and metric, best first, with their log loss on held-out rows, if any
+        were compared. They are ranked as in :class:`JacobianKernelRidge`.
     feature_importances_ : ndarray of shape (n_features,)
         How much the scores move with each feature, as shares that sum to one.
     X_fit_ : ndarray of shape (n_rows, n_directions)
@@ -171,10 +169,10 @@ verbose
         loss = partial(calibration.calibrated_log_losses, prior=prior)
         regressor._fit(X, Y, w, loss=loss, shared=True)
         odds = log_odds_of(regressor, prior, float(found.counts.sum()))
-        # Kept all at once, so that a fit that fails changes nothing.
+        # All attributes are set together, so that a fit that fails changes nothing.
         self.classes_, self.class_prior_, self.regressor_ = classes, prior, regressor
         self.slope_, self.offset_ = odds.slope, odds.offset
-        # Leave-one-out scores come from residuals, so that they need the classes.
+        # Leave-one-out scores are computed from residuals, so they need the classes.
         self._index = coding.index(labels.y) if isinstance(labels, ArrayLabels) else None
         return self
 
@@ -183,7 +181,7 @@ verbose
         return LogOdds(self.slope_, self.offset_)
 
     def decision_function(self, X: Any) -> Any:
-        """Log-odds of the classes at the rows of X; for two classes, of the second one.
+        """Log-odds of the classes at the rows of X; for two classes, those of the second.
 
         Parameters
         ----------
@@ -192,7 +190,7 @@ verbose
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            A lazy Dask array, if X is one. With ``solver="pcg"`` the scores, not calibrated.
+            A lazy Dask array, if X is one. With ``solver="pcg"``, uncalibrated scores.
         """
         return self._each(X, lambda odds: odds)
 
@@ -228,7 +226,7 @@ verbose
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of the probabilities, exact where these round to zero.
+        """Logarithms of the probabilities, accurate even where a probability rounds to zero.
 
         Parameters
         ----------
@@ -241,7 +239,7 @@ verbose
         return self._each(X, calibration.log_probabilities)
 
     def _each(self, X: Any, work: Callable[[Array], Any]) -> Any:
-        """Results of `work` for the log-odds of all rows; lazy for Dask arrays."""
+        """Apply `work` to the log-odds of all rows; lazily for Dask arrays."""
         check_is_fitted(self)
         scores, odds = self.regressor_.predict(X), self._log_odds
 
@@ -262,8 +260,8 @@ verbose
         ----------
         X : array of shape (n_samples, n_features)
         return_std : bool
-            Also return the standard errors of the derivatives. They are robust (HC3) and hold
-            kernel, metric, bandwidth, penalty and calibration fixed, as those of `effects`.
+            Also return the standard errors of the derivatives. As in `effects`, they are robust
+            (HC3) and hold kernel, metric, bandwidth, penalty and calibration fixed.
 
         Returns
         -------
@@ -273,7 +271,7 @@ verbose
         check_is_fitted(self)
         if not return_std:
             return self._as_odds(self.regressor_.jacobian(X))
-        noise = self._function().influence.robust()
+        noise = self._function().influence.robust().apart
         parts = self.regressor_._each_block(
             X,
             lambda f, rows: (f.slopes(rows), f.slope_deviations(rows, lambda _: noise)),
@@ -283,7 +281,7 @@ verbose
         return tuple(map(self._as_odds, parts))
 
     def _as_odds(self, J: Any) -> Any:
-        """Derivatives of the scores, or their errors, as those of the log-odds."""
+        """Convert derivatives of the scores, or their errors, to derivatives of the log-odds."""
         return self.slope_ * (J[:, 0] if J.shape[1] == 1 else J)
 
     def effects(
@@ -303,11 +301,11 @@ verbose
         difference if it has two values. For the kernels "exponential" and "laplacian", slopes
         along a feature with few values are averages between two of its quantiles.
 
-        Standard errors follow from those of the scores to first order (the delta method). They are
-        robust (HC3), as labels have noise of another variance in each row, and hold kernel,
-        metric, bandwidth, penalty and calibration fixed. Intervals are those of the normal
-        distribution, or of Student's t for clusters. Errors of a learned metric are included as
-        for :meth:`JacobianKernelRidge.effects`.
+        Standard errors follow from the errors of the scores to first order (the delta method). They
+        are robust (HC3), because the variance of the noise in the labels differs between rows, and
+        hold kernel, metric, bandwidth, penalty and calibration fixed. Intervals use the normal
+        distribution, or Student's t for clusters. The error of a learned metric is included as in
+        :meth:`JacobianKernelRidge.effects`.
 
         Parameters
         ----------
@@ -319,8 +317,8 @@ verbose
         Returns
         -------
         Effects
-            The column `target` has the label of the class. For two classes there are the effects
-            on the second one; those on the first are their negatives.
+            The column `target` has the label of the class. For two classes, only the effects on
+            the second are shown; the effects on the first are their negatives.
 
         Examples
         --------
@@ -335,8 +333,7 @@ verbose
         rows = self.regressor_._observations(X)
         errors = self.regressor_._with_metric(class_error_kind(cluster, rows.w_train))
         asked = {"variables": variables, "at": at, "kind": kind, "by": by, "level": level}
-        found = average_effects(self._function(), rows, errors, **asked)
-        return replace(found, held_fixed=held_fixed(found.metric, classes=True))
+        return average_effects(self._function(), rows, errors, classes=True, **asked)
 
     def contrast(self, X1: Any, X0: Any, *, cluster: npt.ArrayLike | None = None) -> Contrast:
         """Differences of the probabilities at X1 and X0, with their joint covariance.
@@ -351,7 +348,7 @@ verbose
         Returns
         -------
         Contrast
-            Of all classes, or of the second one of two.
+            For all classes; if there are two, for the second.
         """
         check_is_fitted(self)
         regressor = self.regressor_
@@ -378,18 +375,18 @@ verbose
         return Summary(fit, effects, "Kernel ridge classification")
 
     def _function(self) -> ClassFunction:
-        """Probabilities of rows as given, with what their standard errors come from."""
+        """Probabilities of rows as given, with everything that their standard errors need."""
         labels = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
         return ClassFunction(self.regressor_._function(), self._log_odds, [*map(str, labels)])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the rows of X whose class is predicted right.
+        """Accuracy: the share of the rows of X whose class is predicted correctly.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            For ``jacridge.parquet.ParquetFiles`` y is the name of a column, and sample_weight may
-            be one.
+            For ``jacridge.parquet.ParquetFiles`` y is the name of a column; sample_weight may also
+            be a column name.
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
 
@@ -403,14 +400,14 @@ verbose
 
     @property
     def loo_decision_function_(self) -> Array:
-        """Log-odds of each training row by the model fitted to the rows that differ from it.
+        """Log-odds of each training row, from the model fitted to the rows that differ from it.
 
-        In closed form, with bandwidth, penalty and calibration held fixed.
+        Computed in closed form, with bandwidth, penalty and calibration held fixed.
         """
         check_is_fitted(self)
         if self._index is None:
             raise AttributeError(
-                "`loo_decision_function_` needs the labels in memory, got those of Dask arrays or "
+                "`loo_decision_function_` needs labels in memory, got labels in Dask arrays or "
                 "Parquet files."
             )
         Y = Coding(self.classes_, self.class_prior_).coded(self._index)
@@ -422,7 +419,7 @@ verbose
         Returns
         -------
         Diagnosis
-            That of the regression on coded classes, with accuracy and log loss before it.
+            The diagnosis of the regression on coded classes, preceded by accuracy and log loss.
         """
         check_is_fitted(self)
         findings = self.regressor_.diagnose().findings
@@ -433,7 +430,7 @@ verbose
         right = float(w @ calibration.shares_of(held.y, prior)[np.arange(len(w)), best])
         return Diagnosis(
             (
-                Finding("leave-one-out accuracy", right, False, "Share of rows predicted right."),
+                Finding("leave-one-out accuracy", right, False, "Share of correct predictions."),
                 Finding("leave-one-out log loss", loss, False, "Of the calibrated probabilities."),
                 *findings,
             )
@@ -446,11 +443,11 @@ verbose
 
 
 class AutoKernelClassifier(AutoClassParameters, JacobianKernelClassifier):
-    """Kernel classification that chooses kernel, metric, bandwidth and penalty by itself.
+    """Kernel classification that chooses kernel, metric, bandwidth and penalty automatically.
 
     It is :class:`JacobianKernelClassifier` with other defaults, as :class:`AutoKernelRidge` is to
     :class:`JacobianKernelRidge`. Kernel, kind of metric and number of rounds are chosen by the
-    log loss of rows that did not take part in learning, bandwidth and penalty by leave-one-out.
+    log loss of rows that were not used for learning, bandwidth and penalty by leave-one-out.
 
     Parameters and attributes are those of :class:`JacobianKernelClassifier`.
 
@@ -468,7 +465,7 @@ class AutoKernelClassifier(AutoClassParameters, JacobianKernelClassifier):
 
 
 def labels_beside(X: Any, y: Any, w: Any) -> ArrayLabels | DaskLabels | ParquetLabels:
-    """Labels and weights of the rows X, wherever they are."""
+    """Labels and weights of the rows X, from any source."""
     if isinstance(X, ParquetFiles):
         return ParquetLabels(X, y, w)
     if is_dask(X) and is_dask(y):
@@ -481,7 +478,7 @@ def labels_beside(X: Any, y: Any, w: Any) -> ArrayLabels | DaskLabels | ParquetL
 
 
 def log_odds_of(regressor: JacobianKernelRidge, prior: Array, n: float) -> LogOdds:
-    """Log-odds from the scores of a regressor, by its leave-one-out scores; n rows were given."""
+    """Log-odds from a regressor's scores, calibrated on leave-one-out scores; n rows were given."""
     held = getattr(regressor._function().model, "held_out_singly", None)
     if held is None:
         return calibration.uncalibrated(prior)

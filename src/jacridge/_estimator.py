@@ -31,13 +31,13 @@ from ._solvers.function import FittedFunction
 from ._solvers.model import Model
 from ._solvers.saved import state_from_file, state_to_save
 
-if TYPE_CHECKING:  # imported where they are used, so that `import jacridge` stays quick
+if TYPE_CHECKING:  # imported at run time only where used, so that `import jacridge` stays quick
     from .diagnostics import Diagnosis
     from .effects import Contrast, Effects, Summary
     from .effects._average import Observations
     from .effects._errors import ErrorKind
 
-# From the fitted function and rows to results for these rows, each of shape (n, k, ...).
+# Function of the fitted function and rows that returns results of shape (n, k, ...).
 FunctionWork = Callable[[FittedFunction, Array], tuple[Array, ...]]
 
 
@@ -52,48 +52,48 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
     bandwidth : float, str or function
         :math:`\sigma`: a number, the name of a rule (``jacridge.RULES``), or a function of
         :class:`TrainingData` that returns a number. The rule ``jacobian`` is the paper's closed
-        form, which never looks at y; ``auto`` searches for the best leave-one-out error, cheaply.
+        form, which does not use y; ``auto`` is a cheap search for the best leave-one-out error.
     alpha : float, {"loo", "gcv", "mml", "auto"} or list of float
         The ridge penalty :math:`\lambda \ge 0`; 0 interpolates. A word is the criterion that
         chooses it together with the bandwidth, one penalty for each target; "auto" is the criterion
-        of the bandwidth's rule, or leave-one-out if the rule has none. A list is the range to
-        choose from, by the criterion of "auto". It is not one penalty for each target, as it is
-        for scikit-learn's ``KernelRidge``.
+        of the bandwidth's rule, or leave-one-out if the rule has none. A list gives the range to
+        choose from, by the criterion of "auto"; unlike in scikit-learn's ``KernelRidge``, its
+        entries are not the penalties of the targets.
     kernel : {"gaussian", "matern52", "matern32", "exponential", "laplacian", "auto"}
         "laplacian" is scikit-learn's, of the city-block distance, with gamma = 1 / sigma. The
-        rule ``jacobian`` has no minimum for "exponential" and "laplacian"; take another one.
+        rule ``jacobian`` has no minimum for "exponential" and "laplacian"; use another rule.
         "auto" chooses by the error on held-out rows; for the metrics "geodesic" and "precomputed",
         by leave-one-out, without `choices_`.
     metric : {"euclidean", "scaled", "diagonal", "full", "auto", "geodesic", "precomputed"}
-        The first five are the distance after a linear map of the features: the identity;
-        division by standard deviations; a diagonal or full map learned from the Jacobian of the
-        fitted function, in a number of rounds that is chosen on held-out rows; and the best of
-        these. Learned metrics first compress features with heavy tails if that lowers the held-out
-        error (`warp_`). "geodesic": rows are latitude and longitude in degrees, distances are in
-        metres. "precomputed": X holds distances (not a kernel), to the training rows.
+        The first five are the distance after a linear map of the features: the identity; division
+        by standard deviations; a diagonal or full map learned from the Jacobian of the fitted
+        function, in a number of rounds that is chosen on held-out rows; or the best of these
+        ("auto"). Learned metrics first compress features with heavy tails if that lowers the
+        held-out error (`warp_`). "geodesic": rows are latitude and longitude in degrees, distances
+        are in metres. "precomputed": X holds distances (not a kernel) to the training rows.
     solver : {"auto", "exact", "nystrom", "pcg"}
-        "exact" factors the n x n kernel matrix. "nystrom" keeps to the span of the kernels at
-        `n_landmarks` points: rows stream in blocks, and only m x m sums are kept. "pcg" solves the
-        exact system by conjugate gradients, preconditioned by `n_landmarks` landmarks, without
-        the n x n matrix in memory. "auto" is exact up to 10,000 distinct rows in memory (20,000
-        with a learned metric) if the matrix takes less than half of the free memory, else
-        "nystrom"; `solver_` says which one was used.
+        "exact" factors the n x n kernel matrix. "nystrom" restricts the function to the span of the
+        kernels at `n_landmarks` points: rows are read in blocks, and only m x m sums are kept.
+        "pcg" solves the exact system by conjugate gradients, preconditioned by `n_landmarks`
+        landmarks, without the n x n matrix in memory. "auto" is exact up to 10,000 distinct rows in
+        memory (20,000 with a learned metric) if the matrix takes less than half of the free memory,
+        else "nystrom"; `solver_` says which one was used.
     n_landmarks : int, optional
         Number m of landmarks, at most n_samples. The default is 3000 for "nystrom", and a twentieth
         of the rows but at most 1000 for "pcg". If all rows are landmarks, "nystrom" solves the
         exact system.
     landmarks : {"kmeans", "uniform", "rpcholesky"} or array of shape (m, n_features)
         How landmarks are chosen: as centres of clusters, at random, or as pivots of a randomly
-        pivoted Cholesky factorisation of the kernel, among 10 m rows; or the landmarks.
+        pivoted Cholesky factorisation of the kernel, among 10 m rows; or the landmarks themselves.
     fit_intercept : bool or "free"
         True: b is the mean of y. False: it is zero. "free": it is fitted with the rest and not
-        penalised, as by ``Ridge`` or in ordinary kriging; with wide kernels it may lie far from
-        all y, and so do predictions far from all rows. Bandwidth and penalty are looked for with
-        b at the mean.
+        penalised, as in ``Ridge`` or ordinary kriging; with wide kernels it may lie outside the
+        range of y, and predictions far from the data tend to b. Bandwidth and penalty are chosen
+        with b at the mean.
     random_state : int, optional
-        Seed of the samples and landmarks that are drawn; fits without one differ a little.
+        Seed for samples and landmarks; without one, repeated fits differ slightly.
     verbose : int
-        Whether passes over rows and iterations of a fit print their progress to stderr.
+        If not zero, passes over rows and iterations of a fit print their progress to stderr.
 
     Attributes
     ----------
@@ -106,30 +106,30 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
     solver_ : {"exact", "nystrom", "pcg"}
         Name of the solver that was used.
     metric_ : ndarray of shape (n_features, n_directions)
-        Linear map T of the metric: distances are those of the rows of X T, of X after `warp_` if
-        there is one. Absent for the metrics "geodesic" and "precomputed".
+        Linear map T of the metric: distances are measured between the rows of X T, after X has been
+        compressed by `warp_` if there is one. Absent for the metrics "geodesic" and "precomputed".
     warp_ : ndarray of shape (2, n_features) or None
         Centres c and widths s of the features with heavy tails that a learned metric compresses
-        before the linear map, to c + s asinh((x - c) / s); an infinite width leaves a feature as
-        it is. None if all are.
+        before the linear map, to c + s asinh((x - c) / s); a feature of infinite width is not
+        compressed. None if no feature is.
     choices_ : list of dict
-        Every kernel and metric that was tried, best first, if one of them was chosen: kernel, kind
-        of metric, rounds, whether heavy tails were compressed, mean squared error on held-out rows
-        (divided by that of the mean of y, so that one minus it is R2), the same without the hardest
-        2 % of the rows (`trimmed_error`), the standard error of the difference of the latter to the
-        best one, seconds, how many predictions of held-out rows it was judged by, and whether it
-        was chosen. Finalists, which are judged by more rows, come first; among them, and among the
-        others, the table is ranked by `trimmed_error`. ``pandas.DataFrame(est.choices_)`` is a
-        table.
+        Every kernel and metric that was tried, best first, if kernel or metric was chosen: kernel,
+        kind of metric, rounds, whether heavy tails were compressed, mean squared error on held-out
+        rows (divided by the error of the mean of y, so that one minus it is R2), the same error
+        without the hardest 2 % of the rows (`trimmed_error`), the standard error of its difference
+        from the best `trimmed_error`, seconds, the number of held-out predictions, and whether the
+        candidate was chosen. Finalists, which are judged on more rows, come first; finalists and
+        others are each ranked by `trimmed_error`. ``pandas.DataFrame(est.choices_)`` shows them as
+        a table.
     dual_coef_ : ndarray of shape (n_rows,) or (n_rows, n_targets)
         Coefficients of the kernels at the rows of `X_fit_`.
     intercept_ : float or ndarray of shape (n_targets,)
-        The constant b, which predictions far from all rows go to.
+        The constant b; predictions far from the data tend to it.
     X_fit_ : ndarray of shape (n_rows, n_directions)
-        The training rows after the map of the metric, each once, without those of weight zero; for
-        solver "nystrom" the landmarks.
+        The distinct training rows of positive weight after the map of the metric; for solver
+        "nystrom" the landmarks.
     feature_importances_ : ndarray of shape (n_features,)
-        How much the prediction moves with each feature, as shares that sum to one.
+        How much the prediction changes with each feature, as shares that sum to one.
     loo_residuals_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
         Residual of each training row for the model fitted to the rows that differ from it.
     n_features_in_ : int
@@ -149,16 +149,16 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
 
     __module__ = "jacridge"  # saved models name public paths
 
-    # The model, or in an estimator from a file the arrays that restore it.
+    # The model; in an estimator loaded from a file, the arrays that restore it.
     _solved: Model | dict[str, Any]
-    # The fitted function, once it is asked for; neither copied nor saved.
+    # The fitted function, made on first use; neither copied nor saved.
     _made: FittedFunction | None = None
     # How the fit came about, for a diagnosis.
     _notes: dict[str, Any]
     # Subtracted from the features after the warp and before the linear map.
     _centre: Array | None = None
     _feature_std: Array | None = None
-    # The rows of `X_fit_` before the map of the metric, if these are the training rows.
+    # The rows of `X_fit_` before the map of the metric, if they are training rows.
     _X_given: Array | None = None
     _names: list[str] | None = None
 
@@ -168,10 +168,10 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Also a memory map, read in blocks if it is float64, or
-            ``jacridge.parquet.ParquetFiles``; then y and sample_weight are names of columns.
-            A Dask array or data frame is fitted by solver "nystrom", block by block where its
-            blocks are; persist it first if it fits into the memory of the workers.
+            A memory map is also accepted, and read in blocks if it is float64. For
+            ``jacridge.parquet.ParquetFiles``, y and sample_weight are names of columns.
+            A Dask array or data frame is fitted by solver "nystrom", block by block on the workers
+            that hold it; persist it first if it fits into their memory.
         y : array of shape (n_samples,) or (n_samples, n_targets)
         sample_weight : float or array of shape (n_samples,), optional
             A weight of zero removes a row; a weight of two is the same as two equal rows. One
@@ -200,11 +200,11 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         self._keep(fit, one_target)
         self._keep_metric(fit.metric)
         self._columns = fit.source.first if self.metric == "precomputed" else None
-        self._function()  # made here: predictions leave an estimator as it is
+        self._function()  # made here, so that predictions do not change the estimator
         return self
 
     def _keep(self, fit: Solution, one_target: bool) -> None:
-        """Keep the model, and its parts in public attributes."""
+        """Store the model, and its parts in public attributes."""
         self._solved, self._made = fit.model, None
         self.dual_coef_ = fit.model.dual_coef[:, 0] if one_target else fit.model.dual_coef
         self.intercept_ = fit.model.intercept[0] if one_target else fit.model.intercept
@@ -216,7 +216,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         self._feature_std = fit.std
 
     def _keep_metric(self, metric: Metric) -> None:
-        """Keep the map of the metric, and the table of the choice if there was one."""
+        """Store the map of the metric, and the table of candidates if there was a choice."""
         self._centre, self._names = None, None
         for name in ("_T", "warp_", "choices_"):
             self.__dict__.pop(name, None)
@@ -258,17 +258,17 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
     def _each_block(
         self, X: Any, work: FunctionWork, *shape: int, errors: bool = False
     ) -> tuple[Any, ...]:
-        """Results of `work` for the fitted function and the rows of X, wherever these are.
+        """Results of `work` for the fitted function and the rows of X, from any source.
 
-        `shape` is that of a result for one row and one target. Two results need the `errors` of
-        the function. Those of Dask arrays are lazy.
+        `shape` is the shape of a result for one row and one target. Two results need the `errors`
+        of the function. Results for Dask arrays are lazy.
         """
         function = self._function()
         distance, k = function.space.distance, len(function.intercept)
         if is_dask(X):
             function = function.portable(errors=errors)  # workers make the model themselves
         elif errors:
-            _ = function.model  # made here, as threads would each make it
+            _ = function.model  # made here, because each thread would otherwise make its own
         count = 2 if errors else 1
         with self._listening():
             found = rows_given(X).each(self, partial(work, function), distance, count, k, *shape)
@@ -281,9 +281,9 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         ----------
         X : array of shape (n_samples, n_features)
         return_std : bool
-            Also return the standard deviation of the function (without the noise of y) if y is
-            seen as a Gaussian process with this kernel, its variance fitted to y. It is only as
-            good as bandwidth and penalty are; `predict_interval` depends on them less.
+            Also return the standard deviation of the function (without the noise of y) under a
+            Gaussian process with this kernel, whose variance is fitted to y. It is only as good
+            as bandwidth and penalty are; `predict_interval` depends on them less.
 
         Returns
         -------
@@ -305,22 +305,24 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
 
         .. math:: s(x)^2 = g(x)^2 + V h(x)^2
 
-        g(x) is the level of the noise: the exponential of a second kernel ridge on
+        g(x) is the level of the noise: the exponential of a second kernel ridge regression on
         :math:`\log |r_i|`. h(x) is zero inside the data and grows outside, with the share of the
-        variance that the rows leave open at x, and with the distance to the nearest row, beyond
-        what is usual among the rows. V makes the interval at least as wide as 2 h(x). Where all of
-        the variance is open, that is the range of y, or the interval of a normal variable with the
-        standard deviation of the function (``predict(X, return_std=True)``) if it is wider. The
+        variance that the rows leave unexplained at x, and with the distance to the nearest row,
+        beyond what is usual among the rows. V makes the interval at least as wide as 2 h(x). Where
+        none of the variance is explained, that is the range of y, or the interval of a normal
+        variable with the standard deviation of the function (``predict(X, return_std=True)``) if
+        that is wider. The
         interval is at least as wide as the range of y for every row whose distance to its nearest
         training row is at least the largest distance between two rows plus the 99 % quantile of
         the nearest-neighbour distances.
 
         All leave-one-out models come from one factorisation; bandwidth and penalty are held fixed,
-        also where the same rows chose them. A row is left out together with the rows equal to it,
-        and its residual counts once, whatever its weight. Above 1000 rows the leave-one-out models
-        of 1000 of them, drawn at random, are used. The exact solver then predicts only those whose
-        residual is near the quantile, by four times what a model moves without one row. An end
-        has differed from that with all 1000 by at most 4 % of the mean width.
+        even if they were chosen on the same rows. A row is left out together with the rows equal to
+        it, and its residual counts once, whatever its weight. Above 1000 rows, the leave-one-out
+        models of 1000 randomly drawn rows are used. The exact solver then evaluates only the models
+        whose residual is near the quantile, within four times the typical change of a model when
+        one row is left out. In tests, the ends differed by at most 4 % of the mean width from
+        those with all 1000 models.
 
         Parameters
         ----------
@@ -328,8 +330,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         coverage : float between 0 and 1
         adaptive : bool
             False: s is one, so that intervals are about equally wide everywhere. For a bandwidth
-            and penalty fixed beforehand the coverage is then proven to be at least
-            2 coverage - 1 whatever the noise.
+            and penalty fixed beforehand, the coverage is then proven to be at least
+            2 coverage - 1, whatever the noise.
 
         Returns
         -------
@@ -347,16 +349,17 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         return lower, upper
 
     def outside_share(self, X: Any) -> Any:
-        """How far rows lie from the training rows, as a quantile of their own distances.
+        """How far rows lie from the training rows, as a quantile of nearest-neighbour distances.
 
         The value for x is the share of training rows that are closer to their nearest neighbour
-        than x is to its nearest training row: 0 for a row like one of the training rows, 1 for a
-        row that is farther from all of them than each of them is from its neighbour. About 1 % of
-        new rows from the same distribution exceed 0.99; if many more do, the model extrapolates.
+        than x is to its nearest training row: 0 for a row equal to a training row, 1 for a row
+        that is farther from the training rows than any of them is from its nearest neighbour. About
+        1 % of new rows from the same distribution exceed 0.99; if many more do, the model
+        extrapolates.
 
-        Distances are those of the metric, among distinct rows. Above 1000 training rows the own
-        distances are those of 1000 of them, drawn at random; the Nystrom solver looks for
-        neighbours in the at most 5000 training rows that it keeps.
+        Distances are those of the metric, among distinct rows. Above 1000 training rows,
+        nearest-neighbour distances are computed for 1000 of them, drawn at random. The Nystrom
+        solver looks for neighbours only in the training rows that it keeps, at most 5000.
 
         Parameters
         ----------
@@ -373,13 +376,13 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         with self._listening():
             return rows_given(X).each(self, lambda X: (neighbours.shares(seen(X)),), distance, 1)[0]
 
-    is_outside = outside_share  # its first name, which promises a boolean
+    is_outside = outside_share  # its former name, which suggests a boolean
 
     def jacobian(self, X: Any, return_std: bool = False) -> Any:
         """Derivatives of the predictions with respect to the features, at the rows of X.
 
         The kernels "exponential" and "laplacian" have a kink at their own row ("laplacian" where
-        one feature is equal). There such a kernel counts as flat, with a slope of zero.
+        one feature is equal). There the slope of the kernel is taken as zero.
 
         Parameters
         ----------
@@ -388,7 +391,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
             Also return the standard errors of the derivatives, from the noise of y: with
             A = K + lambda W^-1 the dual coefficients A^-1 y have the covariance
             s2 A^-1 W^-1 A^-1, where s2 is the residual sum of squares over n - tr H. Kernel,
-            metric, bandwidth and penalty are held fixed, and the bias of the ridge is left out.
+            metric, bandwidth and penalty are held fixed, and the bias of ridge regression is not
+            included.
 
         Returns
         -------
@@ -418,40 +422,43 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         """Average effects of the features on the prediction, with standard errors.
 
         The effect of a feature is its average slope, or the average first difference if it has
-        two values. It is linear in y, so that its variance follows from that of the noise, with
-        kernel, metric, bandwidth and penalty held fixed and the bias of the ridge left out.
+        two values. It is linear in y, so its variance follows from the variance of the noise, with
+        kernel, metric, bandwidth and penalty held fixed; the bias of ridge regression is not
+        included.
 
-        A learned metric follows the noise, too. So the variance is at least that of a jackknife:
-        the metric is learned again, on at most 1000 rows, without each of 20 groups of rows. That
-        takes about as long as the fit. Intervals have at most 19 degrees of freedom then. Models
-        with landmarks hold the metric fixed also if it was learned, and the table says so.
+        A learned metric depends on the noise, too. The variance is therefore at least that of a
+        jackknife, which learns the metric again on at most 1000 rows, leaving out each of 20 groups
+        of rows in turn. This takes about as long as the fit, and intervals then have at most 19
+        degrees of freedom. Models with landmarks hold even a learned metric fixed; the table says
+        so.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features), optional
-            Rows to average over; if not given the training rows, each as often as its weight says
-            (a sample of them if they were streamed or the Nystrom model was pickled). Rows of
-            Parquet files and Dask arrays are read into memory; the kernel is made in blocks.
+            Rows to average over; by default the training rows, counted by their weights (a sample
+            of them if they were streamed or the Nystrom model was pickled). Rows of Parquet files
+            and Dask arrays are read into memory; the kernel is computed in blocks.
         variables : feature, list of features or dict, optional
-            Names or indices. A tuple of one-hot columns is one variable, whose levels are compared
-            with the first, or with none where no column may be set. A dict gives names to
-            features and tuples. If not given, all features, neighbouring one-hot columns together;
-            the names that these groups have in the result are names of variables, too.
+            Names or indices. A tuple of one-hot columns is one variable: its levels are compared
+            with the first, or, if some rows have no column set, with none of them. A dict gives
+            names to features and tuples. By default all features; adjacent one-hot columns form
+            one variable, which can also be given by its name in the table of effects.
         at : {"observed", "means"} or dict
-            Values of the features: of each row, of one row at their means (the more frequent of
-            two values), or of each row but for those in the dict.
+            Values of the features: the observed values of each row; the means (for a feature with
+            two values, the more frequent one); or the observed values except for the features in
+            the dict.
         kind : {"auto", "slope", "contrast"}
             "auto": slopes, and first differences for features with two values. "slope": slopes
-            only. "contrast": differences only, of one unit for features with more values. The
-            kernels "exponential" and
-            "laplacian" have no slope at their own row: if more than half of the rows share their
-            value of a feature with another row, its slope is the average between the 5 % and the
-            95 % quantile of the feature, a difference of predictions divided by that of the values.
+            only. "contrast": differences only, of one unit for features with more than two values.
+            The kernels "exponential" and "laplacian" have no slope at their own row: if more than
+            half of the rows share their value of a feature with another row, its slope is the
+            average slope between the 5 % and the 95 % quantile of the feature, a difference of
+            predictions divided by the difference of the two quantiles.
         by : feature or array of shape (n_samples,), optional
             Average within the groups that these labels define.
         cluster : array of shape (n_samples,), optional
-            Label of each training row; noise may be correlated within a cluster. Where the metric
-            is learned again, whole clusters are left out.
+            Label of each training row; noise may be correlated within a cluster. If the metric is
+            learned again, whole clusters are left out.
         robust : bool
             Allow the variance of the noise to differ between rows (HC3).
         level : float between 0 and 1
@@ -489,7 +496,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
     ) -> Contrast:
         """Differences of the predictions at X1 and X0, with their joint covariance.
 
-        The covariance holds the metric fixed, also a learned one, whose errors `effects` includes.
+        The covariance holds even a learned metric fixed, whereas `effects` includes its error.
 
         Parameters
         ----------
@@ -535,7 +542,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         return Summary(fit, effects)
 
     def _facts(self, **counts: int) -> dict[str, Any]:
-        """Facts of the fit for a summary; `counts` stand beside those of rows and features."""
+        """Facts of the fit for a summary; `counts` follow the numbers of rows and features."""
         n = self._notes["n"] or len(self._function().model.jackknife.residuals)
         return {
             "rows": round(n),
@@ -548,7 +555,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         }
 
     def _with_metric(self, errors: ErrorKind) -> ErrorKind:
-        """The kind of errors, with those of the metric if it was learned."""
+        """The kind of errors, including the error of the metric if it was learned."""
         from ._rules.refits import refits_of
         from .effects._table import METRIC_LEARNED, METRIC_RELEARNED
 
@@ -572,7 +579,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         return Observations(X, np.ones(len(X)), X_train[w_train > 0], w_train)
 
     def _read(self, X: Any) -> Array:
-        """Rows in memory, wherever they are, checked as for a prediction."""
+        """Rows from any source, read into memory and checked as for a prediction."""
         with self._listening():
             return rows_given(X).read(self, self._function().space.distance)
 
@@ -597,22 +604,23 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
 
     @property
     def feature_importances_(self) -> Array:
-        """How much the prediction moves with each feature, as shares that sum to one.
+        """How much the prediction changes with each feature, as shares that sum to one.
 
-        The root mean square of the slope at (at most 1000 of) the training rows, times the
+        The root mean square of the slope at the training rows (at most 1000 of them), times the
         standard deviation of the feature. Rows count by their weights.
         """
         check_is_fitted(self)
         if self._notes["metric"] == "precomputed":
             raise AttributeError('`feature_importances_` need features, got metric="precomputed".')
-        return self._function().importances(self._feature_std)
+        return self._function().importances(np.asarray(self._feature_std))
 
     @property
     def loo_residuals_(self) -> Array:
         """Residual of each training row for the model fitted to the rows that differ from it.
 
         Computed in closed form on first access, with bandwidth and penalty held fixed. The Nystrom
-        solver reads the training rows again. Rows of weight zero have ordinary residuals.
+        solver reads the training rows again. Rows of weight zero are not part of the fit and have
+        ordinary residuals.
         """
         residuals = self._function().model.loo_residuals.copy()
         if self._weightless is not None:
@@ -626,8 +634,8 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            For ``jacridge.parquet.ParquetFiles`` y is the name of a column, or several, and
-            sample_weight may be one.
+            For ``jacridge.parquet.ParquetFiles`` y is the name of a column or a list of names, and
+            sample_weight may be a column name, too.
         y : array of shape (n_samples,) or (n_samples, n_targets)
         sample_weight : array of shape (n_samples,), optional
 
@@ -661,7 +669,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
 
     @property
     def _metric_kind(self) -> str:
-        """The metric in a word; of a metric that was chosen, its kind."""
+        """The metric in a word; the kind of the metric if it was chosen."""
         kinds = [row["kind"] for row in getattr(self, "choices_", ()) if row["chosen"]]
         metric = self._notes["metric"]
         kind = kinds[0] if kinds else metric
@@ -669,7 +677,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         return plain if kind in ("plain", "auto") else kind
 
     def __copy__(self) -> Any:
-        """Shallow copy that keeps the model, of which a pickle saves the arrays alone."""
+        """Shallow copy that keeps the model; a pickle only saves its arrays."""
         other = object.__new__(type(self))
         other.__dict__.update(vars(self))
         return other
@@ -694,12 +702,12 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
 
 
 class AutoKernelRidge(AutoParameters, JacobianKernelRidge):
-    """Kernel ridge regression that chooses kernel, metric, bandwidth and penalty by itself.
+    """Kernel ridge regression that chooses kernel, metric, bandwidth and penalty automatically.
 
     It is :class:`JacobianKernelRidge` with other defaults. The Jacobian of the fitted function says
-    which directions matter; its average outer product is a metric, in which the kernel is fitted
-    again. Kernel, kind of metric and number of rounds are chosen by the error on rows that did not
-    take part in learning, bandwidth and penalty by leave-one-out on up to 3000 rows.
+    which directions matter; its average outer product defines a metric, in which the kernel is
+    fitted again. Kernel, kind of metric and number of rounds are chosen by the error on rows that
+    were not used for learning, bandwidth and penalty by leave-one-out on up to 3000 rows.
 
     Parameters are those of :class:`JacobianKernelRidge`.
 

@@ -1,4 +1,4 @@
-"""`last_step`: the model at the end of a pipeline, for the columns that it takes."""
+"""`last_step`: the model at the end of a pipeline, in the units of its input columns."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler)
 
 
 def last_step(model: Any, X: Any = None) -> tuple[Any, Any]:
-    """Return the model at the end of a pipeline, and the rows of X as that model takes them.
+    """Return the model at the end of a pipeline, and the rows of X that this model takes.
 
-    The model takes the columns that the steps before it make, in their own units: scaling by
-    ``StandardScaler``, ``MinMaxScaler``, ``MaxAbsScaler`` or ``RobustScaler``, also within a
-    ``ColumnTransformer``, is undone in the rows and becomes part of the model's metric. So
-    derivatives, effects and curves are those of the original columns wherever these are only
-    scaled, and predictions and intervals are those of the pipeline.
+    The rows have the columns that the steps before the model produce, but in their original units:
+    scaling by ``StandardScaler``, ``MinMaxScaler``, ``MaxAbsScaler`` or ``RobustScaler``, also
+    within a ``ColumnTransformer``, is undone in the rows and becomes part of the model's metric.
+    Derivatives, effects and curves therefore refer to the original columns wherever these are only
+    scaled, and predictions and intervals equal those of the pipeline.
 
     Parameters
     ----------
     model : Pipeline that ends in a fitted regressor or classifier of jacridge
-        Anything else is returned as it is.
+        Anything else is returned unchanged.
     X : data frame or array of shape (n_samples, n_columns), optional
         Rows as the pipeline takes them.
 
     Returns
     -------
     model : regressor or classifier
-        A copy that shares its arrays with the one in the pipeline. Names of its features are those
-        of ``get_feature_names_out``, without the name of the transformer where they are unique.
+        A copy that shares its arrays with the model in the pipeline. Its feature names come from
+        ``get_feature_names_out``, without the name of the transformer where they are unique.
     X : ndarray of shape (n_samples, n_features), or None
 
     Raises
@@ -81,7 +81,7 @@ def named(model: Any, names: list[str]) -> Any:
 
 
 def metric_word(estimator: Any) -> str:
-    """The metric of a fitted model; of one that was chosen, its kind."""
+    """The metric of a fitted model; the kind of the metric if it was chosen."""
     return str(regressor_of(estimator)._metric_kind)
 
 
@@ -91,7 +91,7 @@ def regressor_of(estimator: Any) -> Any:
 
 
 def _with_regressor(model: Any, regressor: Any) -> Any:
-    """The regressor itself, or a copy of a classifier that has it."""
+    """The regressor itself, or a copy of a classifier that contains it."""
     if not hasattr(model, "regressor_"):
         return regressor
     classifier = _copy(model)
@@ -100,9 +100,9 @@ def _with_regressor(model: Any, regressor: Any) -> Any:
 
 
 def steps_of(model: Any) -> list[Any]:
-    """The steps of a pipeline that do something, or the model alone; the last is one of ours."""
+    """The steps of a pipeline without pass-through steps, or the model alone; the last is ours."""
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    if not hasattr(steps[-1], "diagnose"):  # which ours have, and no others
+    if not hasattr(steps[-1], "diagnose"):  # only our models have it
         raise TypeError(
             "`model` must be a regressor or classifier of jacridge, or a Pipeline that ends in "
             f"one, got {', '.join(type(step).__name__ for step in steps)}."
@@ -118,8 +118,8 @@ def _unscaled(step: Any, Z: Array) -> Array:
     if isinstance(step, Pipeline):
         for _, part in reversed(step.steps):
             Z = _unscaled(part, Z)
-            if not _is_scaler(part) and not isinstance(part, str):
-                break  # what comes before has other columns
+            if part is not None and not isinstance(part, str) and not _is_scaler(part):
+                break  # the steps before have other columns
     elif isinstance(step, ColumnTransformer):
         Z = Z.copy()
         for name, part, _ in step.transformers_:
@@ -136,8 +136,7 @@ def _is_scaler(step: Any) -> bool:
 def _moved(est: Any, centre: Array, scale: Array) -> Any:
     """Copy of a model of (x - centre) / scale that takes the unscaled columns x."""
     est = _copy(est)
-    std = est.X_fit_.std(axis=0) if est._feature_std is None else est._feature_std
-    est._feature_std = std * scale
+    est._feature_std = est._feature_std * scale
     est._T, est._centre = (est._T.T / scale).T, centre
     if est.warp_ is not None:
         est.warp_ = np.stack([centre + scale * est.warp_[0], scale * est.warp_[1]])
@@ -150,9 +149,9 @@ def _moved(est: Any, centre: Array, scale: Array) -> Any:
 
 
 def _copy(est: Any) -> Any:
-    """A shallow copy that makes its own function."""
+    """A shallow copy that computes its own fitted function."""
     other = copy(est)
-    other.__dict__.pop("_made", None)  # the function of rows as they were
+    other.__dict__.pop("_made", None)  # the function for the scaled rows
     return other
 
 
@@ -165,10 +164,10 @@ def _named(est: Any, names: list[str] | None) -> Any:
 
 
 def _names(before: Pipeline) -> list[str] | None:
-    """Names of the features that steps return, if they tell."""
+    """Names of the features that steps return, if known."""
     try:
         names = [str(name) for name in before.get_feature_names_out()]
-    except (AttributeError, ValueError):  # a step that does not know
+    except (AttributeError, ValueError):  # a step without feature names
         return None
     short = [name.split("__", 1)[-1] for name in names]
     is_plain = len(set(short)) == len(names) and all("__" in name for name in names)

@@ -22,6 +22,15 @@ from ._rules.streams import data_of_stream, training_data
 from ._rules.training import TrainingData, data_in_memory
 from .parquet import ParquetFiles
 
+# Where a kernel may be known by a number or an expression, in the words of a message.
+PACKAGES = {
+    "gamma": "as a kernel with a `gamma` in scikit-learn",
+    "sklearn": "in scikit-learn",
+    "gpytorch": "in GPyTorch",
+    "kernlab": "in kernlab",
+    "krls": "in KRLS",
+}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Choice:
@@ -38,8 +47,8 @@ class Choice:
     l_max : float
         Largest distance between two rows.
     spacing : float
-        Distance of neighbours that the rule used: the median one for ``jacobian_median``, that of
-        evenly spread points otherwise.
+        Distance of neighbours that the rule used: the median for ``jacobian_median``, otherwise
+        the distance of evenly spread points.
     seconds : float
         Time from X to sigma, everything included.
     """
@@ -58,10 +67,10 @@ class Choice:
     def gamma(self) -> float:
         """Gamma of scikit-learn's ``rbf_kernel`` (1 / (2 sigma^2)) or ``laplacian_kernel``.
 
-        It is what KernelRidge, SVR, Nystroem and RBFSampler take. Other kernels have no gamma and
-        raise a ValueError.
+        KernelRidge, SVR, Nystroem and RBFSampler take this parameter. Other kernels have no gamma
+        and raise a ValueError.
         """
-        return self._in("as a kernel with a `gamma` in scikit-learn")
+        return self._in("gamma")
 
     def as_length_scale(self) -> float:
         """Length scale of scikit-learn's ``RBF`` and ``Matern``, GPyTorch and GPflow: sigma."""
@@ -70,24 +79,24 @@ class Choice:
 
     def as_sklearn(self) -> str:
         """Python expression for this kernel in scikit-learn, such as ``RBF(length_scale=1.0)``."""
-        return self._in("in scikit-learn")
+        return self._in("sklearn")
 
     def as_gpytorch(self) -> str:
         """Python expression for this kernel in GPyTorch."""
-        return self._in("in GPyTorch")
+        return self._in("gpytorch")
 
     def as_kernlab(self) -> float:
         """Sigma of R's kernlab, an inverse width: of ``rbfdot`` or ``laplacedot``."""
-        return self._in("in kernlab")
+        return self._in("kernlab")
 
     def as_krls(self) -> float:
         """Sigma of R's KRLS, in exp(-d^2 / sigma): 2 sigma^2."""
-        return self._in("in KRLS")
+        return self._in("krls")
 
     def _in(self, package: str) -> Any:
         known = in_other_packages(self.kernel, self.sigma)
         if package not in known:
-            raise ValueError(f"The kernel {self.kernel!r} does not exist {package}.")
+            raise ValueError(f"The kernel {self.kernel!r} does not exist {PACKAGES[package]}.")
         return known[package]
 
     def __float__(self) -> float:
@@ -105,33 +114,32 @@ class Choice:
         return f"<table><tbody>{rows}</tbody></table>"
 
     def _shown(self) -> dict[str, str]:
-        """The fields as people read them: numbers with four digits, counts with all."""
+        """The fields formatted for display: numbers with four digits, counts in full."""
         return {each.name: _rounded(getattr(self, each.name)) for each in fields(self)}
 
 
 def in_other_packages(kernel: str, sigma: float) -> dict[str, Any]:
-    """A kernel as a number or an expression of each package that has it.
+    """A kernel's parameter or expression in each package that has it, by the keys of PACKAGES.
 
-    kernlab's ``laplacedot`` takes the Euclidean distance: it is ``exponential`` here.
+    kernlab's ``laplacedot`` uses the Euclidean distance: here it is called ``exponential``.
     """
     sigma, nu = float(sigma), KERNELS[kernel].smoothness
-    with_gamma = "as a kernel with a `gamma` in scikit-learn"
     matern = {
-        "in scikit-learn": f"Matern(length_scale={sigma!r}, nu={nu})",
-        "in GPyTorch": f"MaternKernel(nu={nu}).initialize(lengthscale={sigma!r})",
+        "sklearn": f"Matern(length_scale={sigma!r}, nu={nu})",
+        "gpytorch": f"MaternKernel(nu={nu}).initialize(lengthscale={sigma!r})",
     }
     others: dict[str, dict[str, Any]] = {
         "gaussian": {
-            with_gamma: 0.5 / sigma**2,
-            "in scikit-learn": f"RBF(length_scale={sigma!r})",
-            "in GPyTorch": f"RBFKernel().initialize(lengthscale={sigma!r})",
-            "in kernlab": 0.5 / sigma**2,
-            "in KRLS": 2 * sigma**2,
+            "gamma": 0.5 / sigma**2,
+            "sklearn": f"RBF(length_scale={sigma!r})",
+            "gpytorch": f"RBFKernel().initialize(lengthscale={sigma!r})",
+            "kernlab": 0.5 / sigma**2,
+            "krls": 2 * sigma**2,
         },
-        "exponential": {**matern, "in kernlab": 1 / sigma},
+        "exponential": {**matern, "kernlab": 1 / sigma},
         "laplacian": {
-            with_gamma: 1 / sigma,
-            "in scikit-learn": f'PairwiseKernel(gamma={1 / sigma!r}, metric="laplacian")',
+            "gamma": 1 / sigma,
+            "sklearn": f'PairwiseKernel(gamma={1 / sigma!r}, metric="laplacian")',
         },
     }
     return others.get(kernel, matern)
@@ -165,40 +173,41 @@ def select_bandwidth(
     ----------
     X : array of shape (n_samples, n_features)
         For ``metric="geodesic"`` latitude and longitude in degrees; for ``"precomputed"`` the
-        n x n matrix of distances (not a kernel). Sizes, variances and the largest distance are
-        those of all rows. Above 10,000 rows with features the pairs of ``median`` and ``maxvar``
-        come from a sample of 10,000, ``jacobian_median`` takes 5000 of these rows and their
-        nearest neighbours among all, and rules that solve use landmarks. Rows of a Dask array stay
-        where they are, and ``jacridge.parquet.ParquetFiles`` are read in blocks.
+        n x n matrix of distances (not a kernel). Sizes, variances and the largest distance always
+        refer to all rows. Above 10,000 rows with features, the pairs for ``median`` and ``maxvar``
+        come from a sample of 10,000, ``jacobian_median`` uses 5000 of these rows and their nearest
+        neighbours among all rows, and rules that solve use landmarks. Rows of a Dask array stay on
+        the workers, and ``jacridge.parquet.ParquetFiles`` are read in blocks.
     y : array of shape (n_samples,) or (n_samples, n_targets), optional
-        The name of a column for Parquet files.
-        Only the rules that solve look at it: ``loo``, ``gcv``, ``mml``, the seeded ones, ``auto``.
+        For Parquet files, the name of a column.
+        Only rules that solve use y: ``loo``, ``gcv``, ``mml``, the seeded rules, and ``auto``.
     rule : str or function of a TrainingData that returns sigma
         One of ``jacridge.RULES``. ``ssmm`` and ``loo_without_y`` (arXiv 2505.11006) choose sigma
-        from X alone, and lambda, too, if `alpha` is a word; with a number given, sigma alone at
-        that lambda. Above 1000 rows they look at a sample. The minimum of ``loo_without_y`` is at
-        an end of its range; it is there to compare with. What a function sees of more than 10,000
-        rows is a sample in ``X`` and ``y``, beside the size and the geometry of all rows.
+        from X alone, and also lambda if `alpha` is a word; if `alpha` is a number, they choose only
+        sigma. Above 1000 rows they use a sample. The minimum of ``loo_without_y`` is at an end of
+        its range; it is included for comparison. Above 10,000 rows a function gets a sample as
+        ``X`` and ``y``, and ``n``, ``p`` and the distances of all rows.
     alpha : float or {"loo", "gcv", "mml", "auto"}
-        Ridge penalty lambda >= 0, in K + lambda I, or the criterion that chooses it with the
-        bandwidth, which needs y, except for ``ssmm`` and ``loo_without_y``.
+        Ridge penalty lambda >= 0, in K + lambda I, or the criterion that chooses it together with
+        the bandwidth. A criterion needs y, except for ``ssmm`` and ``loo_without_y``.
     kernel : {"gaussian", "matern52", "matern32", "exponential", "laplacian"}
-        For ``matern52`` and ``matern32`` the Jacobian rules take their own eigenvalue on a grid;
-        for ``exponential`` and ``laplacian`` they have no minimum and are refused.
+        For ``matern52`` and ``matern32`` the Jacobian rules use the kernel's own smallest
+        eigenvalue on a grid; for ``exponential`` and ``laplacian`` the norm has no minimum, and
+        these rules raise an error.
     metric : {"euclidean", "geodesic", "precomputed"}
     grid : array of bandwidths, optional
-        Where ``loo``, ``gcv``, ``mml`` and the seeded rules look; they search by themselves if it
-        is not given. Other rules do not look at it.
+        Bandwidths that ``loo``, ``gcv``, ``mml`` and the seeded rules try; by default they search
+        by themselves. Other rules ignore it.
     random_state : int, optional
-        Only ``ssmm``, which draws new rows, ``loo_without_y`` (above 300 rows), ``auto`` (above
-        400), the other rules that solve at a given alpha (above 1000), ``median`` and ``maxvar``
-        (above 2000), and ``jacobian_median`` and all that solves (above 10,000) look at random
-        samples.
+        Seed for rules that draw random samples: ``ssmm``, which draws new rows, ``loo_without_y``
+        (above 300 rows), ``auto`` (above 400), the other rules that solve at a given alpha (above
+        1000), ``median`` and ``maxvar`` (above 2000), and ``jacobian_median`` and all rules that
+        solve (above 10,000).
 
     Returns
     -------
     Choice
-        ``float(choice)`` is sigma; ``choice.gamma`` is what scikit-learn calls gamma.
+        ``float(choice)`` is sigma; ``choice.gamma`` is scikit-learn's gamma.
 
     Examples
     --------
@@ -217,13 +226,13 @@ def select_bandwidth(
         y,
         rule,
         space_of(kernel, metric),
-        # A generator takes long to make, and most closed forms draw nothing.
+        # Making a generator takes long, and most closed forms draw nothing.
         random_state=None if random_state is None else generator(random_state),
         penalty=check_alpha(alpha),
         grid=None if grid is None else check_positive("grid", grid),
     )
     found = find(rule, data, "rule")
-    seconds = perf_counter() - start  # the numbers below are no part of the rule
+    seconds = perf_counter() - start  # the numbers below are not part of the rule's time
     known, lam = as_rule(rule), found.lam
     return Choice(
         sigma=found.sigma,
@@ -239,10 +248,10 @@ def select_bandwidth(
 
 
 def selection_data(X: Any, y: Any, rule: Any, space: Space, **options: Any) -> TrainingData:
-    """Training data for a rule, of rows in memory, of Dask arrays or Parquet files.
+    """Training data for a rule, from rows in memory, Dask arrays or Parquet files.
 
-    Many rows in memory are treated as a stream where a sample or landmarks stand for them, so
-    that a rule finds the same wherever they are, and the same as a fit.
+    Many rows in memory are treated as a stream if a rule uses a sample or landmarks, so that the
+    result does not depend on where the rows are, and is the same as in a fit.
     """
     if is_dask(X):
         source = Source(dask_rows(X, y, None, space.distance), X.shape[1])
@@ -251,7 +260,7 @@ def selection_data(X: Any, y: Any, rule: Any, space: Space, **options: Any) -> T
         source = Source(files, len(files.features))
     else:
         X = check_rows(X)
-        if not space.distance.is_euclidean:  # all that these ask for is known
+        if not space.distance.is_euclidean:  # for Euclidean distances, check_rows was enough
             space.distance.check(X)
         penalty = options["penalty"]
         if as_rule(rule).sees_all_rows and not penalty.criterion:  # no need to merge rows

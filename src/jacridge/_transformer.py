@@ -1,4 +1,4 @@
-"""`JacobianNystroem`: Nystrom features with a chosen bandwidth, for any linear model."""
+"""`JacobianNystroem`: Nystrom features with an automatic bandwidth, for any linear model."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._checks import check_choice, check_number, check_range, check_whole, generator
+from ._checks import check_choice, check_range, check_whole, generator
 from ._compute.arrays import Array
 from ._geometry.space import space_of
 from ._rows.labels import checked_labels, coded_classes
-from ._rules.registry import find
+from ._rules.registry import check_penalty, find
 from ._rules.training import Penalty, TrainingData
 from ._select import selection_data
 from ._solvers.landmarks import CANDIDATES, LANDMARKS, Features, chooser, features
@@ -36,24 +36,25 @@ class FeatureParameters:
 class JacobianNystroem(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, FeatureParameters
 ):
-    r"""Nystrom features of a kernel, with a bandwidth that is chosen.
+    r"""Nystrom features of a kernel, with an automatic bandwidth.
 
     With landmarks Z and :math:`K_{ZZ} = L L^\top` the features of x are
-    :math:`L^{-1} k(Z, x)`: their inner products are the kernel, exactly so where one of the two
-    rows is a landmark. A linear model on them, also a classifier, is a kernel model.
+    :math:`L^{-1} k(Z, x)`: their inner products approximate the kernel, and are exact if one of the
+    two rows is a landmark. A linear model on these features, such as a linear classifier, is a
+    kernel model.
 
     Parameters
     ----------
     bandwidth : float, str or function
-        As for :class:`JacobianKernelRidge`. By default "maxvar", at which the entries of the kernel
-        differ most: a linear model with a penalty of its own needs features that differ. The
-        bandwidth of the Jacobian rule is far larger with many features, and the features are then
-        nearly constant.
+        As for :class:`JacobianKernelRidge`. The default, "maxvar", maximises the variance of the
+        kernel's entries: a linear model with its own penalty needs features that vary. With many
+        input features, the bandwidth of the Jacobian rule is far larger, and the Nystrom features
+        are then nearly constant.
     n_components : int
-        Largest number of landmarks, hence of features: equal rows, and rows that depend on
-        others, are left out.
+        Largest number of landmarks, and so of features: equal rows and linearly dependent landmarks
+        are dropped.
     alpha : float
-        Ridge penalty that the rule of the bandwidth looks at.
+        Ridge penalty for the bandwidth's rule.
     kernel : {"gaussian", "matern52", "matern32", "exponential", "laplacian"}
     landmarks : {"kmeans", "uniform", "rpcholesky"}
         How landmarks are chosen, as for :class:`JacobianKernelRidge`.
@@ -94,7 +95,7 @@ class JacobianNystroem(
         ----------
         X : array of shape (n_samples, n_features)
         y : array of shape (n_samples,), optional
-            Only rules that solve look at it: numbers are targets, other labels are classes.
+            Only used by rules that solve: numbers are targets, other labels are classes.
 
         Returns
         -------
@@ -104,7 +105,7 @@ class JacobianNystroem(
         check_range("X", X)
         most = check_whole("n_components", self.n_components)
         kind = check_choice("landmarks", self.landmarks, LANDMARKS)
-        rng, alpha = generator(self.random_state), check_number("alpha", self.alpha, at_least=0)
+        rng, alpha = generator(self.random_state), check_penalty(self.alpha)
         space, is_numeric = space_of(self.kernel, "euclidean"), np.asarray(y).dtype.kind in "fiu"
         y = y if y is None or is_numeric else coded_classes(checked_labels(y))
         penalty = Penalty(alpha, shared=not is_numeric)  # errors of classes add up

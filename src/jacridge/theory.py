@@ -4,9 +4,9 @@ r"""The paper's Definition 1 and Propositions 1 to 4, and the rule for other ker
 points spread evenly in a cube of side :math:`l_{\max}` (:func:`even_spacing`), or, in the median
 rule, for the median distance of nearest neighbours.
 
-Functions named ``lattice_...`` follow the paper's thought for any kernel, with the smallest
+Functions named ``lattice_...`` apply the paper's approach to any kernel, with the smallest
 eigenvalue of K on a grid of that spacing in place of the paper's estimate. The number of points
-does not enter: the paper's :math:`j_b` has a factor n, the eigenvalue on a grid has none.
+does not enter: the paper's :math:`j_b` has a factor n, the eigenvalue on a grid does not.
 """
 
 from __future__ import annotations
@@ -108,6 +108,7 @@ def regime(n: float, lam: float) -> str:
     >>> regime(n=100, lam=0), regime(n=100, lam=1e-3), regime(n=100, lam=50)
     ('global minimum', 'local minimum', 'no minimum')
     """
+    check_number("lam", lam, at_least=0)
     if lam == 0:
         return "global minimum"
     return "local minimum" if lam <= lambda_threshold(n) else "no minimum"
@@ -132,9 +133,9 @@ def j_b(sigma: npt.ArrayLike, n: float, spacing: float, lam: float) -> Array:
     .. math:: j_b(\sigma) = \frac{1}{n e^{-(\sigma/d)^2} + \lambda},
               \qquad d = \tfrac{2}{\pi} \, \text{spacing}.
 
-    The paper states it for all bandwidths. It holds up to about three times :func:`sigma_0`; far
-    beyond, the smallest eigenvalue of K falls like a power of the bandwidth and the bound faster,
-    so it fails: three points 0, 1/2 and 1 with a bandwidth of 3 are enough.
+    The paper states it for all bandwidths. It holds up to about three times :func:`sigma_0`. Far
+    beyond, it fails, because the smallest eigenvalue of K falls like a power of the bandwidth and
+    the bound assumes a faster fall: three points 0, 1/2 and 1 with a bandwidth of 3 are enough.
 
     Parameters
     ----------
@@ -160,8 +161,8 @@ def approximate_jacobian_norm(sigma: npt.ArrayLike, n: float, spacing: float, la
 
     .. math:: J^a_2(\sigma) = j_a(\sigma) \, j_b(\sigma)
 
-    It is no bound: :math:`j_a` bounds one factor of the true norm from above, :math:`j_b` the
-    other one from below.
+    It is not a bound: :math:`j_a` bounds one factor of the true norm from above, :math:`j_b` the
+    other from below.
 
     Parameters
     ----------
@@ -186,7 +187,7 @@ def sigma_0(n: float, spacing: float, lam: float) -> float:
     .. math:: \sigma_0 = d \sqrt{\tfrac12 - W_0(z)}, \qquad z = -\frac{\lambda \sqrt e}{2n},
               \qquad d = \tfrac{2}{\pi} \, \text{spacing}.
 
-    For lam above :func:`lambda_threshold` the norm only falls; the value at the threshold,
+    For lam above :func:`lambda_threshold` the norm only decreases; the value at the threshold,
     where minimum and maximum merge, is returned.
 
     Parameters
@@ -234,7 +235,7 @@ def _stationary_point(n: float, spacing: float, lam: float, branch: int) -> floa
 
 
 def _lambert_w(z: float, branch: int) -> float:
-    """W at z < 0; -1, its value at the branch point -1/e, from there on."""
+    """W at z < 0; for z <= -1/e, its value -1 at the branch point."""
     rest = max(1 + np.e * z, 0.0)
     if rest > 1e-6:
         return float(lambertw(z, branch).real)
@@ -293,7 +294,7 @@ def gradient_bound(slope: float, inverse_norm: float, y: npt.ArrayLike) -> float
     Parameters
     ----------
     slope : largest norm of the gradient of a kernel, for example :func:`slope_bound`
-    inverse_norm : as :func:`inverse_norm` gives it
+    inverse_norm : from :func:`inverse_norm`
     y : targets, of shape (n,), centred if the model has an intercept
 
     Returns
@@ -312,8 +313,8 @@ def gradient_bound(slope: float, inverse_norm: float, y: npt.ArrayLike) -> float
 def true_jacobian_norm(estimator: Any, X: npt.ArrayLike) -> Array:
     r"""Norm of the gradient of a fitted model at each row of X, by its analytic gradient.
 
-    Its maximum over points that cover the data is what :func:`approximate_jacobian_norm` stands
-    for. With several targets it is the Frobenius norm of the Jacobian.
+    :func:`approximate_jacobian_norm` approximates its maximum over points that cover the data.
+    With several targets it is the Frobenius norm of the Jacobian.
 
     Parameters
     ----------

@@ -35,7 +35,11 @@ def fit(run, table, target, output, *options):
 @pytest.mark.parametrize(
     ("target", "classes", "said"),
     [
-        ("kind", ["small", "tall", "wide"], "`kind` holds texts: its 3 classes are predicted"),
+        (
+            "kind",
+            ["small", "tall", "wide"],
+            "`kind` holds text, so the model predicts its 3 classes",
+        ),
         ("passed", [0, 1], "`passed` holds two values, 0 and 1, which are taken as classes"),
         ("half", ["0.5", "1.5"], "`half` holds"),
     ],
@@ -98,9 +102,9 @@ def test_deviations_and_intervals_of_classes_are_left_out_with_a_note(run, table
     ("args", "code", "message"),
     [
         (("-t", "a", "--task", "classification"), 1, "must have at least two rows of each class"),
-        (("-t", "kind", "--task", "regression"), 1, "`kind` must hold numbers, got texts"),
+        (("-t", "kind", "--task", "regression"), 1, "`kind` must hold numbers, got text"),
         (("-t", "kind", "--task", "ranks"), 2, "--task: must be one of auto, regression"),
-        (("-t", "kind,passed"), 1, "`kind` must hold numbers, got texts"),
+        (("-t", "kind,passed"), 1, "`kind` must hold numbers, got text"),
     ],
 )
 def test_what_is_no_target_of_classes_is_told(run, table, tmp_path, args, code, message):
@@ -132,7 +136,7 @@ def test_a_report_of_classes_is_written(run, table, tmp_path):
     args = ("--features", "a,b", "--rule", "scale", "-o", page, "--json")
     _, out, _ = run("report", table, "-t", "passed", *args)
     assert json.loads(out)["task"] == "classification"
-    assert "names the right class of <b>passed</b>" in page.read_text()
+    assert "finds the right class of <b>passed</b>" in page.read_text()
 
 
 def test_the_accuracy_of_a_fit_is_that_of_actual_refits(run, table, tmp_path):

@@ -77,7 +77,7 @@ def test_a_failed_split_and_the_first_warning_are_noted(rng):
     X = np.repeat([[0.0], [1.0], [2.0], [5.0]], 20, axis=0)
     (row,) = compare_rules(X, X[:, 0] ** 2, ["jacobian_median"], splits=2)
     assert len(row["notes"]) == 1
-    assert "rows are equal to another one" in row["notes"][0]
+    assert "rows repeat an earlier row" in row["notes"][0]
 
 
 def test_few_rows_are_refused(table):

@@ -137,7 +137,7 @@ def test_every_cycle_has_a_sine_and_a_cosine():
 
 def test_days_that_may_be_months_are_refused(tmp_path):
     path = write(tmp_path, ["01/02/2020", "03/04/2020", "05/06/2020"])
-    with pytest.raises(TableError, match="`when` must hold dates that can be read in one way, got"):
+    with pytest.raises(TableError, match="`when` must hold unambiguous dates, got"):
         read_rows(path, ["y"])
 
 

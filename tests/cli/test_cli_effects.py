@@ -89,7 +89,7 @@ def test_clustered_errors_are_those_of_the_estimator(run, houses):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--cluster", "town", "--features", "area,town"], "must not be a feature, it is the clus"),
+        (["--cluster", "town", "--features", "area,town"], "cannot be a feature: it is the clus"),
         (["--cluster", "towns"], "Did you mean `town`?"),
         (["--variables", "height"], "There is no feature `height`. There are"),
         (["--by", "area"], "Groups of `by` must have at least two rows, got 1"),
@@ -127,7 +127,11 @@ def patients(tmp_path, rng):
 @pytest.mark.parametrize(
     ("target", "labels", "said"),
     [
-        ("state", ["ill", "so-so", "well"], "`state` holds texts: its 3 classes are predicted"),
+        (
+            "state",
+            ["ill", "so-so", "well"],
+            "`state` holds text, so the model predicts its 3 classes",
+        ),
         ("again", ["1"], "`again` holds two values, 0 and 1, which are taken as classes"),
     ],
 )
@@ -150,7 +154,7 @@ def test_effects_on_classes_are_those_of_the_classifier(run, patients, target, l
             np.reshape(found[name], (-1, 2)) * scale, np.reshape(known[name], (-1, 2)), rtol=1e-6
         )
     _, out, err = run("effects", patients, "-t", target, *options[:-1])
-    assert "predicted probabilities: associations, not causes" in out
+    assert "predicted probabilities are associations, not causes" in out
 
 
 def test_two_values_have_effects_as_numbers_if_asked_for(run, patients):

@@ -63,7 +63,7 @@ def test_texts_that_are_numbers_are_read_as_such_with_a_note(run, homes, tmp_pat
     run("report", file, "-t", "price", *PLAIN, "-o", tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()
     assert "Texts in <code>kind</code> are read as numbers" in page
-    assert "as it would have to repeat how texts were read as numbers." in page
+    assert "because it would have to repeat how text was read as numbers." in page
 
 
 def test_a_feature_of_unlike_currencies_may_be_cleaned_or_dropped(run, homes, tmp_path):
@@ -206,7 +206,7 @@ def test_columns_are_looked_at_before_an_extra_is_asked_for(run, homes, monkeypa
     monkeypatch.setitem(sys.modules, "pyproj", None)
     code, _, err = run("select", homes(), "-t", "price", "--metric", "geodesic")
     assert code == 2
-    assert "takes a column of latitude and one of longitude" in err
+    assert "needs a latitude and a longitude column" in err
     assert "pyproj" not in err
 
 
@@ -235,8 +235,8 @@ def test_a_target_of_classes_needs_no_numbers_where_a_rule_does_not_look_at_it(r
 def test_a_rule_that_looks_at_the_target_says_what_to_do_about_classes(run, homes):
     code, _, err = run("select", homes(), "-t", "kind", "--rule", "loo")
     assert code == 1
-    assert "The target `kind` must hold numbers, got texts" in err
-    assert "For classes use jacridge fit, or a rule that does not look at the target" in err
+    assert "The target `kind` must hold numbers, got text" in err
+    assert "For classes use jacridge fit, or a rule that does not use the target" in err
 
 
 def test_the_commands_are_listed_in_the_order_of_their_use(run):
@@ -263,7 +263,7 @@ def test_a_file_that_is_replaced_is_named(run, homes, tmp_path):
     path = tmp_path / "m.skops"
     given = ("fit", homes(), "-t", "price", *PLAIN, "-o", path)
     assert "is replaced" not in run(*given)[2]
-    assert f"Note: `{path}` is there already and is replaced." in run(*given)[2]
+    assert f"Note: `{path}` already exists and is replaced." in run(*given)[2]
 
 
 def test_effects_are_printed_as_people_write_numbers(run, homes):
@@ -328,7 +328,7 @@ def test_few_words_among_the_numbers_of_a_target_are_left_out_aloud(run, homes, 
     assert f"Warning: {sentence}, 'sold' in row 18 of the data.\n" in err
     page = (tmp_path / "r.html").read_text()
     assert "2 of 150 values of <code>price</code> are not numbers" in page
-    assert "as it would have to repeat how texts were read as numbers." in page
+    assert "because it would have to repeat how text was read as numbers." in page
     code, _, err = run(*given, "--missing", "error")
     assert code == 1
     assert "The column `price` must hold numbers, got 'on request' in row 6" in err

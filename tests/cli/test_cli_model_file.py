@@ -95,7 +95,7 @@ def test_categories_are_as_far_apart_as_standardised_numbers_on_average(rng):
 def test_a_cut_file_is_refused(path, keep):
     data = path.read_bytes()
     path.write_bytes(data[: keep if isinstance(keep, int) else int(keep * len(data))])
-    with pytest.raises(ModelFileError, match="must be a whole file written by `jacridge fit`"):
+    with pytest.raises(ModelFileError, match="must be a complete file written by `jacridge fit`"):
         load_model(str(path))
 
 
@@ -117,7 +117,7 @@ def test_a_foreign_file_is_refused(tmp_path, content):
     path = tmp_path / "foreign"
     path.write_bytes(content)
     with pytest.raises(
-        ModelFileError, match=r"must be a (whole|model) file written by `jacridge fit`"
+        ModelFileError, match=r"must be a (complete|model) file written by `jacridge fit`"
     ):
         load_model(str(path))
 
@@ -148,7 +148,7 @@ def test_a_file_that_would_run_code_is_refused_and_runs_nothing(tmp_path):
 
     path = tmp_path / "attack.skops"
     skops.io.dump({"format": "jacridge model 1", "pipeline": Attack()}, path)
-    with pytest.raises(ModelFileError, match="must hold a model of jacridge only, got"):
+    with pytest.raises(ModelFileError, match="must only hold a jacridge model, got"):
         load_model(str(path))
     assert not witness.exists()
 
@@ -249,6 +249,6 @@ def test_a_model_of_numbers_is_written_as_onnx(rng, tmp_path, standardize):
 
 
 def test_onnx_of_categories_says_no(saved, tmp_path):
-    with pytest.raises(ModelFileError, match="models of columns of numbers only, got `c`"):
+    with pytest.raises(ModelFileError, match="only supports models with numeric columns, got `c`"):
         save_model(str(tmp_path / "m.onnx"), saved)
     assert not (tmp_path / "m.onnx").exists()

@@ -104,7 +104,7 @@ def test_a_part_with_other_columns_is_named(parts, tmp_path):
 def test_a_part_with_more_columns_is_named(parts, tmp_path):
     row = {"a": [1.0], "b": [1.0], "c": [1.0], "y": [1.0], "more": [1.0]}
     pl.DataFrame(row).write_parquet(tmp_path / "part-9.parquet")
-    with pytest.raises(TableError, match=r"part-9.parquet` must have .*got `more` besides"):
+    with pytest.raises(TableError, match=r"part-9.parquet` must have .*got `more` as well"):
         fitted(parts[0], "y", estimator())
     model, _ = fitted(parts[0], "y", estimator(), features=["a", "b"])
     assert model.numbers == ["a", "b"]
@@ -189,7 +189,7 @@ def test_the_command_fits_classes_in_parts_and_says_so(class_parts, tmp_path, ca
     result = json.loads(out)
     assert (result["task"], result["classes"]) == ("classification", ["low", "middle", "top"])
     assert result["loo_accuracy"] > 0.8
-    assert "`kind` holds texts: its 3 classes are predicted, low, middle, top" in err
+    assert "`kind` holds text, so the model predicts its 3 classes: low, middle, top" in err
     assert run("predict", model, class_parts[0]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "prediction,probability low,probability middle,probability top"
@@ -200,7 +200,11 @@ def test_the_command_fits_classes_in_parts_and_says_so(class_parts, tmp_path, ca
 @pytest.mark.parametrize(
     ("kind", "task", "message"),
     [
-        ([7.0, 7.0], "auto", "texts in all parts or numbers in all, got texts in .* and numbers"),
+        (
+            [7.0, 7.0],
+            "auto",
+            "text in all parts or numbers in all parts, got text in .* and numbers",
+        ),
         (["rare", "low"], "auto", "`kind` must have at least two rows of each class, got one of"),
         ([f"{i // 2}x" for i in range(200)], "auto", "at most 100 classes, got more. Use --task"),
     ],

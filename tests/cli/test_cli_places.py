@@ -55,14 +55,14 @@ def test_columns_that_are_not_found_can_be_named(stations, run, tmp_path):
     given = ("fit", stations, *ON_GLOBE, "--rule", "median", "-o", tmp_path / "m.skops")
     code, _, err = run(*given, "--drop", "lat")
     assert code == 2
-    assert "takes a column of latitude and one of longitude, got `lon`, `staff`. Name" in err
+    assert "needs a latitude and a longitude column, got `lon`, `staff`. Name" in err
     assert "--features LATITUDE,LONGITUDE." in err
     code, _, err = run(*given, "--features", "staff,lon")
     assert code == 0
     assert "`staff` is latitude and `lon` longitude" in err
     code, _, err = run(*given, "--features", "lat,lon,staff")
     assert code == 2
-    assert "one of longitude, got `lat`, `lon`, `staff`. Name" in err
+    assert "longitude column, got `lat`, `lon`, `staff`. Name" in err
 
 
 @pytest.mark.parametrize(
@@ -156,4 +156,4 @@ def test_a_report_on_places_measures_in_metres_and_shows_how_to_repeat_it(statio
     assert "metric=&#x27;geodesic&#x27;" in text
     assert "plain numbers" not in text
     assert "scikit-learn only" not in text
-    assert "straight distances through the globe" in text
+    assert "straight-line distances through the globe" in text

@@ -44,9 +44,12 @@ def test_gaps_are_filled_with_the_median_and_marked_or_are_a_category(run, table
     args = ("-t", "price", "--drop", "key", "--missing", "impute", "--rule", "2")
     code, _, err = run("fit", table, *args, "-o", model)
     assert code == 0
-    assert "20 of 60 values of `lot` are missing and filled with the median; an additional" in err
     assert (
-        "2 of 60 values of `kind` are missing and filled with a category of its own, '(missing)'."
+        "20 of 60 values of `lot` are missing and filled with the median; an additional column"
+        in err
+    )
+    assert (
+        "2 of 60 values of `kind` are missing and filled with a separate category, '(missing)'."
         in err
     )
     code, out, _ = run("predict", model, table)
@@ -74,7 +77,7 @@ def test_gaps_are_not_filled_by_a_model_of_complete_rows(run, table, tmp_path):
     run("fit", table, "-t", "price", "--drop", "key", "-o", model)
     code, _, err = run("predict", model, table, "--missing", "impute")
     assert code == 2
-    assert "as the model was fitted to complete rows" in err
+    assert "because the model was fitted to complete rows" in err
     assert (
         "22 of 60 rows have missing values and no prediction: 20 lack `lot`, 2 lack `kind`."
         in (run("predict", model, table)[2])
@@ -97,7 +100,7 @@ def test_a_report_and_effects_of_filled_gaps_have_a_column_that_marks_them(run, 
     assert json.loads(out)["n_samples"] == 60
     page = (tmp_path / "r.html").read_text()
     assert ">lot (missing)</td>" in page
-    assert "There is no Python code to copy, as it would have to repeat how gaps were" in page
+    assert "There is no Python code to copy, because it would have to repeat how gaps were" in page
     assert "--missing impute" in page
     code, out, _ = run("effects", table, *args)
     assert "lot (missing)" in json.loads(out)["effects"]["term"]
@@ -205,7 +208,7 @@ def test_columns_that_cannot_be_kept_are_named(run, table, tmp_path):
     assert (code, "Did you mean `key`?" in err) == (2, True)
     pl.read_csv(table).with_columns(std=1).write_csv(tmp_path / "std.csv")
     code, _, err = run("predict", model, tmp_path / "std.csv", "--keep", "std", "--std")
-    assert (code, "`std` must not be kept, results have that name." in err) == (2, True)
+    assert (code, "`std` cannot be kept: results have the same name." in err) == (2, True)
 
 
 def test_dates_that_are_kept_can_be_printed_as_json(run, houses, tmp_path):
@@ -244,7 +247,7 @@ def test_a_model_reads_decimals_as_its_table_had_them_unless_told_otherwise(run,
     assert run("fit", tmp_path / "commas.csv", *args)[0] == 0
     code, found, err = run("predict", model, tmp_path / "commas.csv")
     assert code == 0
-    assert "read with a decimal comma, as at the fit" in err
+    assert "read with a decimal comma, as in the fit" in err
     assert found == run("predict", model, tmp_path / "points.csv", "--decimal", ".")[1]
     assert "got '0.5' in row 1" in run("predict", model, tmp_path / "points.csv")[2]
 
@@ -300,7 +303,7 @@ def test_a_model_of_numbers_is_written_as_onnx_and_others_say_no(run, table, tmp
     with monkeypatch.context() as before_the_fit:
         before_the_fit.delattr("sklearn.pipeline.Pipeline.fit")
         code, _, err = run("fit", table, *args, "--drop", "key")
-    assert (code, "takes models of columns of numbers only, got `kind`" in err) == (1, True)
+    assert (code, "only supports models with numeric columns, got `kind`" in err) == (1, True)
     assert not path.exists()
     assert run("fit", table, *args, "--features", "size", "--rule", "jacobian")[0] == 0
     assert path.stat().st_size > 100

@@ -169,7 +169,7 @@ def end_this_process(seed):
 @pytest.mark.slow
 def test_a_killed_worker_is_told_and_rows_are_kept(tmp_path):
     mixed = [Job({"seed": seed}, end_this_process, (seed,), 2) for seed in range(3)]
-    with pytest.raises(RuntimeError, match=r"killed from outside.*run it again, with fewer jobs"):
+    with pytest.raises(RuntimeError, match=r"was killed.*run it again, with fewer jobs"):
         Harness(tmp_path, processes=2).rows("x", mixed)
     whole = plain(Harness(tmp_path).rows("x", jobs(3)))
     assert whole == [{"seed": s, **row} for s in range(3) for row in two_rows(s)]

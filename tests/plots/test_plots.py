@@ -9,7 +9,15 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from jacridge import RULES, AutoKernelRidge, JacobianKernelRidge, plots, select_bandwidth, theory
+from jacridge import (
+    RULES,
+    AutoKernelRidge,
+    JacobianKernelClassifier,
+    JacobianKernelRidge,
+    plots,
+    select_bandwidth,
+    theory,
+)
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -88,6 +96,11 @@ def test_several_criteria_go_from_zero_to_one():
     ax = plots.plot_criteria(SIGMAS, {"loo": [3, 1, 2, 4], "mml": [-100, -300, 0, 50]})
     for line in ax.lines[::2]:
         assert (min(line.get_ydata()), max(line.get_ydata())) == (0, 1)
+
+
+def test_a_constant_criterion_is_drawn_at_zero_beside_others():
+    ax = plots.plot_criteria(SIGMAS, {"loo": [3, 1, 2, 4], "gcv": [2, 2, 2, 2]})
+    assert list(ax.lines[2].get_ydata()) == [0, 0, 0, 0]
 
 
 def test_names_of_rules_that_lie_close_do_not_cover_each_other():
@@ -181,6 +194,51 @@ def test_the_loo_curve_of_a_display_is_that_of_refits_without_each_row(curve, al
         model = KernelRidge(kernel="rbf", gamma=2, alpha=alpha).fit(X[rest], y[rest] - mean)
         errors.append(y[i] - mean - model.predict(X[[i]])[0])
     assert display.values[0, 0] == pytest.approx(np.square(errors).mean(), rel=1e-8)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_loo_curve_is_that_of_the_model_with_its_intercept_rows_and_weights(
+    curve, rng, fit_intercept, weighted
+):
+    X, y = np.repeat(curve[0], 2, axis=0), np.repeat(curve[1], 2) + 3
+    w = rng.uniform(0.5, 2, size=len(X)) if weighted else None
+    est = JacobianKernelRidge(0.5, 0.1, fit_intercept=fit_intercept).fit(X, y, w)
+    display = plots.CriterionDisplay.from_estimator(est, X, y, w, bandwidths=[0.5])
+    expected = np.average(est.loo_residuals_**2, weights=w)
+    assert display.values[0, 0] == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True, "free"])
+def test_the_true_norm_is_that_of_the_model_with_its_intercept_rows_and_weights(
+    curve, rng, fit_intercept
+):
+    X, w = curve[0], rng.uniform(0.1, 3, size=40)
+    Y = np.column_stack([curve[1], X[:, 0]]) + 3
+    est = JacobianKernelRidge(0.5, 0.1, fit_intercept=fit_intercept).fit(X, Y, w)
+    display = plots.JacobianNormDisplay.from_estimator(est, X, Y, w, bandwidths=[0.5])
+    x = np.linspace(X[0, 0], X[-1, 0], 20001)
+    slopes = np.linalg.norm(np.diff(est.predict(x[:, None]), axis=0), axis=1) / np.diff(x)
+    # At a hundred and sixty places, not everywhere.
+    assert 0.9 * slopes.max() < display.true[0] < 1.001 * slopes.max()
+
+
+def test_the_true_norm_of_places_is_per_metre_as_the_approximate_one(rng):
+    pytest.importorskip("pyproj")
+    X = rng.uniform([43, -4], [50, 8], size=(60, 2))
+    y = np.sin(X[:, 0]) + np.cos(X[:, 1])
+    est = JacobianKernelRidge(2e5, 0.01, metric="geodesic").fit(X, y)
+    display = plots.JacobianNormDisplay.from_estimator(est, X, y, bandwidths=[2e5])
+
+    lat, lon = (Z.ravel() for Z in np.meshgrid(np.linspace(43, 50, 80), np.linspace(-4, 8, 80)))
+    h, degree = 1e-3, 111_200  # metres, to half a percent
+    at = [
+        est.predict(np.column_stack([lat + north, lon + east / np.cos(np.radians(lat))]))
+        for north, east in ((h, 0), (-h, 0), (0, h), (0, -h))
+    ]
+    steepest = np.hypot(at[0] - at[1], at[2] - at[3]).max() / (2 * h * degree)
+    # Of two hundred and forty places, all within the range of the rows.
+    assert 0.8 * steepest < display.true[0] < 1.01 * steepest
 
 
 @pytest.mark.parametrize(("kernel", "exponent"), [("matern32", 2), ("laplacian", 1)])
@@ -425,6 +483,32 @@ def test_a_model_of_several_targets_is_not_drawn_as_one(rng, display, options):
         getattr(plots, display).from_estimator(est, X, **options)
 
 
+def test_a_criterion_of_several_targets_is_not_drawn_as_one(rng):
+    X = rng.uniform(size=(20, 2))
+    est = JacobianKernelRidge().fit(X, X)
+    with pytest.raises(ValueError, match="`estimator` must have one target to be drawn, got 2"):
+        plots.CriterionDisplay.from_estimator(est, X, X)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("AverageCurveDisplay", {}),
+        ("CriterionDisplay", {"y": [0, 1] * 10}),
+        ("CurveDisplay", {}),
+        ("JacobianNormDisplay", {"y": [0, 1] * 10}),
+        ("SlopeBandDisplay", {}),
+        ("SlopeDisplay", {"feature": 0}),
+        ("SurfaceDisplay", {}),
+    ],
+)
+def test_a_classifier_where_one_target_is_drawn_is_refused(rng, name, options):
+    X = rng.uniform(size=(20, 2))
+    est = JacobianKernelClassifier(0.5).fit(X, [0, 1] * 10)
+    with pytest.raises(TypeError, match=r"must be a JacobianKernelRidge.*For classes, use `eff"):
+        getattr(plots, name).from_estimator(est, X, **options)
+
+
 def test_the_choice_and_the_metric_of_a_fit_are_drawn(rng):
     X = rng.standard_normal((150, 3))
     est = AutoKernelRidge(random_state=0).fit(X, np.sin(2 * X[:, 0]))
@@ -471,6 +555,15 @@ def test_a_band_of_slopes_is_that_of_their_standard_errors(surface):
     np.testing.assert_allclose(display.slopes, J[:, 1])
     # Student's t with about 60 degrees of freedom has its quartiles at 0.68.
     np.testing.assert_allclose((display.high - display.low) / (2 * std[:, 1]), 0.68, atol=0.01)
+
+
+def test_slopes_of_a_model_that_follows_its_rows_have_no_band(curve):
+    est = JacobianKernelRidge(0.05, 1e-9).fit(*curve)
+    with pytest.warns(UserWarning, match="at least one residual degree of freedom"):
+        display = plots.SlopeBandDisplay.from_estimator(est, curve[0])
+    assert np.isnan(display.low).all()
+    assert np.isnan(display.high).all()
+    assert np.isfinite(display.slopes).all()
 
 
 def test_an_average_curve_is_the_partial_dependence(surface):

@@ -515,14 +515,17 @@ def test_where_no_model_beats_the_mean_none_is_recommended(rng):
     y = rng.normal(size=100)
     mean, worse = np.full(100, y.mean()), y.mean() + 0.3 * rng.normal(size=100)
     words = doubts(*judged(y, mean, worse, mean + 0.01, half_width=3), [])
-    assert words.startswith("None of them predicts <b>y</b> better than its mean does. No other ")
+    assert words.startswith("None of them predicts <b>y</b> better than its mean. No other ")
 
 
 def test_columns_that_move_no_prediction_have_no_effects(rng):
     """Bars and charts would enlarge what is nothing."""
     page = report_page(rng.normal(size=(150, 3)), rng.normal(size=150), alpha=1e6, bandwidth=2.0)
     text = Page(page).all("section", id="matters")[0]["text"]
-    assert "No column moves the predictions of y by more than 2\xa0% of its deviation." in text
+    assert (
+        "No column changes the predictions of y by more than 2\xa0% of its standard deviation."
+        in text
+    )
     assert "Importance" not in text
     assert "Average effects" not in text
     assert "effect-0" not in charts_of(page)
@@ -646,8 +649,8 @@ def test_an_outlier_of_the_target_stands_in_the_verdict_with_its_row(rng):
     verdict, trust = (Page(page).all(tag, id=name)[0]["text"] for tag, name in PLACES)
     quality = Page(page).all("section", id="quality")[0]["text"]
     assert "⚠ a value of price far from all others (19,100,000, in row 17)" in verdict
-    assert "lies far from the rest: 19,100,000, in row 17. Is it right?" in quality
-    assert "Is it right?" not in trust  # which has a link instead
+    assert "lies far from the rest: 19,100,000, in row 17. Is it correct?" in quality
+    assert "Is it correct?" not in trust  # which has a link instead
 
 
 def test_values_of_a_long_tail_are_no_doubt(rng):
@@ -754,7 +757,7 @@ def test_a_metric_that_was_given_is_said_to_be_so(rng):
     names = {"features": ["latitude", "longitude"], "target": "depth"}
     page = report_page(X, X[:, 0], **names, metric="geodesic", kernel="exponential")
     assert "Kernel and metric were given." in page
-    assert "takes <code>latitude</code> and <code>longitude</code> alone. Other columns" in page
+    assert "only uses <code>latitude</code> and <code>longitude</code>. Other columns" in page
     page = report_page(X, X[:, 0], metric="diagonal", features=["a", "b"])
     assert "leave-one-out. The metric was given." in page
 
@@ -805,8 +808,8 @@ def test_intervals_that_hold_too_few_rows_speak_against_a_model(rng):
         "<code>always</code> has the same value in all rows.",
         "<code>row</code> looks like an id",
         "<code>tax</code> orders the rows almost as <code>price</code> does",
-        "One value of <code>size</code> lies far from the rest: 4000, in row 1 of those that are "
-        "left.",
+        "One value of <code>size</code> lies far from the rest: 4000, in row 1 of the remaining "
+        "rows.",
     ],
 )
 def test_what_is_wrong_with_the_data_is_said(chosen, words):
@@ -1027,7 +1030,7 @@ def test_python_code_is_left_out_where_it_could_not_read_the_file_as_we_did(rng)
     page = report_page(X, X[:, 1], parts={"when (year)": "when"}, **options)
     assert list(blocks(page)) == ["On the command line"]
     assert (
-        "as it would have to repeat how the dates in <code>when</code> became numbers and how "
+        "because it would have to repeat how the dates in <code>when</code> became numbers and how "
         "decimal commas were read."
     ) in page
 

@@ -171,5 +171,5 @@ def test_a_task_that_is_not_known_is_refused(moons):
 def test_two_numbers_are_classes_unless_the_task_is_given():
     X = np.linspace(0, 1, 30)[:, None]
     y = (X[:, 0] > 0.5) * 1.0
-    assert "names the right class" in report_page(X, y, bandwidth=0.3)
+    assert "finds the right class" in report_page(X, y, bandwidth=0.3)
     assert "R² =" in report_page(X, y, bandwidth=0.3, task="regression")

@@ -135,7 +135,7 @@ RULES_OF_KINDS = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:.* rows are equal to another one")
+@pytest.mark.filterwarnings("ignore:.* rows repeat an earlier row")
 @pytest.mark.parametrize(("rule", "kind"), RULES_OF_KINDS)
 def test_rows_of_all_kinds_give_what_they_give_for_numpy(rule, kind, data, size):
     """Equal rows, and rows of weight zero, are compared between chunks.

@@ -244,7 +244,7 @@ def test_a_sample_has_only_rows_of_positive_weight(rng):
 
 def test_too_few_rows_of_positive_weight_in_a_sample_are_an_error(rng):
     rows = ArrayRows(rng.uniform(size=(2000, 2)), np.ones((2000, 1)), np.eye(1, 2000)[0])
-    with pytest.raises(ValueError, match=r"`sample_weight` must be positive for more rows"):
+    with pytest.raises(ValueError, match=r"`sample_weight` is zero for almost all rows"):
         sample_of(rows, 50, rng)
 
 

@@ -213,7 +213,8 @@ def test_rows_of_positive_weight_keep_their_group_and_part_of_y(source):
 
 
 def test_residuals_do_not_change_the_rows_that_they_come_from():
-    given = GivenRows(np.array([0, -1, 0]), np.array([[1.0], [2.0], [3.0]]))
+    y, w = np.array([[1.0], [2.0], [3.0]]), np.array([1.0, 0.0, 1.0])
+    given = GivenRows(np.array([0, -1, 0]), y, w)
     assert given.residuals(np.array([[10.0]])).tolist() == [[11.0], [2.0], [13.0]]
     assert given.within.tolist() == [[1.0], [2.0], [3.0]]
 

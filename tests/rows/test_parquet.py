@@ -120,7 +120,7 @@ def test_a_part_with_other_columns_is_named(parts):
 def test_a_part_with_more_columns_is_named(parts):
     source, frame = parts
     frame[:3].with_columns(more=pl.lit(1.0)).write_parquet(source.replace("*", "9"))
-    with pytest.raises(ValueError, match=r"part-9.parquet` must have .*got `more` besides"):
+    with pytest.raises(ValueError, match=r"part-9.parquet` must have .*got `more` as well"):
         ridge().fit(ParquetFiles(source), "y")
     assert ridge().fit(ParquetFiles(source, ["a", "b"]), "y").n_features_in_ == 2
 
@@ -142,6 +142,19 @@ def test_a_part_with_text_is_named(parts):
         ridge().fit(ParquetFiles(source), "y")
 
 
+@pytest.mark.parametrize(("feature", "target"), [("y", "a"), ("a", "y"), ("b", "price")])
+def test_targets_have_a_smaller_limit_whatever_their_names(feature, target, tmp_path, rng):
+    path, x = tmp_path / "part.parquet", rng.standard_normal(60)
+    frame = pl.DataFrame({feature: 1e120 * x, target: x})
+    frame.write_parquet(path)
+    est = ridge(bandwidth=1e120).fit(ParquetFiles(path), target)
+    assert np.isfinite(est.predict(ParquetFiles(path, [feature]))).all()
+
+    frame.with_columns(pl.col(target) * 1e120).write_parquet(path)
+    with pytest.raises(ValueError, match=rf"`{target}` must have entries of at most 1e\+100"):
+        est.fit(ParquetFiles(path), target)
+
+
 def test_a_part_that_vanishes_between_the_passes_is_named(parts):
     source, _ = parts
 
@@ -150,7 +163,7 @@ def test_a_part_that_vanishes_between_the_passes_is_named(parts):
         return 1.0
 
     est = ridge(bandwidth=bandwidth)
-    with pytest.raises(OSError, match=r"part-2.parquet` was there when the fit began"):
+    with pytest.raises(OSError, match=r"part-2.parquet` could be read when the fit began"):
         est.fit(ParquetFiles(source), "y")
     assert not hasattr(est, "dual_coef_")
 
@@ -231,6 +244,7 @@ def test_a_search_in_files_is_that_in_memory(parts):
         (np.zeros(300), None, r"`y` must be the name of a column .* array of shape \(300,\)"),
         ([], None, r"`y` must be the name of a column"),
         ("y", 3, r"`sample_weight` must be the name of a column .* got 3"),
+        ("y", ["weight"], r"`sample_weight` must be the name of a column .* got \['weight'\]"),
     ],
 )
 def test_arrays_beside_files_are_refused(y, weight, message, parts):
@@ -238,6 +252,32 @@ def test_arrays_beside_files_are_refused(y, weight, message, parts):
         ridge().fit(ParquetFiles(parts[0]), y, weight)
     with pytest.raises(ValueError, match="`y` must name the column"):
         ridge().fit(ParquetFiles(parts[0]), None)
+
+
+def test_a_single_feature_may_be_given_as_a_word(parts):
+    source, frame = parts
+    est = ridge(bandwidth=1.0).fit(ParquetFiles(source, "noise"), "y")
+    assert list(est.feature_names_in_) == ["noise"]
+    known = ridge(bandwidth=1.0).fit(frame[["noise"]], frame["y"].to_numpy())
+    found = known.predict(ParquetFiles(source, "noise"))
+    np.testing.assert_allclose(found, known.predict(frame[["noise"]]), rtol=1e-7)
+    unnamed = ridge(bandwidth=1.0).fit(frame[["noise"]].to_numpy(), frame["y"].to_numpy())
+    np.testing.assert_allclose(unnamed.predict(ParquetFiles(source, "noise")), found, rtol=1e-7)
+    with pytest.raises(ValueError, match="must have the column `other`, got none"):
+        est.fit(ParquetFiles(source, "other"), "y")
+
+
+def test_the_columns_of_each_file_are_read_once(parts, monkeypatch):
+    looks, scan = [], pl.scan_parquet
+
+    def noted(path, **options):
+        looks.append(path)
+        return scan(path, **options)
+
+    monkeypatch.setattr(pl, "scan_parquet", noted)
+    files = ParquetFiles(parts[0])
+    files.rows("y", "weight")
+    assert sorted(looks) == sorted(2 * files.parts())  # once more for their number
 
 
 def test_a_path_a_name_with_brackets_and_a_list_are_files(parts, tmp_path):
@@ -252,11 +292,13 @@ def test_a_path_a_name_with_brackets_and_a_list_are_files(parts, tmp_path):
 
 @pytest.mark.parametrize("twice", ["a", "y"])
 def test_a_column_is_used_once(twice, parts):
-    with pytest.raises(ValueError, match=f"Features must be columns beside .* got `{twice}` twice"):
+    with pytest.raises(
+        ValueError, match=f"Features must be distinct columns .* got `{twice}` twice"
+    ):
         ridge().fit(ParquetFiles(parts[0], ["a", twice]), "y")
 
 
 def test_a_target_alone_is_refused(parts, tmp_path):
     parts[1].select("y").write_parquet(tmp_path / "alone.parquet")
-    with pytest.raises(ValueError, match=r"Features must be columns beside .* got none"):
+    with pytest.raises(ValueError, match=r"Features must be distinct columns .* got none"):
         ridge().fit(ParquetFiles(tmp_path / "alone.parquet"), "y")

@@ -1,5 +1,6 @@
 """Bandwidths in closed form: against their formulas in plain Python, and by their minima."""
 
+import tracemalloc
 from itertools import product
 
 import mpmath
@@ -125,6 +126,21 @@ def test_the_kernel_varies_nowhere_more_than_at_the_maxvar_bandwidth(rng, shape)
     best = naive.maxvar(D, np.append(found, np.geomspace(0.01, 1e7, 1000)))
     # The variance is flat at its maximum: what beats it by rounding is close to it.
     assert found == pytest.approx(best, rel=1e-3)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
+@pytest.mark.parametrize("rule", ["median", "maxvar"])
+def test_memory_for_a_sample_of_pairs_does_not_grow_with_the_features(rng, size, rule, kernel):
+    size("pairs", 300_000)
+    peaks = []
+    for p in (1, 100):
+        X = rng.standard_normal((800, p))
+        tracemalloc.start()
+        select_bandwidth(X, rule=rule, kernel=kernel, random_state=0)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    # Differences of all pairs at once are 240 MB, those of a block are 8 MB.
+    assert peaks[1] < peaks[0] + 30e6
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -86,7 +86,7 @@ def test_errors_are_at_least_those_of_a_jackknife_that_learns_the_metric_anew(cu
     np.testing.assert_allclose(errors(table), at_least, rtol=1e-5)
     assert (jackknife > errors_with_metric_fixed(est)).any()
     assert table.metric == "relearned"
-    assert "include that of the learned metric" in str(table)
+    assert "include the error of the learned metric" in str(table)
 
 
 def test_intervals_have_the_degrees_of_freedom_of_the_jackknife(curved):
@@ -194,7 +194,7 @@ def test_effects_on_classes_include_the_error_of_the_metric(rng):
     table, learning = est.effects(), est.regressor_._notes["learning"]
     assert learning is not None
     assert table.metric == "relearned"
-    assert "They hold kernel, bandwidth, penalty and calibration fixed" in str(table)
+    assert "They hold kernel, bandwidth, penalty and calibration" in str(table)
     est.regressor_._notes["learning"] = None
     fixed = errors(est.effects())
     assert (errors(table) >= fixed).all()

@@ -269,7 +269,7 @@ def test_a_search_on_more_rows_than_the_first_look_takes_is_still_the_best(rng, 
 @pytest.mark.parametrize("constant", [0.0, 0.1, 1e20])
 def test_a_constant_target_gives_the_jacobian_bandwidth_and_a_warning(table, rule, constant):
     X, _ = table
-    with pytest.warns(UserWarning, match="`y` is constant, .* the jacobian bandwidth"):
+    with pytest.warns(UserWarning, match="`y` is constant .* the jacobian bandwidth"):
         found = select_bandwidth(X, np.full(60, constant), rule)
     assert found.sigma == select_bandwidth(X).sigma
 
@@ -292,7 +292,7 @@ def test_a_constant_target_beside_another_one_changes_nothing(curve, rule):
 
 def test_many_equal_rows_are_told_by_the_rule_that_looks_at_neighbours(rng):
     X = np.repeat(rng.standard_normal((10, 2)), 3, axis=0)
-    with pytest.warns(UserWarning, match="67% of the rows are equal to another one"):
+    with pytest.warns(UserWarning, match="67% of the rows repeat an earlier row"):
         found = select_bandwidth(X, rule="jacobian_median", alpha=0)
     expected = naive.neighbour_spacing(X)[0] * np.sqrt(2) / np.pi
     assert found.sigma == pytest.approx(expected, rel=1e-12)

@@ -1,5 +1,6 @@
 """Training data as a function given as `bandwidth` sees them: against rows repeated by hand."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -243,6 +244,20 @@ def test_the_share_of_equal_rows_counts_all_but_the_first_of_them(rng, weighted)
     X, w = rng.standard_normal((4, 2)), np.array([1, 2, 3, 4])
     data = shown(X, w=w) if weighted else shown(np.repeat(X, w, axis=0))
     assert data.share_equal == pytest.approx(6 / 10)
+
+
+@pytest.mark.parametrize("solver", ["exact", "nystrom"])
+@pytest.mark.parametrize("weight", [None, 0.5, 2.0])
+def test_rows_are_equal_whatever_their_weights(rng, solver, weight):
+    X = np.repeat(rng.standard_normal((40, 2)), 3, axis=0)
+    w = None if weight is None else np.full(120, weight)
+    est = JacobianKernelRidge("jacobian_median", 0.1, solver=solver, n_landmarks=20)
+    with pytest.warns(UserWarning, match="% of the rows are equal to another one"):
+        est.fit(X, X[:, 0] ** 2, w)
+    expected = 1 - 40 / (240 if weight == 2 else 120)
+    for model in (est, pickle.loads(pickle.dumps(est))):
+        found = model.diagnose().dict()["equal rows"]["value"]
+        assert found == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

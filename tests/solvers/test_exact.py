@@ -181,7 +181,7 @@ def test_a_singular_system_gets_the_solution_of_smallest_norm(impossible):
     D, K, y = impossible
     d, U = np.linalg.eigh(K + 0.1 * np.eye(3))
     est = JacobianKernelRidge(1.0, 0.1, metric="precomputed", fit_intercept=False)
-    words = rf"smallest eigenvalue is {d[0]:.3g}; .* larger `alpha`"
+    words = rf"smallest eigenvalue {d[0]:.3g}\); .* larger `alpha`"
     with pytest.warns(UserWarning, match=words):
         est.fit(D, y)
     expected = U[:, 1:] @ np.diag(1 / d[1:]) @ U[:, 1:].T @ y
@@ -192,7 +192,7 @@ def test_nearly_equal_rows_without_a_penalty_get_the_solution_of_smallest_norm(r
     X = np.repeat(rng.uniform(size=(8, 2)), 2, axis=0)
     X[1::2] += 1e-12
     K, y = naive.kernel(naive.distances(X, X), 0.3), rng.standard_normal((16, 1))
-    with pytest.warns(UserWarning, match=r"smallest eigenvalue is -?\d.*e-\d\d; .* larger `alpha`"):
+    with pytest.warns(UserWarning, match=r"smallest eigenvalue -?\d.*e-\d\d\); .* larger `alpha`"):
         est = JacobianKernelRidge(0.3, 0.0, fit_intercept=False).fit(X, y)
     # The kept eigenvalues go down to rounding: seven digits are left.
     expected = np.linalg.pinv(K, rcond=1e-12) @ y

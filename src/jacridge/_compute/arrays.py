@@ -49,6 +49,12 @@ def weighted_mean(y: Array, w: Array) -> Array:
     return mean + w @ (y - mean) / w.sum()
 
 
+def weighted_std(X: Array, w: Array) -> Array:
+    """Weighted standard deviation of each column of X."""
+    share = w / w.sum()
+    return np.sqrt(share @ np.square(X - share @ X))
+
+
 def bulk_centre(Z: Array) -> Array:
     """Median of some rows. Squares expanded about it keep their digits, even with outliers."""
     return np.median(Z[:: max(1, len(Z) // 256)], axis=0)

@@ -29,12 +29,12 @@ def check_place(path: str, *read: str | None) -> None:
     if os.path.isdir(path):
         raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
     if os.path.exists(path) and not os.access(path, os.W_OK):
-        raise PermissionError(errno.EACCES, "This file must not be written to", path)
+        raise PermissionError(errno.EACCES, "No permission to write this file", path)
     for other in read:
         if other and _is_file(path) and os.path.exists(other) and os.path.samefile(path, other):
             raise FileExistsError(
                 errno.EEXIST,
-                "It is read here and would be lost; give another name to write to",
+                "This is an input file; choose another output file",
                 path,
             )
 

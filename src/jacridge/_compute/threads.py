@@ -18,8 +18,8 @@ from .arrays import row_blocks
 # Up to this order, matrices are built, solved and inverted in one thread.
 SMALL_ORDER = 1000
 
-# Up to this order, LAPACK uses one thread. The threads of a BLAS wait for each other thousands of
-# times if other work shares the processors.
+# Up to this order, LAPACK uses one thread. If other work shares the processors, BLAS threads wait
+# for each other thousands of times.
 BLAS_ORDER = 2000
 
 # Above this order, a threaded LAPACK may crash: its dsyrk does from about 15,000 on.
@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 
 def processors() -> int:
-    """Number of processors for our own threads: those of this process, at most as many as for BLAS.
+    """Number of processors for our own threads: all of this process, but no more than BLAS may use.
 
     It is 1 inside our own threads, so that pools do not nest.
     """
@@ -45,7 +45,7 @@ def processors() -> int:
 def our_threads(most: int) -> Iterator[Callable[..., Iterable[Any]]]:
     """Context with a `map` that uses at most this many threads, each with one BLAS thread.
 
-    The number of threads depends on the machine; what each call computes does not. Sums that are
+    The number of threads depends on the machine; the result of each call does not. Sums that are
     split by `processors()` agree up to rounding.
     """
     count = min(most, processors()) if most > 1 else 1

@@ -13,26 +13,26 @@ from scipy.spatial.distance import cdist
 from .._compute.arrays import Array, fixed_sample, rows_per_block
 from .._compute.threads import one_blas_thread
 
-# The largest distance between rows A and rows B, given those of each to the centre.
+# Function for the largest distance between rows A and rows B, given their distances to a centre.
 Longest = Callable[[Array, Array, Array, Array], float]
 
-# Rows whose mean is a centre, and how far it may be from the origin to do without another one, as
-# a share of the distance of the farthest row.
+# Number of rows whose mean is the centre. The origin is used instead if that mean is closer to it
+# than this share of the distance of the farthest row.
 CENTRE_ROWS = 256
 NEAR_ORIGIN = 0.1
 
 # Share of a lower bound that other distances must reach: the margin covers rounding in radii.
 MARGIN = 1 - 1e-9
 
-# Pairs that are compared as they are: to look for equal rows first would take longer.
+# Up to this many pairs, removing duplicates first costs more than it saves.
 FEW_PAIRS = 1 << 18
 
-# Outermost rows that are compared with others at a time: at first, and at most.
+# Number of outermost rows that are compared with the others at a time: at first, and at most.
 SMALLEST_BLOCK, LARGEST_BLOCK = 8, 256
-# Blocks that may as well be small.
+# With at most this many blocks, small ones are as fast.
 FEW_BLOCKS = 4
 
-# Multiplications up to which BLAS takes one thread without being told, which takes a while.
+# Up to this many multiplications, BLAS uses one thread anyway; setting the limit takes time.
 ONE_THREAD = 1 << 18
 
 
@@ -42,7 +42,7 @@ def euclidean_diameter(X: Array) -> float:
         return float(X.max() - X.min())
     r2, some = np.einsum("ij,ij->i", X, X), X[:: 1 + len(X) // CENTRE_ROWS]
     centre = some.sum(axis=0) / len(some)
-    # Any centre will do: rows about the origin, as standardised ones are, stay where they are.
+    # Any centre will do: rows that lie about the origin, such as standardised rows, stay in place.
     if centre @ centre > NEAR_ORIGIN**2 * r2.max():
         X = X - centre
         r2 = np.einsum("ij,ij->i", X, X)
@@ -50,7 +50,7 @@ def euclidean_diameter(X: Array) -> float:
 
 
 def _longest_euclidean(A: Array, r: Array, B: Array, s: Array) -> float:
-    D2 = (-2.0 * A) @ B.T  # |x - z|^2 expanded: at the far end nothing cancels
+    D2 = (-2.0 * A) @ B.T  # |x - z|^2 expanded: nothing cancels for large distances
     D2 += s * s
     D2 += (r * r)[:, None]
     i, j = divmod(int(D2.argmax()), len(B))
@@ -91,7 +91,7 @@ def _pruned_diameter(X: Array, r: Array, longest: Longest) -> float:
         distinct = np.sort(np.unique(X[kept], axis=0, return_index=True)[1])
         kept, r = kept[distinct], r[distinct]
     most = max(SMALLEST_BLOCK, ONE_THREAD // (X.shape[1] * len(r)))
-    # Few products are small enough each for BLAS to take one thread; to tell it takes as long.
+    # With few blocks, BLAS uses one thread anyway; setting the limit would take as long.
     if outer <= FEW_BLOCKS * most:
         return _outside_in(X.take(kept, axis=0), r, best, longest, most)
     with one_blas_thread():
@@ -99,7 +99,7 @@ def _pruned_diameter(X: Array, r: Array, longest: Longest) -> float:
 
 
 def _outside_in(X: Array, r: Array, best: float, longest: Longest, most: int) -> float:
-    """Largest distance between rows of falling r, if it beats `best`; `most` rows are a block."""
+    """Largest distance between rows in order of falling r, or `best`; blocks of `most` rows."""
     start, size = 0, SMALLEST_BLOCK
     while start < len(r) and 2 * r[start] >= best * MARGIN:
         # Others cannot beat `best` even with the outermost row of the block.
@@ -107,13 +107,13 @@ def _outside_in(X: Array, r: Array, best: float, longest: Longest, most: int) ->
         stop = start + min(size, rows_per_block(reach - start))
         some, others = slice(start, stop), slice(start, reach)
         best = max(best, longest(X[some], r[some], X[others], r[others]))
-        # Any block may end the search, so that the first ones are small.
+        # The first blocks are small, because any block may end the search.
         start, size = stop, min(2 * size, most)
     return best
 
 
 def trimmed_diameter(X: Array, share: float) -> float:
-    """Diameter after the given share of rows, those farthest from the centre, is left out.
+    """Diameter without the given share of rows, those farthest from the centre.
 
     The centre is the median of each feature, which outliers do not move.
     """
@@ -139,18 +139,18 @@ def neighbour_spacing(X: Array, metric: str) -> float:
 
 
 def given_spacing(D: Array) -> float:
-    """Median of the smallest distance in each row of D, the diagonal aside."""
+    """Median of the smallest distance in each row of D, ignoring the diagonal."""
     if len(D) < 2:
         return 0.0
     return float(np.median([np.partition(row, 1)[1] for row in D]))
 
 
 def embedding_dimension(D: Array, largest: int = 500) -> int:
-    """Dimensions that a matrix of distances spans: p, where only distances are known.
+    """Number of dimensions that a matrix of distances spans, in place of p.
 
-    The number of principal coordinates whose variance exceeds a hundredth of the largest one,
-    on at most `largest` rows, drawn at random. Euclidean distances of features that are neither
-    degenerate nor badly scaled give back the number of features.
+    It is the number of principal coordinates whose variance exceeds a hundredth of the largest
+    variance, on at most `largest` rows drawn at random. For Euclidean distances it equals the
+    number of features, if these are neither degenerate nor badly scaled.
     """
     some = fixed_sample(len(D), largest)
     G = np.square(D[np.ix_(some, some)])

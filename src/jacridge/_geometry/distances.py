@@ -28,6 +28,7 @@ from .geodesics import (
     geodesic_slopes,
     geodesic_slopes_along,
     geodesic_spacing,
+    metres_per_degree,
     paired_geodesics,
 )
 
@@ -37,28 +38,28 @@ if TYPE_CHECKING:
 # Up to this many columns differences are as fast as a matrix product, and lose no digits.
 FEW_COLUMNS = 10
 
-# Entries of a kernel that are compared at a time in the slopes of city-block distances.
+# Number of entries that are compared at a time for the slopes of city-block distances.
 COMPARED_ENTRIES = 1 << 16
 
-# Share of a feature below which two of its values may differ by rounding alone.
+# Relative difference below which two values of a feature may differ only by rounding.
 ROUNDED = 1e-9
 
 # An expanded square below this share of the norms it comes from has lost too many digits.
 CANCELLED = 1e-5
 
-# Square, in bandwidths, of a distance from the centre beyond which an expanded square has lost so
-# many digits that the kernel is wrong by 1e-9: there differences are taken.
+# Squared distance from the centre, in bandwidths, beyond which an expanded square has lost enough
+# digits to change the kernel by 1e-9. There, differences are used instead.
 FAR = 1e-9 / EPS / 2
 
 
 class Distance(Protocol):
-    """Distances between rows, with what the rules ask of them.
+    """Distances between rows, and the quantities that rules compute from them.
 
     Attributes
     ----------
-    is_euclidean : whether gaps are squared Euclidean distances, which a matrix product makes
-    is_curved : whether rows are points on a curved surface, where their mean is not a point
-    is_given : whether X holds distances in the place of features
+    is_euclidean : whether gaps are squared Euclidean distances, which a matrix product can compute
+    is_curved : whether rows are points on a curved surface, which need not contain their mean
+    is_given : whether X holds distances instead of features
     """
 
     name: ClassVar[str]
@@ -67,10 +68,10 @@ class Distance(Protocol):
     is_given: ClassVar[bool] = False
 
     def check(self, X: Array, *, new: bool = False) -> None:
-        """Refuse rows that have no such distance; `new` rows are those to predict for."""
+        """Refuse rows for which the distance is not defined; `new` rows are to be predicted."""
 
     def canonical(self, X: Array) -> Array:
-        """Rows in the form in which those of distance zero are equal."""
+        """Rows in a canonical form: rows at distance zero become equal."""
         return X
 
     def gaps(self, X: Array, Z: Array) -> Array:
@@ -94,6 +95,10 @@ class Distance(Protocol):
     def slopes_along(self, X: Array, Z: Array, f: int) -> Array:
         """Derivatives of all gaps with respect to feature f of the rows of X."""
 
+    def unit_steps(self, X: Array) -> Array:
+        """Distances from the rows to places where one feature is larger by one, (n, p)."""
+        return np.ones_like(X)
+
     def lengths(self, gaps: Array) -> Array:
         """Distances from gaps."""
         return np.sqrt(gaps)
@@ -115,11 +120,11 @@ class Distance(Protocol):
         """Variance of all entries of X together."""
 
     def some(self, X: Array, rows: Indices) -> Array:
-        """The part of X that belongs to some rows."""
+        """Some of the rows; for given distances, also only their columns."""
         return X[rows]
 
     def onnx(self, graph: OnnxGraph, rows: str, Z: Array, sigma: float) -> str:
-        """Add the nodes that make gaps between new rows and Z; returns the name of their output."""
+        """Add nodes that compute gaps between new rows and Z; return the name of their output."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +143,7 @@ class Euclidean(Distance):
         return expanded_gaps(X, Z)
 
     def onnx(self, graph: OnnxGraph, rows: str, Z: Array, sigma: float) -> str:
-        """Differences where predictions take them, or rows are far; else an expanded square."""
+        """Uses differences where `gaps` does or rows are far away, else the expanded square."""
         centre = bulk_centre(Z)
         V = Z - centre
         vv = np.einsum("ij,ij->i", V, V)
@@ -155,7 +160,14 @@ class Euclidean(Distance):
         return np.asarray(pdist(X, "sqeuclidean"))
 
     def paired_gaps(self, X: Array, i: Indices, j: Indices) -> Array:
-        return np.asarray(np.square(X[i] - X[j]).sum(axis=1))
+        gaps = np.empty(len(i))
+        for pairs in row_blocks(len(i), rows_per_block(X.shape[1])):
+            gaps[pairs] = self._sizes(X[i[pairs]] - X[j[pairs]])
+        return gaps
+
+    def _sizes(self, D: Array) -> Array:
+        """Gaps from differences of rows."""
+        return np.asarray(np.square(D).sum(axis=1))
 
     def slopes(self, W: Array, coef: Array, X: Array, Z: Array) -> Array:
         centre = bulk_centre(Z)
@@ -165,7 +177,7 @@ class Euclidean(Distance):
         return np.asarray(2.0 * J)
 
     def total_slopes(self, W: Array, X: Array, Z: Array) -> Array:
-        # A gap falls with z as it grows with x.
+        # The derivative with respect to z is minus the derivative with respect to x.
         return -self.slopes(W.T, np.ones((len(X), 1)), Z, X)[:, 0]
 
     def slopes_along(self, X: Array, Z: Array, f: int) -> Array:
@@ -192,7 +204,7 @@ EUCLIDEAN = Euclidean()
 
 @dataclass(frozen=True)
 class CityBlock(Euclidean):
-    """City-block distances, as the laplacian kernel has them."""
+    """City-block distances, for the laplacian kernel."""
 
     name: ClassVar[str] = "cityblock"
     is_euclidean: ClassVar[bool] = False
@@ -207,12 +219,12 @@ class CityBlock(Euclidean):
     def all_gaps(self, X: Array) -> Array:
         return np.asarray(pdist(X, "cityblock"))
 
-    def paired_gaps(self, X: Array, i: Indices, j: Indices) -> Array:
-        return np.asarray(np.abs(X[i] - X[j]).sum(axis=1))
+    def _sizes(self, D: Array) -> Array:
+        return np.asarray(np.abs(D).sum(axis=1))
 
     def slopes(self, W: Array, coef: Array, X: Array, Z: Array) -> Array:
-        # |x - z| has no slope at zero; there it is taken as zero. Comparisons, as bytes, take half
-        # the time of a sign, and few rows at a time stay in the cache.
+        # |x - z| has no slope at zero; it is taken as zero there. Comparisons, stored as bytes,
+        # take half the time of np.sign, and few rows at a time stay in the cache.
         J, same = np.empty((len(X), coef.shape[1], X.shape[1])), _rounding(Z)
         columns = list(zip((Z - same).T.copy(), (Z + same).T.copy(), strict=True))
         for rows in row_blocks(len(X), max(COMPARED_ENTRIES // max(len(Z), 1), 1)):
@@ -252,7 +264,7 @@ class Geodesic(Distance):
         check_coordinates(X)
 
     def canonical(self, X: Array) -> Array:
-        # Rounded to 0.1 mm, as 190.3 - 360 is not the double -169.7.
+        # Rounded to 0.1 mm, because 190.3 - 360 is not exactly the double -169.7.
         longitude = np.round(X[:, 1] % 360, 9) % 360
         return np.column_stack([X[:, 0], np.where(np.abs(X[:, 0]) == 90, 0.0, longitude)])
 
@@ -269,7 +281,7 @@ class Geodesic(Distance):
     def onnx(self, graph: OnnxGraph, rows: str, Z: Array, sigma: float) -> str:
         raise ValueError(
             "`model` must have a linear metric or 'precomputed', got 'geodesic', for which ONNX "
-            "has no operators. Fit it to distances with metric='precomputed'."
+            "has no operators. Fit the model to distances with metric='precomputed'."
         )
 
     def slopes(self, W: Array, coef: Array, X: Array, Z: Array) -> Array:
@@ -282,8 +294,11 @@ class Geodesic(Distance):
     def slopes_along(self, X: Array, Z: Array, f: int) -> Array:
         return geodesic_slopes_along(X, Z, f)
 
+    def unit_steps(self, X: Array) -> Array:
+        return np.maximum(metres_per_degree(X[:, 0]), 1.0)  # at a pole, longitude has no length
+
     def radii(self, X: Array, centre: Array) -> Array:
-        # A mean of latitudes of 90 may be above 90 by rounding.
+        # Due to rounding, a mean of latitudes of 90 may exceed 90.
         return geodesic_distances(X, np.clip(centre, [-90, -360], [90, 360])[None])[:, 0]
 
     def diameter(self, X: Array) -> float:
@@ -299,7 +314,7 @@ class Geodesic(Distance):
 
 @dataclass(frozen=True)
 class Precomputed(Distance):
-    """Distances that X holds: between the training rows, or from new rows to them."""
+    """Distances given in X: between the training rows, or from new rows to training rows."""
 
     power: int = 2
     name: ClassVar[str] = "precomputed"
@@ -363,7 +378,7 @@ class Precomputed(Distance):
 
 
 def _rounding(Z: Array) -> Array:
-    """Differences to the entries of Z that may come from rounding: of a map, or of a mean."""
+    """Differences from Z that rounding in a map or a mean can cause."""
     size = np.abs(Z)
     return np.asarray(ROUNDED * (size + bulk_centre(size)))
 
@@ -371,8 +386,8 @@ def _rounding(Z: Array) -> Array:
 def expanded_gaps(X: Array, Z: Array) -> Array:
     """Squared distances as |x|^2 - 2 x'z + |z|^2, one matrix product.
 
-    Where that has lost its digits, because the rows lie far from the centre and close to each
-    other, differences take its place.
+    Where this loses digits, because two rows lie far from the centre and close to each other,
+    differences are used instead.
     """
     centre = bulk_centre(Z)
     U, V = X - centre, Z - centre
@@ -380,7 +395,7 @@ def expanded_gaps(X: Array, Z: Array) -> Array:
     D2: Array = U @ (-2.0 * V).T
     D2 += uu[:, None]
     D2 += vv
-    # Pairs that are near for their own rows are among those that are near for the largest ones.
+    # A coarse test with the largest norms first: it includes all pairs that the exact test finds.
     near = CANCELLED * (uu.max(initial=0.0) + vv.max(initial=0.0)) > D2
     if np.count_nonzero(near) * 20 > D2.size:
         near = CANCELLED * (uu[:, None] + vv) > D2

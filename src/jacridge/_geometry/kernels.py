@@ -29,7 +29,7 @@ from .._compute.arrays import Array
 from .lattices import LatticeEigenvalue, gaussian_lattice, laplacian_lattice, matern_lattice
 
 # Entries processed at a time: they and a scratch array stay in the cache over several passes. With
-# a quarter as many, two threads take nearly as long as one, as they wait for each other in between.
+# a quarter as many, two threads take nearly as long as one, because they wait for each other.
 CHUNK = 1 << 16
 # exp(-VANISHED) is zero, and so is its product with a polynomial of VANISHED.
 VANISHED = 800.0
@@ -105,7 +105,7 @@ class Kernel(ABC):
         Expanded squares may be negative by rounding.
         """
         for part in _chunks(gaps):
-            np.abs(part, out=part)  # a maximum takes six times as long
+            np.abs(part, out=part)  # np.maximum takes six times as long
         return self.of(gaps, 1.0)
 
     @abstractmethod

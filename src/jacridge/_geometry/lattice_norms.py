@@ -245,6 +245,7 @@ def lattice_regime(kernel: str, p: int, lam: float) -> str:
     >>> [lattice_regime("matern32", p=1, lam=lam) for lam in (0, 1e-3, 1)]
     ['global minimum', 'local minimum', 'no minimum']
     """
+    check_number("lam", lam, at_least=0)
     if not KERNELS[check_choice("kernel", kernel, KERNELS)].is_smooth:
         return "no minimum"
     if lam == 0:

@@ -102,8 +102,8 @@ class Pairs:
     """One n x n array for all bandwidths, with gaps above the diagonal and a kernel below it.
 
     A search over sigma computes the distances once. Each kernel overwrites the previous one, or the
-    factor that was computed in its place. In single precision, gaps are divided by a large one, as
-    they could overflow.
+    factor that was computed in its place. In single precision, gaps are divided by a large gap,
+    because they could overflow.
     """
 
     def __init__(self, X: Array, space: Space, *, single: bool = False) -> None:
@@ -134,7 +134,7 @@ class Pairs:
         return twin
 
     def kernel(self, sigma: float) -> Array:
-        """The kernel in the lower triangle, including the diagonal; the rest is to be ignored."""
+        """Kernel in the lower triangle and on the diagonal; other entries are undefined."""
         if self._settled not in (None, sigma):
             self._make_gaps()
         k, K, width = self.space.kernel, self.K, self._in_units(sigma)
@@ -154,7 +154,7 @@ class Pairs:
         return K
 
     def settle(self, sigma: float) -> Array:
-        """Replace the gaps above the diagonal by the kernel; what is below is left unchanged.
+        """Replace the gaps above the diagonal by the kernel; entries below are left unchanged.
 
         Kernels at other bandwidths compute the gaps again.
         """

@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._checks import check_range, check_weight, check_weights, require
+from .._checks import (
+    LARGEST,
+    LARGEST_TARGET,
+    check_range,
+    check_weight,
+    check_weights,
+    require,
+)
 from .._compute.arrays import Array, Indices
 from .._compute.progress import is_heard, tell
 from .._compute.threads import one_blas_thread
@@ -240,14 +247,14 @@ def _clear_errors() -> Iterator[None]:
     except BaseException as error:  # cancelled tasks do not raise an Exception
         if type(error).__name__ == "KilledWorker":
             raise MemoryError(
-                f"A task was given up, as each worker that took it died: {error} Most likely the "
-                "workers have too little memory. Use smaller chunks (X.rechunk), fewer landmarks, "
-                "or workers with more memory."
+                f"Dask gave up a task because every worker that ran it died: {error} Most likely "
+                "the workers have too little memory. Use smaller chunks (X.rechunk), fewer "
+                "landmarks, or workers with more memory."
             ) from error
         if client is not None and client.status != "running":
             raise ConnectionError(
-                f"The Dask scheduler at {address} must answer, got no connection. "
-                "Start it again, connect a new Client to it, and call this again."
+                f"The Dask scheduler at {address} does not answer. "
+                "Start it again, connect a new Client to it, and repeat the call."
             ) from error
         raise
 
@@ -270,20 +277,21 @@ def _checked(
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
     y = y[:, None] if y.ndim == 1 else y
     where = f"rows {start} to {start + rows - 1}"
-    for name, Z, wanted in (("X", X, (rows, p)), ("y", y, (rows, k))):
+    parts = ("X", X, (rows, p), LARGEST), ("y", y, (rows, k), LARGEST_TARGET)
+    for name, Z, wanted, most in parts:
         if Z.shape != wanted:
             raise ValueError(
-                f"`{name}` must have blocks of the shape that its chunks say, {wanted} for "
-                f"{where}, got {Z.shape}."
+                f"`{name}` must have blocks that match its chunks, expected {wanted} for {where}, "
+                f"got {Z.shape}."
             )
         if not np.isfinite(Z).all():
             bad = int(np.argmin(np.isfinite(Z).all(axis=1)))
             what = "NaN" if np.isnan(Z[bad]).any() else "infinity"
             raise ValueError(
                 f"`{name}` must hold finite numbers, got {what} in row {start + bad}. "
-                "Fill in such values or leave the rows out first."
+                "Fill in these values or remove the rows first."
             )
-        check_range(name, Z)
+        check_range(name, Z, most)
     distance.check(X)
     return X, y, None if w is None else _weights(w, X)
 

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from .._checks import LARGEST
-from .._compute.arrays import Array, fixed_sample, row_blocks, rows_per_block, weighted_mean
+from .._compute.arrays import (
+    Array,
+    fixed_sample,
+    row_blocks,
+    rows_per_block,
+    weighted_mean,
+    weighted_std,
+)
 from .merging import distinct_rows
 from .survey import TURNS, Ends, Surveyed, ends_of
 
@@ -50,8 +57,7 @@ class ArrayExtent:
     @cached_property
     def std(self) -> Array:
         """Standard deviation of each feature."""
-        share = self.w / self.w.sum()
-        return np.sqrt(share @ np.square(self.X - share @ self.X))
+        return weighted_std(self.X, self.w)
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,7 @@ def checked_length(l_max: float) -> float:
     if l_max < 1 / LARGEST:
         raise ValueError(
             "`X` must have rows that differ, got rows that are all equal (or so close that "
-            "squares of their distances underflow), for which no bandwidth can be chosen."
+            "squares of their distances underflow). No bandwidth can be chosen for them."
         )
     return l_max
 

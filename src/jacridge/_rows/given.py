@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from .._checks import (
+    LARGEST_TARGET,
     check_columns,
     check_range,
     check_rows,
@@ -54,7 +55,7 @@ class GivenArray:
             X, y = validate_data(est, self.X, y, multi_output=True, y_numeric=True, **options)
             y = np.array(y, dtype=np.float64)
         distance.check(X)
-        check_range("y", y)
+        check_range("y", y, LARGEST_TARGET)
         w = None if w is None else check_weights(w, X)
         targets = y[:, None] if y.ndim == 1 else y
         if isinstance(self.X, np.memmap):
@@ -94,10 +95,10 @@ class GivenFiles:
         if names is None:
             raise ValueError(
                 "`ParquetFiles` must name its features for a model that was fitted to rows without "
-                "names. Give them in the order of the fit: ParquetFiles(source, [...])."
+                "names. List them in the order of the fit: ParquetFiles(source, [...])."
             )
         rows = self.files.features_rows(names, distance)
-        check_columns("X", np.empty((0, len(names))), est.n_features_in_)
+        check_columns("X", len(rows.features), est.n_features_in_)
         parts = rows.each(lambda X, y, w: work(X))
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
@@ -115,7 +116,7 @@ class GivenDask:
     def source(self, est: Any, y: Any, w: Any, distance: Distance) -> tuple[Source, bool]:
         """Rows of a fit, in blocks."""
         if y is None:
-            raise ValueError("`y` must be given: a fit requires y to be passed, got None.")
+            raise ValueError("`y` must be given: fit requires y to be passed, got None.")
         rows = dask_rows(self.X, y, w, distance)
         self._check_features(est, reset=True)
         return Source(rows, self.X.shape[1]), np.ndim(y) == 1
@@ -133,7 +134,7 @@ class GivenDask:
         return _new_rows(np.asarray(dask_array(self.X)), distance)
 
     def _check_features(self, est: Any, *, reset: bool) -> None:
-        """Store or compare number and names of the features, without looking at values."""
+        """Store or compare number and names of the features, without reading any values."""
         shown = self.X._meta if hasattr(self.X, "to_dask_array") else self.X
         validate_data(est, shown, reset=reset, skip_check_array=True)
 

@@ -72,7 +72,7 @@ def checked_labels(y: Any) -> Any:
         raise ValueError(
             "`y` must hold labels: a fit requires y to be passed, but the target y is None."
         )
-    if isinstance(y, list | tuple):  # an array of texts would turn NaN into "nan"
+    if isinstance(y, list | tuple):  # an array of strings would turn NaN into "nan"
         check_present(column_or_1d(np.asarray(y, dtype=object)))
     refuse_missing(np.ravel(np.ma.getmaskarray(y)) if np.ma.isMaskedArray(y) else np.zeros(0))
     # Converted by NumPy: scikit-learn turns pandas' booleans and integers into floats.
@@ -109,7 +109,7 @@ def check_classes(found: ClassTotals) -> Any:
         rare = classes[counts == 1]
         raise ValueError(
             f"`y` must have at least two rows of each class, got one row of {_listed(rare)}. "
-            "Leave such classes out, or join them to others."
+            "Remove these classes, or merge them with others."
         )
     return classes
 
@@ -147,7 +147,7 @@ def class_factors(class_weight: Any, classes: Any, totals: Array) -> Array | Non
 class Coding:
     """Coding of classes as targets: 1 or 0, minus the share of the class.
 
-    Two classes have one column, that of the second.
+    Two classes have one column, for the second class.
 
     Attributes
     ----------

@@ -59,12 +59,12 @@ class GivenRows:
     ----------
     group : for each row, the number of its distinct row; -1 for a weight of zero
     within : y minus the mean of its group, of shape (n, k); y itself for a weight of zero
-    weights : weight of each row; None in models saved by older versions
+    weights : weight of each row
     """
 
     group: Indices
     within: Array
-    weights: Array | None = None
+    weights: Array
 
     def residuals(self, of_groups: Array) -> Array:
         """Residuals of all rows, from those of the distinct rows."""
@@ -82,8 +82,7 @@ class GivenRows:
         some = self.group >= 0
         if some.all():
             return self
-        weights = None if self.weights is None else self.weights[some]
-        return GivenRows(self.group[some], self.within[some], weights)
+        return GivenRows(self.group[some], self.within[some], self.weights[some])
 
 
 @dataclass(frozen=True)
@@ -140,7 +139,7 @@ class Replicates:
         share, d = (self.leaves / w[i]).reshape(shape), self.d.reshape(shape)
         falls = (self.leaves / np.maximum(total - self.leaves, TINY))[:, None] * (y[i] + self.d)
         kept = np.maximum(1.0 - (1.0 - left[i]) * share, TINY)
-        # A single observation leaves with its row, whose residual is known even if h = 1.
+        # The only observation of a row is left out with it: the residual is known even if h = 1.
         scale, kept = np.where(share == 1, 1.0, left[i] / kept), np.where(share == 1, 1.0, kept)
         return scale * (E[i] + ones[i] * falls.reshape(shape)) + d / kept
 
@@ -154,10 +153,8 @@ class Replicates:
 
 
 def replicates_of(given: GivenRows, means: Array) -> Replicates | None:
-    """Observations of the same row, if they differ in y; `means` (g, k) are those of the rows."""
+    """Observations of the same row, if they differ in y; `means` (g, k) are the means of rows."""
     given = given.weighed()
-    if given.weights is None:
-        return None
     order = np.argsort(given.group, kind="stable")
     row, d, weight = given.group[order], given.within[order], given.weights[order]
     leaves = leaving(weight)

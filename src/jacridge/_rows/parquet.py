@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._checks import check_range, require
+from .._checks import LARGEST, LARGEST_TARGET, check_range, require
 from .._compute.arrays import Array
 from .rows import Block, BlockRows
 
@@ -75,14 +75,14 @@ class ParquetRows(BlockRows):
             frame = pl.scan_parquet(path, glob=False).select(names).slice(start, length).collect()
         except (OSError, pl.exceptions.PolarsError) as error:
             raise OSError(
-                f"`{path}` was there when the fit began and cannot be read any more. "
-                "Nothing was fitted."
+                f"`{path}` could be read when the fit began, but not any more. No model was fitted."
             ) from error
         if len(frame) != length:
-            raise OSError(f"`{path}` has changed since the fit began. Nothing was fitted.")
+            raise OSError(f"`{path}` has changed since the fit began. No model was fitted.")
         coded = self.targets if self.coding is not None else []
+        most = dict.fromkeys(names, LARGEST) | dict.fromkeys(self.targets, LARGEST_TARGET)
         table = np.column_stack(
-            [_numbers(frame[name], name, path) for name in names if name not in coded]
+            [_numbers(frame[name], path, most[name]) for name in names if name not in coded]
         )
         self.distance.check(table[:, : len(self.features)])
         if self.weight and table[:, -1].min(initial=0) < 0:
@@ -112,10 +112,10 @@ def column_names(path: str) -> list[str]:
         ) from error
 
 
-def checked_size(path: str, names: Sequence[str], first: str) -> int:
-    """Number of rows of a file, which must have all the columns."""
+def checked_size(path: str, columns: Sequence[str], names: Sequence[str], first: str) -> int:
+    """Number of rows of a file with some columns, which must have those of all names."""
     pl = require("polars", extra="cli")
-    missing = [name for name in names if name not in column_names(path)]
+    missing = [name for name in names if name not in columns]
     if missing:
         like = f", as `{first}` has" if path != first else ""
         listed = ", ".join(f"`{name}`" for name in missing)
@@ -123,32 +123,33 @@ def checked_size(path: str, names: Sequence[str], first: str) -> int:
     return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
 
 
-def check_no_others(path: str, known: Sequence[str], first: str) -> None:
+def check_no_others(path: str, columns: Sequence[str], known: Sequence[str], first: str) -> None:
     """Raise an error if a file has columns that the first file does not have."""
-    others = [name for name in column_names(path) if name not in known]
+    others = [name for name in columns if name not in known]
     if others:
         listed = ", ".join(f"`{name}`" for name in others)
         raise ValueError(
-            f"`{path}` must have the columns of `{first}`, got {listed} besides. "
-            "Name the features to take: ParquetFiles(source, [...])."
+            f"`{path}` must have the columns of `{first}`, got {listed} as well. "
+            "Name the features to use: ParquetFiles(source, [...])."
         )
 
 
 def values_in(path: str, name: str, first: str) -> Any:
     """Values of a column of a file; missing values raise an error."""
-    checked_size(path, [name], first)
+    checked_size(path, column_names(path), [name], first)
     frame = require("polars", extra="cli").scan_parquet(path, glob=False).select(name).collect()
     missing = int(frame[name].null_count())
     if missing:
         raise ValueError(
-            f"`{name}` in `{path}` must have a value in every row, got {missing} missing. Leave "
-            "out these rows first."
+            f"`{name}` in `{path}` must have a value in every row, got {missing} missing. Remove "
+            "these rows first."
         )
     return frame[name].to_numpy()
 
 
-def _numbers(column: Any, name: str, path: str) -> Array:
-    """A column as doubles; errors name the column and the file."""
+def _numbers(column: Any, path: str, most: float) -> Array:
+    """A column as doubles of at most this size; errors name the column and the file."""
+    name = column.name
     if not column.dtype.is_numeric() and column.dtype != require("polars", extra="cli").Boolean:
         raise ValueError(f"`{name}` in `{path}` must hold numbers, got {column.dtype}.")
     values: Array = column.cast(float).to_numpy()
@@ -156,7 +157,7 @@ def _numbers(column: Any, name: str, path: str) -> Array:
         count = int((~np.isfinite(values)).sum())
         raise ValueError(
             f"`{name}` in `{path}` must hold finite numbers, got {count} missing or infinite. "
-            "Leave out these rows first."
+            "Remove these rows first."
         )
-    check_range(name, values)
+    check_range(name, values, most)
     return values

@@ -18,7 +18,7 @@ from .parquet import ParquetRows, check_no_others, checked_size, column_names, v
 
 @dataclass(frozen=True)
 class ParquetFiles:
-    """Parquet files with the same columns, as the X of a fit whose rows need not fit in memory.
+    """Parquet files with the same columns, as the X of a fit to rows that may exceed memory.
 
     ``est.fit(ParquetFiles("part-*.parquet"), "price")`` fits to the column `price` by the Nystrom
     solver; a third argument names a column of weights.
@@ -28,7 +28,7 @@ class ParquetFiles:
     source : str, path or list of them
         A file, a pattern such as ``part-*.parquet``, or files.
     features : list of str, optional
-        Columns to use; all but target and weights if none are given.
+        Columns to use; by default all except target and weights.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class ParquetFiles:
     features: Sequence[str] | None = None
 
     def parts(self) -> list[str]:
-        """The files, sorted."""
+        """The files; those of a pattern are sorted."""
         if not isinstance(self.source, str | os.PathLike):
             paths = [os.fspath(path) for path in self.source]
         elif os.path.exists(self.source):  # whatever characters its name has
@@ -70,22 +70,27 @@ class ParquetFiles:
         coding = y.coding if isinstance(y, CodedColumn) else None
         y = y.name if isinstance(y, CodedColumn) else y
         targets = [] if y is None else _names("y", y)
-        used = {*targets, *([] if weight is None else _names("sample_weight", weight))}
+        if weight is not None:
+            _check_name("sample_weight", weight)
+        used = [*targets, *([] if weight is None else [weight])]
         paths = self.parts()
-        known = column_names(paths[0])
-        features = list(self.features or [name for name in known if name not in used])
-        names = [*features, *targets, *([weight] if weight else [])]
+        columns = [column_names(path) for path in paths]
+        features = [name for name in columns[0] if name not in used]
+        if self.features:
+            features = _names("features", self.features)
+        names = [*features, *used]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice or not features:
             got = f"`{twice[0]}` twice" if twice else "none"
             raise ValueError(
-                "Features must be columns beside target and weights, each of them once, got "
+                "Features must be distinct columns other than the target and the weights, got "
                 f"{got}. Name them: ParquetFiles(source, [...])."
             )
-        sizes = [checked_size(path, names, paths[0]) for path in paths]
+        each = list(zip(paths, columns, strict=True))
+        sizes = [checked_size(*part, names, paths[0]) for part in each]
         if not self.features:
-            for path in paths:
-                check_no_others(path, known, paths[0])
+            for part in each:
+                check_no_others(*part, columns[0], paths[0])
         if not any(sizes):
             raise ValueError(f"{paths[0]}: Parquet files must have rows, got none.")
         return ParquetRows(paths, sizes, features, targets, weight, distance, coding)
@@ -97,8 +102,7 @@ class ParquetFiles:
 
     def class_totals(self, name: str, weight: str | None = None) -> ClassTotals:
         """Classes in a column of labels, counted file by file."""
-        if not isinstance(name, str):
-            raise TypeError(f"`y` must be the name of one column of labels, got {name!r}.")
+        _check_name("y", name)
         paths, names = self.parts(), [name] if weight is None else [name, weight]
         blocks = ([values_in(path, each, paths[0]) for each in names] for path in paths)
         return joined_totals([block_totals(*block) for block in blocks])
@@ -114,7 +118,16 @@ class ParquetFiles:
 
     def features_rows(self, features: Sequence[str], distance: Distance = EUCLIDEAN) -> ParquetRows:
         """The rows of all files, without targets."""
-        return replace(self, features=list(features)).rows(None, None, distance)
+        names = features if isinstance(features, str) else list(features)
+        return replace(self, features=names).rows(None, None, distance)
+
+
+def _check_name(argument: str, given: Any) -> None:
+    """Refuse anything but the name of one column."""
+    if not isinstance(given, str):
+        raise TypeError(
+            f"`{argument}` must be the name of a column of the Parquet files, got {_shown(given)}."
+        )
 
 
 def _names(argument: str, given: Any) -> list[str]:
@@ -122,8 +135,12 @@ def _names(argument: str, given: Any) -> list[str]:
     names = [given] if isinstance(given, str) else given
     if isinstance(names, list | tuple) and names and all(isinstance(n, str) for n in names):
         return list(names)
-    got = f"an array of shape {np.shape(given)}" if np.ndim(given) else repr(given)
     raise TypeError(
         f"`{argument}` must be the name of a column of the Parquet files, or a list of names, got "
-        f"{got}."
+        f"{_shown(given)}."
     )
+
+
+def _shown(given: Any) -> str:
+    """What was given, of an array the shape."""
+    return f"an array of shape {given.shape}" if hasattr(given, "shape") else repr(given)

@@ -22,7 +22,7 @@ OUTERMOST = 256
 # If they do not determine the largest distance, up to this many passes return the next rows.
 TURNS = 32
 
-# Rows that rules use to look at pairs of rows, or to solve.
+# Number of rows from which rules sample pairs, or with which they solve.
 SAMPLE = 10_000
 # If some rows drawn have a weight of zero, up to this many times as many rows are drawn again.
 REDRAWN = 20
@@ -68,7 +68,7 @@ class Survey:
 
 @dataclass(frozen=True)
 class Ends:
-    """Rows of a block that may be ends of the longest distance, and how far out the others are."""
+    """Rows of a block that may lie farthest apart, and how far the others are from the centre."""
 
     rows: Array
     centre: Array
@@ -77,7 +77,7 @@ class Ends:
 
 @dataclass(frozen=True)
 class Surveying:
-    """The first pass on one block of rows, ignoring rows of weight zero."""
+    """First pass over one block of rows, ignoring rows of weight zero."""
 
     what: ClassVar[str] = "a first look"
     distance: Distance
@@ -170,7 +170,7 @@ def _of_positive_weight(rows: Rows, block: Block, rng: np.random.Generator) -> B
     kept = np.flatnonzero(w)[:most]
     if len(kept) < 3 and len(X) < rows.n:
         raise ValueError(
-            f"`sample_weight` must be positive for more rows, got {len(kept)} of {len(X)} drawn "
-            "at random. Leave rows of weight zero out before the fit."
+            f"`sample_weight` is zero for almost all rows: only {len(kept)} of {len(X)} randomly "
+            "drawn rows have a positive weight. Remove rows of weight zero before the fit."
         )
     return X[kept], y[kept], w[kept]

@@ -1,7 +1,7 @@
 """Log-odds of classes from scores: a slope and an offset that minimise the log loss.
 
-The target of a class is one for its rows and zero for others, less the share of the class, so that
-a score of zero stands for that share. Two classes have one column, that of the second.
+The target of a class is one for its rows and zero for others, minus the share of the class. A score
+of zero therefore means that share. Two classes have one column, for the second class.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .._compute.arrays import Array
 # Largest slope and offset; a score has a range of about one.
 LARGEST_COEFFICIENT = 100.0
 
-# When L-BFGS-B stops: at the last digits for a model, early where candidates are compared.
+# Stopping criteria of L-BFGS-B: full precision for a model, early for comparing candidates.
 PRECISE = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 1000}
 ROUGH = {"ftol": 1e-7, "gtol": 1e-4}
 
@@ -81,7 +81,7 @@ def calibrated(
     y, scores : targets and scores, of shape (n, 1) or (n, k)
     w : weights, of shape (n,)
     prior : shares of the classes
-    n : number of rows that stand behind the weights
+    n : number of rows that the weights represent
     options : when L-BFGS-B stops
     """
     w = w / w.sum()
@@ -109,16 +109,16 @@ def calibrated(
 
 
 def shares_of(y: Array, prior: Array) -> Array:
-    """Shares of all classes in rows with targets y; certain but for rows that were merged."""
+    """Shares of all classes in rows with targets y: zero or one, except for merged rows."""
     if len(prior) > 2:
         return y + prior
     return np.hstack([prior[:1] - y, prior[1:] + y])
 
 
 def smoothed(shares: Array, n: float) -> Array:
-    """Shares in which one more row, of another class, is spread over all n rows.
+    """Shares of the classes, with one extra row of the other classes spread over all n rows.
 
-    Else scores that separate the classes of the training rows would make probabilities of zero.
+    Otherwise scores that separate the training classes would give probabilities of zero.
     """
     k = shares.shape[1]
     return shares + (1.0 - k * shares) / ((n + 1.0) * (k - 1.0))
@@ -130,5 +130,5 @@ def log_losses(y: Array, odds: Array, prior: Array) -> Array:
 
 
 def calibrated_log_losses(y: Array, scores: Array, w: Array, prior: Array) -> Array:
-    """Log loss of each row, after calibration of the scores by all of them."""
+    """Log loss of each row, after the scores have been calibrated on all rows."""
     return log_losses(y, calibrated(y, scores, w, prior, len(w), options=ROUGH)(scores), prior)

@@ -33,7 +33,7 @@ HELD_OUT = 1000
 # Share of the hardest rows that the comparison leaves out.
 TRIM = 0.02
 
-# A simpler candidate is taken if its error is within so many standard errors of the best one's.
+# A simpler candidate is taken if its error is within this many standard errors of the best.
 STANDARD_ERRORS = 0.5
 
 # Standard errors by which y must be predicted better than by its mean, or by which predictions
@@ -49,7 +49,7 @@ STARTS_KEPT = 2
 JUDGES = ("matern32", "laplacian")
 
 # Candidates that are compared again on other halves of the rows, unless the best of them leads by
-# so many standard errors.
+# this many standard errors.
 FINALISTS = 3
 CLEAR_LEAD = 5.0
 

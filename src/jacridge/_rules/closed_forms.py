@@ -18,7 +18,7 @@ SMALLEST_GAP = 1e-300
 
 
 def jacobian(data: TrainingData) -> float:
-    """The paper's rule for the Gaussian kernel; for others that of a grid in one dimension."""
+    """The paper's rule for the Gaussian kernel; for others the rule of a one-dimensional grid."""
     return _jacobian_at(data, data.even_spacing)
 
 
@@ -26,8 +26,8 @@ def jacobian_median(data: TrainingData) -> float:
     """The Jacobian rule at the median nearest-neighbour distance; zero if that is zero."""
     if data.share_equal > 0.5:
         warn(
-            f"{data.share_equal:.0%} of the rows are equal to another one; the median neighbour "
-            "distance is that of the distinct rows."
+            f"{data.share_equal:.0%} of the rows repeat an earlier row; the median neighbour "
+            "distance is computed from distinct rows."
         )
     spacing = data.neighbour_spacing
     return _jacobian_at(data, spacing) if spacing else 0.0
@@ -41,7 +41,7 @@ def _jacobian_at(data: TrainingData, spacing: float) -> float:
 
 
 def jacobian_lattice(data: TrainingData) -> float:
-    """The rule of a grid in p dimensions."""
+    """The Jacobian rule of a grid in p dimensions."""
     name, lam = data.space.kernel.name, data.lam_of_rows
     return theory.lattice_sigma_0(name, data.even_spacing, data.p, lam)
 
@@ -71,7 +71,7 @@ def median(data: TrainingData) -> float:
 def maxvar(data: TrainingData) -> float:
     """Bandwidth at which the kernel's entries off the diagonal vary most, as in R's KRLS 1.7.
 
-    It is zero where all rows are equal.
+    Zero if all rows are equal.
     """
     gaps, space, weights = data.pair_gaps, data.space, data.pair_weights
     positive = space.distance.lengths(gaps[gaps > SMALLEST_GAP])

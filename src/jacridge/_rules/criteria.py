@@ -1,7 +1,7 @@
 """Leave-one-out, generalised cross-validation and marginal likelihood of a factored system.
 
-Rows are merged. A row is left out with all of its weight, and counts as one, unless `replicates`
-are given: then single observations are left out.
+Equal rows are merged. A merged row is left out as a whole and counts once, unless `replicates` are
+given: then single observations are left out.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .._rows.merging import Replicates
     from .._solvers.spectrum import Spectral
 
-# Rows whose leave-one-out errors are compared, where there are more.
+# Leave-one-out errors of at most this many rows are compared.
 LEFT_OUT = 1000
 
 
@@ -42,10 +42,10 @@ def loo(
     """Weighted mean of the squared leave-one-out residuals, for each column of y.
 
     If `centred`, y is centred at its mean, which changes as rows are left out; `counts`
-    are the weights in the mean of squared errors, if they are not those of the fit. With `last`,
-    only that many rows at the end are averaged, which costs little more than the factorisation.
-    With `replicates`, single observations are left out, not whole rows; that needs the penalty
-    `lam`.
+    are the weights in the mean of squared errors, if they differ from the weights of the fit. With
+    `last`, only that many rows at the end are averaged, which costs little more than the
+    factorisation. With `replicates`, single observations are left out instead of whole rows; this
+    needs the penalty `lam`.
     """
     m = len(y) if last is None else min(last, len(y))
     last_rows = np.arange(len(y) - m, len(y))
@@ -86,7 +86,7 @@ class Criterion:
     name : its name in `CRITERIA`
     of_system : values for each column of y, from one factored system
     of_spectrum : values of shape (lambdas, targets), from one eigendecomposition
-    has_unit : whether it is a mean square, which targets of different scale need in their units
+    has_unit : whether it is a mean square, which depends on the scale of the target
     """
 
     name: str
@@ -97,8 +97,8 @@ class Criterion:
     def in_units_of(self, scale: Array, values: Array) -> Array:
         """Values in units of each target's mean square; zero for a target of zeros.
 
-        Targets of different scale then count alike. With a scale of one entry all targets are added
-        up: values (..., targets) become (..., 1).
+        Targets of different scale then count equally. If the scale has one entry, the values of
+        all targets are added up: values (..., targets) become (..., 1).
         """
         if len(scale) == 1:
             values = values.sum(axis=-1, keepdims=True)
@@ -116,9 +116,9 @@ class Criterion:
         scale: Array | None = None,
         **options: Any,
     ) -> float:
-        """The value at one point, the mean over targets; infinite where A cannot be factored.
+        """The value at one point, averaged over targets; infinite where A cannot be factored.
 
-        Several targets are taken in units of their `scale`, by default the mean squares of y.
+        Several targets are measured in units of their `scale`, by default the mean squares of y.
         """
         try:
             with blas_for(len(y)):

@@ -76,7 +76,7 @@ def fitted(source: Source, asked: Request) -> Solution:
         raise ValueError(
             '`solver` must be "auto" or "nystrom", and `metric` must be computed from features, '
             f'for Dask arrays and Parquet files, got solver="{asked.solver}", '
-            f'metric="{asked.metric}". Bring the rows into memory for others.'
+            f'metric="{asked.metric}". Load the rows into memory to use the other solvers.'
         )
     rng, metric = generator(asked.random_state), Metric(asked.space)
     if asked.metric in LINEAR:
@@ -165,11 +165,11 @@ def solver_for(
 
 def landmarks_for(source: Source, asked: Request, mapping: FeatureMap | None) -> str | Array:
     """How landmarks are chosen, or the given ones after the map."""
-    if isinstance(asked.landmarks, str):
+    if np.ndim(asked.landmarks) == 0:
         return check_choice("landmarks", asked.landmarks, LANDMARKS)
     Z = check_rows(asked.landmarks, "landmarks")
     if asked.metric != "precomputed":  # which has no features, and needs no landmarks
-        check_columns("landmarks", Z, source.p)
+        check_columns("landmarks", Z.shape[1], source.p)
     return Z if mapping is None else mapping(Z)
 
 
@@ -180,8 +180,8 @@ def landmark_number(source: Source, asked: Request) -> int | None:
     n = source.rows.n if source.given is None else len(source.given.group)
     if check_whole("n_landmarks", asked.n_landmarks) > n and asked.solver != "exact":
         raise ValueError(
-            f"`n_landmarks` must be from 1 to n_samples={n}, got {asked.n_landmarks}. Leave it "
-            "out for a number that fits."
+            f"`n_landmarks` must be from 1 to n_samples={n}, got {asked.n_landmarks}. Omit it to "
+            "use the default."
         )
     return asked.n_landmarks
 
@@ -229,6 +229,7 @@ def notes_on(data: TrainingData, source: Source, asked: Request) -> dict[str, An
         "metric": asked.metric,
         "intercept": asked.intercept,
         "n": data.n,
+        "copies": data.copies,
         "rule": asked.bandwidth if isinstance(asked.bandwidth, str) else None,
         "lams": ends if penalty.criterion else None,
         "shared": penalty.shared,

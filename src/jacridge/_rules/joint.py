@@ -1,7 +1,7 @@
 """Joint search over sigma and lambda: a grid on few rows, then descent on more rows.
 
 The grid shows the local minima of the criterion. The descent starts from the best of them and may
-leave the grid, so a minimum at its edge is followed further. Each point of the descent costs one
+leave the grid, so that it can follow a minimum beyond the edge. Each point of the descent costs one
 Cholesky factorisation.
 """
 
@@ -26,17 +26,18 @@ if TYPE_CHECKING:
     from .training import TrainingData
 
 FIRST_SIGMAS = 9
-# Rows on which whole lines of penalties are looked at, from one eigendecomposition a bandwidth.
+# Rows for the grid, where one eigendecomposition per bandwidth serves all penalties.
 FIRST_ROWS = 400
-# Walks: rows, how many points each may look at, and its steps in units of those below.
+# For each walk: rows, largest number of points, and its step as a multiple of SIGMA_STEP and
+# LAM_STEP.
 WALKS = ((1000, 14, 1.0), (3000, 3, 0.7))
 # Grid points that the first walk compares.
 STARTS = 4
-# Factor between the bandwidths of the grid around a start, and their places on it.
+# Factor between the bandwidths of the grid around a start, and their exponents.
 START_STEP, START_PLACES = 2.5, np.array([-1.0, 0.0, 1.0])
-# Steps of a walk, in the logarithm.
+# Steps of a walk, on a log scale.
 SIGMA_STEP, LAM_STEP = np.log(2) / 2, np.log(10) / 2
-# Largest penalty of a row in single precision, whose numbers end at 3e38.
+# Largest penalty of a row in single precision, where numbers overflow above 3e38.
 SINGLE_MOST = 1e15
 # Step of the search over bandwidths for landmarks.
 LANDMARK_STEP = np.log(2.5)
@@ -72,12 +73,12 @@ def auto(data: TrainingData, criterion: Criterion) -> tuple[float, float | Array
 def _for_landmarks(
     data: TrainingData, trials: Callable[[float], Spectral], sigma: float, criterion: Criterion
 ) -> float:
-    """The bandwidth for a solver with landmarks, from that for all rows.
+    """The bandwidth for a solver with landmarks, from the bandwidth for all rows.
 
     Landmarks regularise, as a penalty does. If the penalty is so small that an exact fit needs a
     wide kernel to avoid following the noise, landmarks allow a narrower one; few landmarks far
     apart need a wider one. For a given penalty, generalised cross-validation is compared: with a
-    small penalty, the leave-one-out errors of a few rows hide those of all others.
+    small penalty, the leave-one-out errors of a few rows would dominate all others.
     """
     if not data.penalty.criterion:
         criterion = GCV
@@ -92,7 +93,7 @@ def _for_landmarks(
 def _on_a_grid(part: TrainingData, criterion: Criterion) -> Surface:
     """All penalties at bandwidths around a start, or from half the neighbour distance to l_max.
 
-    The start was found with whole rows left out, which tells little of replicates.
+    The start was found by leaving out whole rows, which says little about replicates.
     """
     sigma = part.started_at
     if sigma is not None and part.compared is None:
@@ -116,10 +117,10 @@ def _starts(found: Surface, criterion: Criterion, n: float) -> list[tuple[float,
 
 
 def _not_clearly_worse(curve: Array, criterion: Criterion, n: float) -> Array:
-    """Which bandwidths more rows may prefer: the best one, its neighbours, others near to it.
+    """Which bandwidths more rows may prefer: the best, its neighbours, and others about as good.
 
-    A mean square over n rows is known to about sqrt(2 / n) of itself; the difference of two of
-    them, to twice the variance.
+    A mean square over n rows has a relative error of about sqrt(2 / n); the difference of two has
+    twice the variance.
     """
     best = int(np.argmin(curve))
     if not criterion.has_unit:  # n times the logarithm of a mean square
@@ -138,23 +139,23 @@ def _walk(
 ) -> tuple[float, float]:
     """Bandwidth and penalty downhill from the best start, by at most `most` more points.
 
-    A step changes one of the two; a step that helped is tried again first. The last point is the
-    vertex of the parabolas through it and its neighbours, where these were looked at.
+    A step changes one of the two; a step that helped is tried again first. The result is the
+    vertex of the parabolas through the best point and its neighbours, as far as these were tried.
     """
-    # Two points at a time, in threads of their own, or one for whose factor threads pay.
+    # Two points at a time in threads of their own, or, for many rows, one with a threaded factor.
     lanes = [_Lane(part, criterion, i) for i in range(2 if len(part.w) <= SMALL_ORDER else 1)]
     values = _values_at(lanes, starts) if len(starts) > 1 else []
     sigma, lam = starts[int(np.argmin(values)) if values else 0]
     seen = {(0, 0): min(values)} if values else {}
 
     def look_at(places: list[tuple[int, int]]) -> None:
-        """Look at the first places that are new, as many as there are lanes."""
+        """Evaluate the first new places, as many as there are lanes."""
         new = [place for place in places if place not in seen][: len(lanes)]
         new = new[: most + 1 - len(seen)]
         points = [_point(part, sigma, lam, i * step, j * step) for i, j in new]
         seen.update(zip(new, _values_at(lanes, points), strict=True))
 
-    # More rows want a smaller bandwidth: that is tried first.
+    # More rows favour a smaller bandwidth, so it is tried first.
     moves = [(-1, 0), (1, 0)]
     moves += [(0, -1), (0, 1)] if part.penalty.criterion else []
     place, failed = (0, 0), 0
@@ -175,7 +176,7 @@ def _walk(
 
 
 def _values_at(lanes: Sequence[_Lane], points: Sequence[tuple[float, float]]) -> list[float]:
-    """Values of a criterion at some points, as many side by side as there are lanes."""
+    """Values of a criterion at some points, computed in parallel by the lanes."""
     found: list[float] = []
     with one_blas_thread():
         for i in range(0, len(points), len(lanes)):
@@ -193,9 +194,9 @@ def _point(part: TrainingData, sigma: float, lam: float, i: float, j: float) -> 
 
 @dataclass
 class _Lane:
-    """Values of a criterion, one after the other, beside those of other lanes.
+    """Computes values of a criterion one after the other, in parallel with other lanes.
 
-    Single precision is used while it will do. Where a factor in it was refused, it is not again.
+    Uses single precision until a factorisation fails in it.
     """
 
     part: TrainingData
@@ -212,16 +213,16 @@ class _Lane:
         return self.part.rough_pairs.twin() if self.number else self.part.rough_pairs
 
     def pairs_for(self, lam: float) -> Pairs:
-        """The array in which to look at a penalty, made before threads ask for it.
+        """The array to use for a penalty, made before threads need it.
 
-        Kernels with kinks mostly have pivots that are large enough at any penalty.
+        Kernels with kinks mostly have large enough pivots at any penalty.
         """
         noise, is_smooth = lam / self.part.w, self.part.space.kernel.is_smooth
         fits = noise.max() <= SINGLE_MOST and (noise.min() >= ROUGH_PENALTY or not is_smooth)
         return self._rough_pairs if self.is_rough and fits else self._pairs
 
     def value(self, pairs: Pairs, sigma: float, lam: float) -> float:
-        """The criterion at one point, in the precision of `pairs`, or in double."""
+        """The criterion at one point, in the precision of `pairs` or, if that fails, in double."""
         part = self.part
         options: Any = {"centred": part.has_intercept, "counts": part.counts, "scale": part.scale}
         options |= {"last": LEFT_OUT, "replicates": part.compared}
@@ -236,7 +237,7 @@ class _Lane:
 def _vertex(
     seen: dict[tuple[int, int], float], place: tuple[int, int], move: tuple[int, int]
 ) -> float:
-    """Where the parabola through a place and its neighbours along one move is lowest."""
+    """Minimum of the parabola through a place and its neighbours along one move."""
     points = [(place[0] + s * move[0], place[1] + s * move[1]) for s in (-1, 0, 1)]
     values = np.array([seen.get(point, np.inf) for point in points])
     offset = np.log(vertex(np.exp([-1.0, 0.0, 1.0]), values, 1))

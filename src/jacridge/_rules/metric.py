@@ -150,7 +150,7 @@ def learning_sample(
     """Distinct rows to choose and learn by, at random: at least two halves of this size.
 
     If `alike`, all targets count alike. Targets of models with an intercept are `centred`. The
-    second result is the mean weight, which those of the sample are in units of.
+    second result is the mean weight, by which the weights of the sample are divided.
     """
     X, y, w = merged_block(*sample_of(rows, max(2 * size, METRIC_ROWS), rng))
     unit = float(w.mean())

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from .._checks import check_choice
@@ -109,7 +110,7 @@ class Request(Parameters):
     def intercept(self) -> str:
         """The kind of intercept, one of INTERCEPTS."""
         given = [False, True, "free"]
-        if self.fit_intercept not in given:
+        if np.ndim(self.fit_intercept) or self.fit_intercept not in given:
             raise ValueError(
                 f'`fit_intercept` must be True, False or "free", got {self.fit_intercept!r}.'
             )

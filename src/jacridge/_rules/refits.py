@@ -1,9 +1,9 @@
-"""Fits without some rows, each with its metric learned anew: what the learning adds to errors.
+"""Refits without some rows: the part of the standard errors that comes from learning the metric.
 
-Standard errors that take a learned metric as given leave out that the metric follows the noise,
-too. So the metric is learned again without each of some groups of rows, with kernel, kind, number
-of rounds, bandwidths and penalties kept, and the function is fitted to the rows that are left. A
-delete-a-group jackknife of these fits has both parts of the variance.
+Standard errors with a fixed metric ignore that a learned metric depends on the noise, too.
+Therefore the metric is learned again without each of some groups of rows, keeping kernel, kind,
+number of rounds, bandwidths and penalties, and the function is fitted to the remaining rows. A
+delete-a-group jackknife of these fits includes both parts of the variance.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Groups of rows that are left out, one at a time.
 GROUPS = 20
-# Rows of refits, if there are more: twenty refits to all of 1500 rows would take longer than a fit.
+# Refits use at most this many rows: twenty refits to 1500 rows would take longer than a fit.
 REFIT_ROWS = 1000
 
 
@@ -39,7 +39,7 @@ class Refits:
     Attributes
     ----------
     whole : the function, fitted to these rows in its own metric
-    parts : functions without one group of the rows each, with the metric learned anew
+    parts : functions fitted without one group of rows each, with the metric learned again
     """
 
     whole: FittedFunction
@@ -54,8 +54,8 @@ class Refitting:
     ----------
     function : the function
     kind, tunings : kind of the metric, bandwidth and penalty of each round
-    alike : whether all targets count alike where the metric is learned
-    X, y, w : training rows as given, those of weight zero with any X and y
+    alike : whether all targets count equally when the metric is learned
+    X, y, w : training rows as given; rows of weight zero have arbitrary X and y
     order : the rows of positive weight in random order
     """
 
@@ -69,21 +69,21 @@ class Refitting:
     order: Indices
 
     def relearned(self, w: Array) -> FittedFunction:
-        """The function of rows with these weights, in a metric that they have learned."""
+        """The function fitted to rows with these weights, in a metric learned from them."""
         found, function = merged(self.X, self.y, w), self.function
         rank = np.empty(len(w), dtype=np.intp)
         rank[self.order] = np.arange(len(self.order))
-        some = np.argsort(rank[found.first])  # first rows have to be like all others
+        some = np.argsort(rank[found.first])  # the first rows must be a random sample
         y, centred = found.y[some], function.kind != "none"
         y = standardised(y, found.w[some], centred=centred) if self.alike else y
         rows = LearningRows(self.X[found.first[some]], y, found.w[some] / found.w.mean())
         rounds = Rounds(function.space, Penalty(), centred=centred)
         start = scaled_map(rows, function.mapping.warp if function.mapping else None)
         fit = self.fitted(w, rounds.relearned(rows, start, self.kind, self.tunings))
-        return replace(fit, solved={})  # coefficients alone: n x n arrays of all fits are too many
+        return replace(fit, solved={})  # only coefficients: n x n arrays of all fits are too large
 
     def fitted(self, w: Array, mapping: FeatureMap | None) -> FittedFunction:
-        """The function of rows with these weights, in a metric."""
+        """The function fitted to rows with these weights, in a given metric."""
         found, function = merged(self.X, self.y, w), self.function
         mean = weighted_mean(found.y, found.w)
         mean = np.zeros_like(mean) if function.kind == "none" else mean
@@ -108,7 +108,7 @@ def refits_of(
     if rows.given is not None:
         y = y[rows.given.group] + rows.given.within
     X, w = function.training_rows()
-    rng = np.random.default_rng(0)  # the same model has the same errors
+    rng = np.random.default_rng(0)  # so that errors of a model do not change between calls
     order = rng.permutation(len(w))
     order = order[w[order] > 0]
     tunings = [Tuning(ratio, lam) for ratio, lam in learning["rounds"]]
@@ -130,7 +130,7 @@ def refits_of(
 
 
 def groups_of(n: int, order: Indices, labels: Indices | None, rng: np.random.Generator) -> Indices:
-    """The number of the group of each of n rows, those in `order` at random; -1 for others."""
+    """Group number of each of n rows: random for rows in `order`, -1 for all others."""
     group = np.full(n, -1)
     if labels is None:
         group[order] = np.arange(len(order)) % GROUPS

@@ -55,19 +55,19 @@ SearchRange = Callable[[TrainingData], tuple[float, float]]
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule for the bandwidth, and what others need to know of it.
+    """A rule for the bandwidth, and its properties.
 
     Attributes
     ----------
-    name : its name in `RULES`; that of the function if it is one
+    name : its name in `RULES`, or the name of the function
     choose : bandwidth and penalty for training data
     sees_all_rows : whether it uses all rows, never a sample
-    looks_at_y : whether it solves, and so looks at y
-    chooses_without_y : whether it chooses the penalty, too, from X alone, if that is not given
+    looks_at_y : whether it solves, and so uses y
+    chooses_without_y : whether it also chooses the penalty from X alone, unless that is given
     needs_minimum : whether it needs a minimum of the Jacobian norm, which kernels with a kink lack
-    is_automatic : whether it chooses the penalty, too, unless that is given
-    ends : smallest and largest bandwidth at which it looks; None if there are none
-    spacing : distance of neighbours in its formula, that of evenly spread points for most
+    is_automatic : whether it also chooses the penalty, unless that is given
+    ends : smallest and largest bandwidth that it tries; None if there are no limits
+    spacing : distance of neighbours in its formula, for most rules that of evenly spread points
     """
 
     name: str
@@ -85,14 +85,14 @@ class Rule:
         return kernel.is_smooth or not self.needs_minimum
 
 
-# A search looks for the valley on at most this many rows, for its bottom on all of them.
+# A search locates the minimum on at most this many rows and refines it on all.
 COARSE_ROWS = 1000
-# The same for a search over sigma and lambda, which takes eigenvectors.
+# The same for a search over sigma and lambda, which needs eigenvectors.
 JOINT_ROWS = 700
 
 
 def _closed_form(name: str, bandwidth: Callable[[TrainingData], float], **facts: Any) -> Rule:
-    """Rule that takes lambda as given, or chooses it at the bandwidth until both agree."""
+    """Rule that uses a given lambda, or alternates between sigma and lambda until both agree."""
 
     def choose(data: TrainingData) -> Found:
         sigma = _of_distinct_rows(bandwidth(data), data)
@@ -111,17 +111,17 @@ def _closed_form(name: str, bandwidth: Callable[[TrainingData], float], **facts:
 
 
 def _of_distinct_rows(sigma: float, data: TrainingData) -> float:
-    """The bandwidth, or an error that tells why it is zero."""
-    if sigma < 1 / LARGEST and data.l_max:  # which itself refuses rows that are all equal
+    """Return the bandwidth, or raise an error that explains why it is zero."""
+    if sigma < 1 / LARGEST and data.l_max:  # l_max raises its own error if all rows are equal
         raise ValueError(
-            "`X` must have mostly distinct rows for this rule, got so many duplicates that "
+            "`X` has too many duplicate rows for this rule: "
             f"the bandwidth would be {sigma:g}. Use another rule."
         )
     return sigma
 
 
 def _criterion_of(data: TrainingData, default: Criterion = LOO) -> Criterion:
-    """The criterion that chooses lambda; "auto" leaves it to the rule."""
+    """The criterion that chooses lambda; for "auto", the default of the rule."""
     return CRITERIA.get(data.penalty.criterion or "auto", default)
 
 
@@ -157,7 +157,7 @@ def _objective(data: TrainingData, criterion: Criterion) -> Callable[[float], fl
 def _joint(data: TrainingData, criterion: Criterion, ends: SearchRange, points: int) -> Found:
     """Sigma and lambda together on a grid, one eigendecomposition for each sigma.
 
-    Many rows are looked at around the best point of some of them only.
+    With many rows, a sample locates the minimum, and all rows are used only around it.
     """
     if data.grid is not None:
         return Found(*_surface(data, criterion, np.unique(data.grid)).best())
@@ -230,12 +230,12 @@ SELECTORS: dict[str, Rule] = {
     )
 }
 RULES = tuple(SELECTORS)
-# The words that say how to choose the penalty.
+# Words for how the penalty is chosen.
 ALPHAS = (*CRITERIA, "auto")
 
 
 def as_rule(bandwidth: Any, parameter: str = "bandwidth") -> Rule:
-    """Rule of a name, of a function of the data, or that takes the number given."""
+    """Rule for a name or for a function of the data, or one that returns the given number."""
     if isinstance(bandwidth, str):
         return SELECTORS[check_choice(parameter, bandwidth, RULES)]
     if callable(bandwidth):
@@ -267,16 +267,16 @@ def _found_without_y(rule: Rule, data: TrainingData) -> Found:
         penalty = replace(penalty, lam=float(np.clip(penalty.lam, *penalty.ends)))
     if rule.looks_at_y or penalty.criterion:
         warn(
-            "`y` is constant, so that no bandwidth or penalty can be chosen by it: the "
-            f"{default.name} bandwidth and alpha={penalty.lam:g} are taken where a choice "
-            "was asked for, and the constant is predicted."
+            "`y` is constant and cannot be used to choose a bandwidth or penalty. Where a choice "
+            f"was asked for, the {default.name} bandwidth and alpha={penalty.lam:g} are used "
+            "instead, and the model predicts the constant."
         )
     rule = default if rule.looks_at_y else rule
     return rule.choose(replace(data, y=None, penalty=replace(penalty, criterion=None)))
 
 
 def loo_error(data: TrainingData, found: Found) -> float:
-    """Leave-one-out error at what was found, in units of each target's mean square."""
+    """Leave-one-out error at the bandwidth and penalty found, in units of mean squares of y."""
     lams = np.atleast_1d(found.lam)
     if data.solver is None and len(lams) == 1:
         return float(_objective(data.with_lam(float(lams[0])), LOO)(found.sigma))
@@ -287,12 +287,18 @@ def loo_error(data: TrainingData, found: Found) -> float:
 
 
 def check_alpha(alpha: Any) -> Penalty:
-    """The penalty: a number, the word that says how to choose it, or those to choose from."""
+    """The penalty: a number, a word for how to choose it, or a list to choose from."""
     if isinstance(alpha, str):
         return Penalty(criterion=check_choice("alpha", alpha, ALPHAS))
     if is_real(alpha) or np.ndim(alpha) == 0:
-        lam = check_number("alpha", alpha, at_least=0, at_most=LARGEST)
-        if 0 < lam < SMALLEST_PENALTY:
-            raise ValueError(f"`alpha` must be 0 or at least {SMALLEST_PENALTY:g}, got {lam:g}.")
-        return Penalty(lam)
-    return Penalty(criterion="auto", given=np.unique(check_positive("alpha", alpha)))
+        return Penalty(check_penalty(alpha))
+    given = np.unique(check_positive("alpha", alpha, least=SMALLEST_PENALTY))
+    return Penalty(criterion="auto", given=given)
+
+
+def check_penalty(alpha: Any) -> float:
+    """A penalty that is given as a number."""
+    lam = check_number("alpha", alpha, at_least=0, at_most=LARGEST)
+    if 0 < lam < SMALLEST_PENALTY:
+        raise ValueError(f"`alpha` must be 0 or at least {SMALLEST_PENALTY:g}, got {lam:g}.")
+    return lam

@@ -156,7 +156,7 @@ def solution(kernel: Callable[[], Array], rows: LearningRows, lam: float) -> Arr
             return factor(kernel(), lam / rows.w).solve(rows.y)
         except LinAlgError:
             lam = max(100 * lam, 1e-10)
-    raise LinAlgError("K + lambda I cannot be factored. Look for values of X that are not numbers.")
+    raise LinAlgError("K + lambda I cannot be factored. Give a larger `alpha`.")
 
 
 def best_penalty(S: Spectrum, counts: Array, penalty: Penalty, ratio: float) -> Tuning:

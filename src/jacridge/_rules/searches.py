@@ -12,7 +12,7 @@ from .._compute.arrays import Array
 
 # How often the steps of a search are halved before its last parabola.
 HALVINGS = 3
-# How often a surface is continued beyond its end, where its minimum is.
+# How often a surface may be extended if its minimum is at an end.
 AROUND = 6
 
 Objective = Callable[[float], float]
@@ -21,7 +21,7 @@ Objective = Callable[[float], float]
 def minimise(objective: Objective, low: float, high: float, points: int) -> float:
     """Minimum over log sigma: the best of a grid, then downhill from it in finer steps.
 
-    A walk alone would stay in the first valley that it meets; criteria of sigma have several.
+    A walk alone would stop in the nearest valley, and criteria have several valleys over sigma.
     """
     grid = np.geomspace(low, high, points)
     i, value = _lowest(objective, grid)
@@ -48,7 +48,7 @@ def _lowest(objective: Objective, grid: Array) -> tuple[int, float]:
 def minimise_near(objective: Objective, start: float) -> float:
     """Minimum over log sigma in the valley of `start`, or of the next point that can be solved.
 
-    The larger sigma is, the nearer is the kernel to a singular one.
+    The larger sigma is, the closer the kernel matrix is to singular.
     """
     grid = np.asarray(start / 1.5 ** np.arange(20), dtype=np.float64)
     found = ((float(sigma), objective(float(sigma))) for sigma in grid)
@@ -63,8 +63,8 @@ def downhill(
 ) -> float:
     """Minimum of f along log x: downhill by steps, halved ones at the end, then a parabola.
 
-    `value` is f(x). The parabola is that of the last three points, a step apart: rounding in f
-    moves its vertex by little, where the last steps of Brent's method would follow it.
+    `value` is f(x). The parabola goes through the last three points, which are a step apart:
+    rounding in f hardly moves its vertex, whereas the last steps of Brent's method would follow it.
     """
     values = {0: value}
     finest = step / 2**halvings
@@ -109,7 +109,7 @@ class Surface:
 
 
 def check_solved(sigmas: Array, curve: Array) -> None:
-    """Refuse a search in which no system could be solved."""
+    """Raise an error if no system of a search could be solved."""
     if not np.isfinite(curve).any():
         raise _unsolved(sigmas)
 
@@ -130,7 +130,7 @@ def best_lambdas(lams: Array, values: Array) -> Array:
 def vertex(grid: Array, values: Array, i: int) -> float:
     """Minimum of the parabola in log(grid) through point i and its neighbours.
 
-    At an end of the grid, or where a neighbour is not finite, it is point i itself.
+    At an end of the grid, or if a neighbour is not finite, point i itself.
     """
     if not 0 < i < len(grid) - 1 or not np.isfinite(values[i - 1 : i + 2]).all():
         return float(grid[i])
@@ -139,7 +139,7 @@ def vertex(grid: Array, values: Array, i: int) -> float:
     rise_right = (values[i + 1] - values[i]) / (right - here)
     if rise_left + rise_right <= 0:
         return float(grid[i])
-    # Slopes at the two middles are -rise_left and rise_right; the slope is linear between them.
+    # Slopes at the two midpoints are -rise_left and rise_right; the slope is linear in between.
     share = rise_left / (rise_left + rise_right)
     offset = (left - here) / 2 + share * (right - left) / 2
     return float(np.exp(here + offset))

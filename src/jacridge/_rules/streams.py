@@ -13,7 +13,7 @@ from .._rows.extent import ArrayExtent, Extent, StreamExtent
 from .._rows.merging import distinct_rows
 from .._rows.rows import ArrayRows, Block, Rows
 from .._rows.source import array_source
-from .._rows.survey import SAMPLE, first_look, sample_indices, sample_of
+from .._rows.survey import SAMPLE, counted, first_look, sample_indices, sample_of
 from .._solvers.exact import centred_rows
 from .._solvers.landmarks import CANDIDATES, DEFAULT, chooser, some_among
 from .._solvers.nystrom import Choose, Nystrom, NystromSpectrum, Observed
@@ -33,15 +33,16 @@ TRIAL = 1000
 def training_data(
     source: Source, space: Space, *, kind: str = "mean", **options: Any
 ) -> TrainingData:
-    """Training data of rows in memory, with which rules solve; `kind` is that of the intercept."""
+    """Training data of rows in memory, with which rules solve; `kind` is the kind of intercept."""
     X, rows = centred_rows(source, kind)
     options |= {"n": source.n, "has_intercept": kind != "none", "replicates": source.replicates}
+    options["copies"] = copies_of(source, (X, rows.y, rows.w), len(X))
     return data_in_memory(X, rows.y, rows.w, space, **options)
 
 
 @dataclass(frozen=True)
 class LandmarkChoice:
-    """How landmarks are chosen: a word or an array of them, both checked, and their number."""
+    """How landmarks are chosen: a word or an array of landmarks, checked, and their number."""
 
     landmarks: str | Array = "kmeans"
     number: int | None = None
@@ -80,9 +81,9 @@ def data_of_stream(
     solved: bool = True,
     **options: Any,
 ) -> TrainingData:
-    """Training data of rows that stream: a sample of them, the geometry of all, a Nystrom solver.
+    """Training data of streamed rows: a sample, the geometry of all rows, and a Nystrom solver.
 
-    `kind` is that of the intercept. Without `solved`, y is not looked at.
+    `kind` is the kind of intercept. Without `solved`, y is not used.
     """
     rows, choice, rng = source.rows, choice or LandmarkChoice(), np.random.default_rng(random_state)
     seed = int(rng.integers(1 << 32))
@@ -91,7 +92,7 @@ def data_of_stream(
     if solved and isinstance(choice.landmarks, str):
         draws.append(sample_indices(rows.n, CANDIDATES * m, rng))
     seen, blocks = first_look(rows, draws, space.distance, rng)
-    sample, candidates = blocks[0], blocks[-1]  # the same where landmarks are given
+    sample, candidates = blocks[0], blocks[-1]  # the same block if landmarks are given
     (X, y, weights), replicates = merged_sample(source, draws[0], sample, space.distance)
     solver = trials = None
     if solved:
@@ -118,8 +119,17 @@ def data_of_stream(
         solver=solver,
         trials=trials,
         replicates=replicates,
+        copies=copies_of(source, sample, len(w)),
         **options,
     )
+
+
+def copies_of(source: Source, sample: Block, distinct: int) -> float:
+    """Rows for each distinct one: of all rows in memory, or of a sample of rows that stream."""
+    if source.n is not None:
+        return source.n / source.rows.n
+    X, _, w = sample
+    return (len(X) if w is None else counted(w)) / distinct
 
 
 def merged_sample(
@@ -133,10 +143,10 @@ def merged_sample(
 
 
 def observed_of(source: Source, replicates: Replicates | None, *, whole: bool) -> Observed | None:
-    """Replicates among all rows, if those of a sample show that there are any.
+    """Replicates among all rows, if a sample shows that there are any.
 
-    In memory equal rows stand side by side. Rows that stream are as they are; `whole` says whether
-    all of their weights are whole numbers.
+    For rows in memory, observations of equal rows follow one another. Streamed rows are as given;
+    `whole` says whether all of their weights are whole numbers.
     """
     if replicates is None:
         return None
@@ -154,7 +164,7 @@ def trial_spectra(
     m: int,
     rng: np.random.Generator,
 ) -> Callable[[float], NystromSpectrum]:
-    """Spectra of a smaller model, at the bandwidth that stands for sigma with m landmarks.
+    """Spectra of a smaller model, at the bandwidth that corresponds to sigma with m landmarks.
 
     `among` chooses landmarks among rows; the smaller model has ten rows for each of them.
     """

@@ -1,4 +1,4 @@
-"""Training data as a rule sees them: every quantity made once, and only when asked for."""
+"""Training data as a rule sees them: every quantity is computed at most once, on first use."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ if TYPE_CHECKING:
     from .._solvers.nystrom import Nystrom
     from .._solvers.spectrum import Spectral
 
-# The rules `median` and `maxvar` look at all pairs of rows up to this number, then at a sample.
+# The rules `median` and `maxvar` use all pairs of up to this many rows, else a sample of pairs.
 MOST_PAIRS = 2_000_000
 
 # Largest weight of a row in a comparison, in units of the mean. Half of a table may be copies of
 # one row, and must not decide alone.
 LARGEST_WEIGHT = 5.0
 
-# Rows whose median distance is the unit of a bandwidth that is carried from one metric to another.
+# Number of rows whose median distance is the unit in which bandwidths move between metrics.
 UNIT_ROWS = 250
 
-# Up to this many rows spectra are made side by side, each in an n x n array of its own.
+# Up to this many rows, spectra are computed in parallel, each in its own n x n array.
 SIDE_BY_SIDE_ROWS = 2000
 
-# Penalties among and between which lambda is chosen, in units of the mean weight of the rows: a
-# common factor of all weights changes nothing then.
+# Grid of penalties for the choice of lambda, in units of the mean weight of the rows, so that a
+# common factor of all weights changes nothing.
 LAMBDAS = np.logspace(-6, 2, 17)
-# The least penalty that a search may go on to from there.
+# Smallest penalty that a search beyond this grid may reach.
 SMALLEST_LAM = 1e-10
 
 
 @dataclass(frozen=True)
 class Penalty:
-    """The ridge penalty: a number, or the criterion that chooses it among some.
+    """The ridge penalty: a number, or the criterion that chooses it from a range.
 
     Attributes
     ----------
     lam : the penalty, or where its choice starts
-    criterion : "loo", "gcv", "mml", "auto" (that of the bandwidth's rule), or None if lam is given
-    given : penalties among and between which it is chosen; if None LAMBDAS, and beyond
+    criterion : "loo", "gcv", "mml", "auto" (the bandwidth rule's criterion), or None if given
+    given : range to choose from; None: LAMBDAS, and searches may go beyond them
     shared : whether one penalty serves all targets, whose errors are then added up
-    unit : mean weight of the rows, which LAMBDAS are multiples of
+    unit : mean weight of the rows, the unit of LAMBDAS
     """
 
     lam: float = 1e-3
@@ -65,18 +65,18 @@ class Penalty:
 
     @property
     def lams(self) -> Array:
-        """The penalties among and between which lambda is chosen."""
+        """Grid of penalties for the choice of lambda."""
         return LAMBDAS * self.unit if self.given is None else self.given
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The least and the largest penalty that a search may end at."""
+        """The smallest and the largest penalty that a search may return."""
         if self.given is None:
             return SMALLEST_LAM * self.unit, np.inf
         return float(self.given[0]), float(self.given[-1])
 
     def tried(self) -> Array:
-        """The penalties to look at: those to choose among, or the one given."""
+        """The penalties to try: the grid, or the given penalty."""
         return self.lams if self.criterion else np.array([self.lam])
 
 
@@ -93,9 +93,9 @@ class Tuning:
 class TrainingData:
     """Training data as a rule sees them.
 
-    A function given as `bandwidth` gets one, and returns the bandwidth. If a fit uses landmarks and
-    has more than 10,000 rows, X and y are a sample of 10,000; n, p and the geometry are those of
-    all rows. Exact fits pass all rows.
+    A function given as `bandwidth` receives an instance, and returns the bandwidth. If a fit uses
+    landmarks and has more than 10,000 rows, X and y are a sample of 10,000; n, p and the geometry
+    refer to all rows. Exact fits pass all rows.
 
     Attributes
     ----------
@@ -121,10 +121,11 @@ class TrainingData:
     trials: Callable[[float], Spectral] | None = None
     start: Tuning | None = None
     replicates: Replicates | None = None
+    copies: float | None = None  # rows before they were merged, for each row of X
 
     @cached_property
     def rng(self) -> np.random.Generator:
-        """Random numbers, made when first asked for; parts of the data share them."""
+        """Random number generator, made on first use and shared by parts of the data."""
         return np.random.default_rng(self.random_state)
 
     @property
@@ -134,29 +135,30 @@ class TrainingData:
 
     @property
     def lam_of_rows(self) -> float:
-        """Penalty of the closed forms; a chosen one is taken in units of the mean weight.
+        """Penalty for the closed forms; a chosen penalty is divided by the mean weight.
 
-        Unless weights are whole numbers: then n counts rows of weight one, as the penalty does.
+        Not so if weights are whole numbers: then both n and the penalty refer to rows of weight
+        one.
         """
         in_units = self.penalty.criterion and not are_whole(self.w)
         return self.lam / self.penalty.unit if in_units else self.lam
 
     @property
     def targets(self) -> Array:
-        """The targets y, or an error where none were given."""
+        """Return the targets y, or raise an error if none were given."""
         if self.y is None:
-            raise ValueError("A rule or an `alpha` that is found by solving needs `y`, got None.")
+            raise ValueError("This rule or this choice of `alpha` needs `y`, got None.")
         return self.y
 
     @property
     def scale(self) -> Array:
-        """Mean squares of the targets; their sum, as one entry, if these share a penalty."""
+        """Mean squares of the targets; their sum, as one entry, if the targets share a penalty."""
         scale = (self.targets**2).mean(axis=0)
         return scale.sum(keepdims=True) if self.penalty.shared else scale
 
     @cached_property
     def p(self) -> int:
-        """Number of features; for given distances the dimensions that they span."""
+        """Number of features; for given distances, the number of dimensions that they span."""
         return self.space.distance.dimension(self.X)
 
     @property
@@ -187,8 +189,9 @@ class TrainingData:
 
     @cached_property
     def share_equal(self) -> float:
-        """Share of the rows that are equal to another one before them."""
-        return 1.0 - len(distinct_rows(self.X)) / counted(self.w)
+        """Share of the rows that repeat an earlier row."""
+        rows = counted(self.w) if self.copies is None else self.copies * len(self.w)
+        return 1.0 - len(distinct_rows(self.X)) / rows
 
     def check_rows(self) -> None:
         """Refuse rows for which no rule is defined: fewer than three, or all equal."""
@@ -202,14 +205,14 @@ class TrainingData:
             _ = self.l_max  # raises
 
     def with_lam(self, lam: float) -> TrainingData:
-        """These data, with all that is already computed of them, for another penalty."""
+        """The same data with another penalty, keeping everything already computed."""
         other = copy(self)
         other.penalty = replace(self.penalty, lam=lam)
         return other
 
     @property
     def counts(self) -> Array:
-        """Weights of the rows in a mean of squared errors: w, or w without its largest values."""
+        """Weights of the rows in a mean of squared errors: w, or w with large values capped."""
         return capped_weights(self.w) if self.for_comparison else self.w
 
     @property
@@ -219,14 +222,14 @@ class TrainingData:
 
     @property
     def compared(self) -> Replicates | None:
-        """Single observations that are left out where only errors are compared, not whole rows."""
+        """Observations to leave out singly, not as whole rows, where only errors are compared."""
         return self.replicates if self.for_comparison else None
 
     def part(self, rows: Indices, *, for_comparison: bool = False) -> TrainingData:
         """The data of some of the rows.
 
-        Where candidates are only compared, no row decides alone, and single observations are left
-        out: `for_comparison`.
+        With `for_comparison`, weights are capped so that no row decides alone, and single
+        observations are left out.
         """
         X, y = self.space.distance.some(self.X, rows), None if self.y is None else self.y[rows]
         part = self.with_rows(X, y, self.w[rows], for_comparison=for_comparison)
@@ -236,7 +239,7 @@ class TrainingData:
     def with_rows(
         self, X: Array, y: Array | None, w: Array, *, for_comparison: bool = False
     ) -> TrainingData:
-        """Other rows, which are in memory, to be treated in the same way."""
+        """Training data of other rows in memory, with the same settings."""
         extent, n = ArrayExtent(X, w, self.space.distance), counted(w)
         rows: dict[str, Any] = {"X": X, "y": y, "w": w, "n": n, "extent": extent}
         rows |= {"for_comparison": for_comparison, "replicates": None, "random_state": self.rng}
@@ -275,10 +278,10 @@ class TrainingData:
 
     @property
     def each(self) -> Callable[..., Iterable[Any]]:
-        """The `map` over bandwidths: spectra of few rows are made in threads, side by side."""
+        """The `map` over bandwidths: spectra of few rows are computed in parallel threads."""
         if self.solver is not None or len(self.w) > SIDE_BY_SIDE_ROWS:
             return map
-        _ = self.pairs  # made once, before threads ask for it
+        _ = self.pairs  # made once, before threads need it
         return in_threads
 
     @property
@@ -300,7 +303,7 @@ class TrainingData:
 
     @cached_property
     def pair_weights(self) -> Array | None:
-        """How often each of these pairs occurs: a row of weight two is two rows, and a pair."""
+        """How often each of these pairs occurs: a row of weight two is a pair of equal rows."""
         m, w = len(self.X), self.w
         if (w == 1).all() or m * (m - 1) // 2 > MOST_PAIRS:
             return None
@@ -309,7 +312,7 @@ class TrainingData:
         return np.append(w[i] * w[j], within)
 
     def _random_pairs(self) -> tuple[Indices, Indices]:
-        """Two million pairs of rows, each as likely as its weights make it."""
+        """Two million pairs of rows, drawn with probabilities proportional to their weights."""
         m, rng = len(self.X), self.rng
         if (self.w == 1).all():
             i = rng.integers(m, size=MOST_PAIRS)
@@ -337,9 +340,9 @@ def capped_weights(w: Array) -> Array:
 def carried(fewer: float, n: float, p: int) -> float:
     """Factor that carries a bandwidth found on fewer rows, or landmarks, to n of them.
 
-    It is the square root of the Jacobian's own law in n, (n - 1)^(1/p) - 1. For a function of
-    smoothness s the best bandwidth falls like n^(-1 / (2 s + p)), which at s = p / 2, the least
-    smoothness at which a kernel's functions have values at points, is half the exponent of the
+    It is the square root of the Jacobian rule's own dependence on n, (n - 1)^(1/p) - 1. For a
+    function of smoothness s, the best bandwidth falls like n^(-1 / (2 s + p)). At s = p / 2, the
+    lowest smoothness at which function values are well defined, this is half the exponent of the
     spacing, n^(-1 / p).
     """
     growth = [np.expm1(np.log(max(count - 1, 2.0)) / p) for count in (fewer, n)]
@@ -360,5 +363,5 @@ def data_in_memory(
 
 
 def in_units_of_weights(penalty: Penalty, w: Array) -> Penalty:
-    """The penalty, its range in units of the mean weight if it is to be chosen."""
+    """The penalty; if it is to be chosen, with a range in units of the mean weight."""
     return replace(penalty, unit=float(w.mean())) if penalty.criterion else penalty

@@ -2,8 +2,8 @@ r"""Two criteria that choose bandwidth and penalty from X alone (arXiv 2505.1100
 
 Both are functions of a kernel matrix K, of shape (n, n), and :math:`B = (K + \lambda I)^{-1}`. One
 eigendecomposition of K, the costly part, serves all penalties; a single one costs a Cholesky
-factorisation. Weights w of rows stand in
-:math:`W^{1/2} K W^{1/2}`, which makes a weight of two the same as two equal rows.
+factorisation. Weights w of rows enter as :math:`W^{1/2} K W^{1/2}`, which makes a weight of two the
+same as two equal rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .searches import Surface, check_solved, downhill
 if TYPE_CHECKING:
     from .training import TrainingData
 
-# The grid of bandwidths is looked at on this many rows, the steps around its best on more.
+# The grid of bandwidths uses this many rows; the steps around its best point use more.
 GRID_ROWS, STEP_ROWS = 300, 1000
 GRID_POINTS = 15
 
@@ -30,12 +30,12 @@ Line = Callable[[float, Array], Array]
 
 
 def ssmm(K: Array, K_val: Array, n: float, lams: Array) -> Array:
-    r"""Distance of the smoother's second moment from that of an even one, for each penalty.
+    r"""Distance of the smoother's second moment from a multiple of the identity, for each penalty.
 
     .. math:: \left\| \frac{S'S}{n_\mathrm{val}} - \frac{I}{n} \right\|_F, \qquad
               S = K_\mathrm{val} (K + \lambda I)^{-1}
 
-    S takes targets to predictions at new rows. With :math:`K = U \Lambda U'` the norm is that of
+    S maps targets to predictions at new rows. With :math:`K = U \Lambda U'` the norm is that of
     :math:`D G D / n_\mathrm{val} - I / n`, where :math:`D = (\Lambda + \lambda I)^{-1}` and
     :math:`G = (K_\mathrm{val} U)' K_\mathrm{val} U`.
 
@@ -75,7 +75,7 @@ def loo_without_y(K: Array, lams: Array) -> Array:
               B = (K + \lambda I)^{-1}
 
     The leave-one-out residuals are :math:`\operatorname{diag}(B)^{-1} B y`, so the sum of their
-    squares is :math:`y' B \operatorname{diag}(B)^{-2} B y`; the norm is that without y. It is
+    squares is :math:`y' B \operatorname{diag}(B)^{-2} B y`; the norm drops y from it. It is
     never below :math:`\sqrt n`, its value for a diagonal B: the trace of the matrix is
     :math:`\sum_{ij} (B_{ij} / B_{jj})^2 \ge n`. So it falls towards narrow kernels and towards
     large penalties, and has no useful minimum. For very wide kernels, too, it is close to that:
@@ -101,7 +101,7 @@ def loo_without_y(K: Array, lams: Array) -> Array:
             # Both B and diag(B) scale alike, so that only ratios of eigenvalues count.
             d = (values[0] + lam) / (values + lam)
             b = np.square(U) @ d
-            # With R = diag(b)^-1 B the matrix is R'R, and its norm that of R R'.
+            # With R = diag(b)^-1 B the matrix is R'R, which has the same norm as R R'.
             R = (U / b[:, None]) * d
             norms[i] = np.linalg.norm(R @ R.T)
     return norms
@@ -124,7 +124,7 @@ def _factor_of_one(K: Array, lams: Array) -> tuple[Array, bool] | None:
 
 
 def _is_regular(values: Array) -> bool:
-    """Whether the smallest of these eigenvalues, in rising order, is more than rounding."""
+    """Whether the smallest of these eigenvalues, in increasing order, exceeds rounding error."""
     return bool(values[0] > len(values) * EPS * values[-1])
 
 
@@ -137,18 +137,18 @@ def validation_rows(X: Array, w: Array, n_rows: int, rng: np.random.Generator) -
     mean = share @ X
     centred = X - mean
     values, V = eigh(centred.T @ (centred * share[:, None]))
-    # Below this an eigenvalue is rounding; its root would be a direction that X does not have.
+    # Smaller eigenvalues are rounding error; their roots would add directions that X lacks.
     values = np.where(values > 10 * len(values) * EPS * values.max(), values, 0.0)
     root = V * np.sqrt(values) @ V.T
     return mean + rng.standard_normal((n_rows, X.shape[1])) @ root
 
 
 def ssmm_line(data: TrainingData) -> Line:
-    """SSMM at any bandwidth, with as many new rows as there are distinct ones."""
+    """SSMM at any bandwidth, with as many new rows as there are distinct rows."""
     if data.space.distance.is_curved or data.space.distance.is_given:
         raise ValueError(
-            "The rule `ssmm` draws new rows from a normal distribution, which needs features, got "
-            f'metric="{data.space.distance.name}". Use another rule.'
+            f'The rule `ssmm` needs features, got metric="{data.space.distance.name}": it draws '
+            "new rows from a normal distribution with their covariance. Use another rule."
         )
     X_val = validation_rows(data.X, data.w, len(data.w), data.rng)
 
@@ -174,8 +174,8 @@ def minimise_without_y(
 ) -> tuple[float, float]:
     """Bandwidth and penalty at the minimum of a criterion; the penalty is kept if it is given.
 
-    A grid of bandwidths is looked at on few rows, then steps from the best one on more of them,
-    at most 1000. The bandwidth found is carried to all rows, the penalty is not.
+    A grid of bandwidths is tried on few rows, then steps from the best one on more rows, at most
+    1000. The bandwidth found is rescaled to all rows; the penalty is not.
     """
     part = data.sample(GRID_ROWS)
     with blas_for(len(part.w)):
@@ -196,7 +196,7 @@ def _on_a_grid(line: Line, data: TrainingData) -> tuple[float, float]:
 
 
 def _by_steps(line: Line, start: float, data: TrainingData) -> tuple[float, float]:
-    """Downhill from a bandwidth, each with its best penalty."""
+    """Walk downhill from a bandwidth; each bandwidth has its best penalty."""
     lams, seen = data.penalty.tried(), dict[float, Array]()
 
     def lowest(sigma: float) -> float:

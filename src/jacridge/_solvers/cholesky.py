@@ -1,11 +1,10 @@
-"""Cholesky factors of K + lambda I, made in place, and what is computed from them.
+"""Cholesky factors of K + lambda I, computed in place, with solutions and inverses.
 
-Large matrices are worked on in our own threads, each with one BLAS thread. They meet once a panel,
-where the threads of a BLAS wait for each other in each of its calls: where other processes keep
-processors busy, that takes several times as long. Nor do they crash, as a threaded dpotrf does on
-large matrices.
+Large matrices are factored in our own threads, each with one BLAS thread. They synchronise once per
+panel; BLAS threads synchronise in every call, which is several times slower when other processes
+use the processors. A threaded dpotrf also crashes on large matrices.
 
-Factors are in the precision of their matrix: searches that only rank candidates use single.
+Factors have the precision of their matrix: searches that only rank candidates use single precision.
 """
 
 from __future__ import annotations
@@ -35,31 +34,31 @@ from .._compute.threads import (
     processors,
 )
 
-# Columns of a panel: a sixteenth of them, within these ends. Products of fewer columns are slow,
-# and the triangles of more take one thread too long.
+# Columns of a panel: a sixteenth of all, within these limits. Products with fewer columns are slow;
+# with more, the triangle on the diagonal keeps one thread busy too long.
 PANEL = (96, 256)
 
-# Columns that one thread solves for at a time, at least and at most. A product of fewer columns
-# takes nearly as long, and one of more is no faster.
+# Smallest and largest number of columns that one thread solves for at a time. Products with fewer
+# columns take nearly as long, and more columns are no faster.
 COLUMNS = (32, 384)
 
-# Parts of columns that cost less and less, as those of an inverse do: threads end together then.
+# Number of parts if the columns cost less and less, as in an inverse: threads then end together.
 UNEVEN_PARTS = 8
 
-# Entries of the columns for which threads pay.
+# Number of entries in the columns from which threads pay off.
 MANY_ENTRIES = 1 << 19
 
-# Rows of a factor that are converted to single precision at a time.
+# Number of rows of a factor that are converted to single precision at a time.
 ROWS = 512
 
-# Penalty of a row from which single precision will do, as no pivot of the factor is much smaller.
+# Row penalty above which single precision suffices: no pivot is much smaller.
 # With 3000 rows and a wide kernel, rounding then changes a leave-one-out error by 0.04 %; with a
 # tenth of the penalty, by 5 %. Factors with smaller pivots are refused.
 ROUGH_PENALTY = 1e-2
 ROUGH_PIVOT = 0.9 * ROUGH_PENALTY
 
-# Triangles up to this order are solved by BLAS; larger ones are cut into these and products, as
-# some BLAS solve triangles at a half of the speed of products.
+# Triangles up to this order are solved by BLAS; larger ones are split into such triangles and
+# products, because some BLAS libraries solve triangles at half the speed of products.
 TRIANGLE = 192
 
 
@@ -75,7 +74,10 @@ class Factor:
         return len(self.L)
 
     def solve(self, B: Array) -> Array:
-        """A^-1 B; where L is single, of columns near one, which neither overflow nor vanish."""
+        """A^-1 B.
+
+        In single precision, columns are scaled to about one, to avoid overflow and underflow.
+        """
         if self.L.dtype == np.float64:
             return self._solve(B)
         largest = np.abs(B).max(axis=0)
@@ -90,7 +92,7 @@ class Factor:
         return self._solved(B, _solve_lower)
 
     def _solved(self, B: Array, *steps: Callable[[Array, Array], None]) -> Array:
-        """B after these steps with L, some columns at a time."""
+        """B after the given steps with L, computed for some columns at a time."""
         X = np.array(B, dtype=self.L.dtype, order="C").reshape(len(B), -1)
 
         def work(columns: slice) -> None:
@@ -120,7 +122,7 @@ class Factor:
         return diagonal
 
     def inverse_columns(self, places: Indices, *, rough: bool = False) -> Array:
-        """Columns of A^-1 at these places, which rise, of shape (n, d)."""
+        """Columns of A^-1 with these increasing indices, of shape (n, d)."""
         found = np.zeros((len(self.L), len(places)), dtype=self._precision(rough))
 
         def work(columns: slice) -> None:
@@ -134,19 +136,19 @@ class Factor:
     def _by_columns(
         self, work: Callable[[slice], None], n_columns: int, parts: int = UNEVEN_PARTS
     ) -> None:
-        """Call `work` on some columns at a time, in our threads if they are many."""
+        """Call `work` on some columns at a time, in our threads if there are many columns."""
         are_many = len(self.L) * n_columns > MANY_ENTRIES
         width = int(np.clip(-(-n_columns // parts), *COLUMNS)) if are_many else COLUMNS[1]
         in_threads(work, row_blocks(n_columns, width), alone=not are_many)
 
     def _precision(self, rough: bool) -> np.dtype[Any]:
-        """Single precision if it will do, else that of L."""
+        """Single precision if that is accurate enough, else the precision of L."""
         return np.dtype(np.float32) if rough else self.L.dtype
 
     def _half_inverse(self, places: Indices, dtype: np.dtype[Any]) -> Array:
-        """Columns of L^-1 at these places, which rise; rows above the first place are left out.
+        """Columns of L^-1 with these increasing indices, without the rows above the first index.
 
-        They are zero.
+        The omitted rows are zero.
         """
         first = int(places[0])
         T = np.zeros((len(self.L) - first, len(places)), dtype=dtype)
@@ -157,9 +159,9 @@ class Factor:
 
 @dataclass(frozen=True)
 class BlockFactor:
-    """Factor of a block-diagonal matrix: the rows of each block, in rising order, and its factor.
+    """Factor of a block-diagonal matrix: the rows of each block, in increasing order, and a factor.
 
-    Rows in no block stand alone, with one entry of `diagonal` each.
+    Each row outside all blocks has one entry of `diagonal`.
     """
 
     diagonal: Array
@@ -189,7 +191,7 @@ class BlockFactor:
 
 
 def _solve_lower(L: Array, B: Array) -> None:
-    """B becomes L^-1 B, by halves of L, in the precision of B."""
+    """Replace B by L^-1 B, splitting L in halves, in the precision of B."""
     half = _half(len(L))
     if not half:
         solve_lower(L.astype(B.dtype, copy=False), B)
@@ -201,7 +203,7 @@ def _solve_lower(L: Array, B: Array) -> None:
 
 
 def _solve_transposed(L: Array, B: Array) -> None:
-    """B becomes L^-T B, from its last rows on."""
+    """Replace B by L^-T B, starting from the last rows."""
     half = _half(len(L))
     if not half:
         solve_lower(L.astype(B.dtype, copy=False), B, transposed=True)
@@ -213,7 +215,7 @@ def _solve_transposed(L: Array, B: Array) -> None:
 
 
 def _in_precision_of(B: Array, L: Array) -> Iterator[tuple[slice, Array]]:
-    """L, or some rows of it after the others if each must be copied for the precision of B."""
+    """L as a whole, or in blocks of rows if these must be converted to the precision of B."""
     for rows in row_blocks(len(L), len(L) if L.dtype == B.dtype else ROWS):
         yield rows, L[rows].astype(B.dtype, copy=False)
 
@@ -226,14 +228,14 @@ def _half(n: int) -> int:
 def factor(K: Array, lam: Array | float, least: float | None = None) -> Factor:
     """Factor A = K + diag(lam) in place, in the lower triangle of K.
 
-    Pivots must be more than `least` of the diagonal of A, by default what rounding leaves in double
-    precision, and what solutions need in single.
+    Pivots must exceed `least` times the diagonal of A. The default excludes rounding errors in
+    double precision, and inaccurate solutions in single precision.
 
     Raises
     ------
     LinAlgError
-        If A is not positive definite, or only by rounding; the lower triangle of K is then of no
-        use.
+        If A is not positive definite to working precision. The lower triangle of K is then
+        undefined.
     """
     K.flat[:: len(K) + 1] += lam
     diagonal = np.diagonal(K).copy()
@@ -266,7 +268,7 @@ def _factor_by_panels(A: Array) -> None:
 
 
 def _head_start(panel: slice, following: slice, n: int, threads: int) -> int:
-    """Rows below the following corner that its thread takes, so that all end at about one time."""
+    """Rows for the thread of the next corner, so that all threads finish at about the same time."""
     width, size = panel.stop - panel.start, following.stop - following.start
     row = width * (2 * panel.start + width)
     corner = size**2 * (following.start + size / 3)
@@ -275,7 +277,7 @@ def _head_start(panel: slice, following: slice, n: int, threads: int) -> int:
 
 
 def _finish(A: Array, panel: slice, following: slice, rows: slice) -> None:
-    """Compute some rows of a panel; with them its thread may factor the following corner."""
+    """Compute some rows of a panel; the thread with the first rows also factors the next corner."""
     P = A[rows, panel]
     subtract_product(P, A[rows, : panel.start], A[panel, : panel.start].T)
     solve_right(A[panel, panel], P)

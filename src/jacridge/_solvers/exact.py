@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from .._geometry.space import Pairs
     from .._rows.source import Source
 
-# Rows from which models without one row are predicted in single precision, if the penalty allows
-# it. Entries of A^-1 are at most 100 then: rounding moves an interval by less than 1e-4 of its
+# From this many rows on, leave-one-out models predict in single precision if the penalty allows
+# it. Entries of A^-1 are then at most 100: rounding moves an interval by less than 1e-4 of its
 # width.
 ROUGH_ROWS = 2000
 
-# Columns of the identity that are solved for at a time.
+# Number of columns of the identity that are solved for at a time.
 UNIT_COLUMNS = 256
 
 
@@ -64,12 +64,12 @@ class Centred:
         """The rows from their plain arrays."""
         given = None
         if "group" in state:
-            given = GivenRows(state["group"], state["within"], state.get("weights"))
+            given = GivenRows(state["group"], state["within"], state["weights"])
         return Centred(state["y"], state["w"], state["mean"], given)
 
 
 def centred_rows(source: Source, kind: str) -> tuple[Array, Centred]:
-    """X and the centred targets of rows in memory; `kind` is that of the intercept."""
+    """X and the centred targets of rows in memory; `kind` is the kind of intercept."""
     rows = source.rows
     if not isinstance(rows, ArrayRows):
         raise TypeError("Rows must be in memory.")
@@ -79,7 +79,7 @@ def centred_rows(source: Source, kind: str) -> tuple[Array, Centred]:
 
 
 class InverseColumns:
-    """Columns of A^-1 at some places, each solved for when it is first asked for."""
+    """Columns of A^-1 at some places, each solved for on first use."""
 
     def __init__(self, A: System, places: Indices, *, rough: bool) -> None:
         """`rough` columns are in single precision."""
@@ -96,8 +96,8 @@ class InverseColumns:
             known = np.concatenate([known, missing])
             order = np.argsort(known)
             known, columns = known[order], columns[order]
-            self._known = known, columns  # both at once, for other threads
-        if np.array_equal(known, which):  # which is no copy
+            self._known = known, columns  # assigned together, because other threads read them
+        if np.array_equal(known, which):  # avoids a copy
             return columns.T
         return columns[np.searchsorted(known, which)].T
 
@@ -111,8 +111,8 @@ class ExactModel:
     """A solved exact system, with one penalty for all k targets or one for each.
 
     Arrays of shape (n, l) have a column for each of the l = 1 or l = k penalties, and broadcast
-    against those of shape (n, k). A free intercept b is fitted beside the mean of y and not
-    penalised: with u = A^-1 1 it is u'y / u'1, and A^-1 (y - b) is P y for
+    against arrays of shape (n, k). A free intercept b is fitted in addition to the mean of y and
+    not penalised: with u = A^-1 1 it is u'y / u'1, and A^-1 (y - b) is P y for
     P = A^-1 - u u' / u'1.
 
     Attributes
@@ -121,7 +121,7 @@ class ExactModel:
     rows : the training rows
     lams : penalties, of shape (l,)
     kind : kind of the intercept, one of INTERCEPTS
-    lost : orthonormal eigenvectors that the solution leaves out of a singular A, of shape (n, r)
+    lost : orthonormal eigenvectors of a singular A that the solution omits, of shape (n, r)
     """
 
     systems: Sequence[System]
@@ -235,7 +235,7 @@ class ExactModel:
 
     @cached_property
     def _missing(self) -> Array:
-        """Share of each row outside the span that is kept of a singular A, of shape (n, 1)."""
+        """Share of each row outside the span that a singular A retains, of shape (n, 1)."""
         return np.square(self.lost).sum(axis=1, keepdims=True)
 
     @cached_property
@@ -248,7 +248,7 @@ class ExactModel:
         y = self.y - self._free_intercept
         residuals = self._left_out(y, self.dual_coef, some, diagonal)
         if self.kind == "mean":
-            # Without a row the mean of y falls, so that y - mean grows in all rows.
+            # Without a row the mean of y changes, and with it y - mean in all rows.
             shift = mean_shift(self.y, self.w)[some]
             residuals = residuals + shift * self._left_out(self._ones, self._u, some, diagonal)
         return residuals
@@ -256,9 +256,9 @@ class ExactModel:
     def _left_out(self, y: Array, dual_coef: Array, some: Indices, diagonal: Array) -> Array:
         """Residual / (1 - leverage) for targets y; c_i / P_ii unless A is singular."""
         P = diagonal - (self._u * self._pull)[some] if self._is_free else diagonal
-        # P is zero for one row, its diagonal where a singular A keeps nothing of a row.
+        # P is zero for a single row; its diagonal is zero where a singular A drops a row entirely.
         residuals = dual_coef[some] / np.maximum(P, EPS * diagonal + TINY)
-        missing = self._missing[some, 0] > 1e-8  # else it is rounding alone
+        missing = self._missing[some, 0] > 1e-8  # smaller values are rounding errors
         if missing.any():
             held = self._held_at(some, diagonal)
             if self._is_free:
@@ -305,7 +305,7 @@ class ExactModel:
 
     @cached_property
     def jackknife(self) -> Jackknife:
-        """The models that leave one distinct row out, for rows of positive weight."""
+        """The models that leave out one distinct row, for rows of positive weight."""
         given = as_given(self.rows.given, self.w, self.y.shape[1]).weighed()
         some = fixed_sample(len(given.group), JACKKNIFE_ROWS)
         places, group = np.unique(given.group[some], return_inverse=True)
@@ -320,7 +320,7 @@ class ExactModel:
             intercept = mean_shift(self.y, self.w)[places]
         reach = None
         if len(some) < len(given.group) and self.lams.all() and not self.lost.size:
-            # For a = A^-1 k(x), the variance that is left open is at least lam a'W^-1 a.
+            # For a = A^-1 k(x), the unexplained variance is at least lam a'W^-1 a.
             unit = np.sqrt(self.w[places, None] / (self.lams * len(self.y)))
             reach = (np.abs(moved) * unit)[group]
         return Jackknife(
@@ -350,7 +350,7 @@ class ExactModel:
 
     @cached_property
     def influences(self) -> Sequence[ExactInfluence]:
-        """How functionals of the function follow y, for the targets of each penalty."""
+        """How functionals of the function depend on y, for the targets of each penalty."""
         pull = self.w[:, None] / self.w.sum() if self.kind == "mean" else self._pull
         h = 1.0 - self._held
         if self.kind != "none":

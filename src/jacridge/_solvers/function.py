@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from .._geometry.space import Space
     from .model import Model
 
-# Rows at which slopes are looked at to say how much features matter.
+# Number of rows at which slopes are evaluated for feature importances.
 IMPORTANCE_ROWS = 1000
 
 
 @dataclass(frozen=True)
 class FittedFunction:
-    """b_0 + k(z, Z) c for k targets, z a row x after a map, with the sources of its errors.
+    """b_0 + k(z, Z) c for k targets, where z is a row x after a map, with its standard errors.
 
     Attributes
     ----------
@@ -39,9 +39,9 @@ class FittedFunction:
     solver : name of the solver
     lams : penalties, of shape (k,) or (1,)
     kind : kind of the intercept
-    solved : the model that errors come from, or the arrays that restore it
+    solved : the model from which standard errors are computed, or the arrays that restore it
     mapping : map of the features, from p to q, or None for none
-    columns : columns of given distances that the kernel sees, or None for all
+    columns : columns of given distances that the kernel uses, or None for all
     Z_given : rows Z before the map, if they are training rows
     names : names of the p features
     """
@@ -74,16 +74,16 @@ class FittedFunction:
 
     @property
     def _state(self) -> dict[str, Any]:
-        """Plain arrays of the model, for which a saved one need not be made again."""
+        """Arrays of the model; a saved model is not rebuilt for them."""
         return self.solved if isinstance(self.solved, dict) else self.solved.state()
 
     @property
     def influences(self) -> Sequence[Influence]:
-        """How functionals follow y, for the targets of each penalty."""
+        """How functionals depend on y, for the targets of each penalty."""
         return self.model.influences
 
     def portable(self, *, errors: bool) -> FittedFunction:
-        """The function as arrays alone, to send to other processes; errors need more of them."""
+        """The function as arrays, for other processes; `errors` adds the arrays of the model."""
         return replace(self, solved=self.model.state() if errors else {}, Z_given=None)
 
     @property
@@ -94,11 +94,11 @@ class FittedFunction:
 
     @property
     def is_smooth(self) -> bool:
-        """Whether there is a slope everywhere, also at the rows of the model."""
+        """Whether there is a slope everywhere, including at the rows of the model."""
         return self.space.kernel.is_smooth
 
     def refitted(self, fit: FittedFunction) -> FittedFunction:
-        """The function of another fit, which it is."""
+        """Return `fit`; `ClassFunction` wraps it."""
         return fit
 
     def degrees(self, of: DegreesOf) -> list[float]:
@@ -106,7 +106,7 @@ class FittedFunction:
         return [of(part) for part in self.influences for _ in part.s2]
 
     def check(self, X: Array) -> None:
-        """Refuse rows that have no distance to those of the model."""
+        """Refuse rows whose distance to the rows of the model is not defined."""
         self.space.distance.check(X, new=True)
 
     def seen(self, X: Array) -> Array:
@@ -122,14 +122,14 @@ class FittedFunction:
         return Z if self.mapping is None else self.mapping.inverse(Z)
 
     def training_rows(self) -> tuple[Array, Array]:
-        """Features and weights of the training rows as given; a sample of rows that streamed."""
+        """Features and weights of the training rows as given, or of a sample of streamed rows."""
         if self.Z_given is not None:
             return self.influences[0].training_rows(self.Z_given)
         X, w = self.influences[0].training_rows(self.Z)
         return self.unmapped(X), w
 
     def neighbours(self) -> Array:
-        """Distinct training rows after the map; of a model with landmarks those that it keeps."""
+        """Distinct training rows after the map; for a model with landmarks, those that it keeps."""
         return self._known_rows()[0]
 
     def _known_rows(self) -> tuple[Array, Array]:
@@ -157,12 +157,11 @@ class FittedFunction:
         J = self.space.slopes(self.seen(X), self.Z, self.dual_coef, self.sigma)
         return J if self.mapping is None else self.mapping.pulled_back(J, X)
 
-    def importances(self, std: Array | None = None) -> Array:
+    def importances(self, std: Array) -> Array:
         """Root mean squares of the slopes, times deviations `std` of the features, as shares."""
         X, w = self._known_rows()
         some = fixed_sample(len(X), IMPORTANCE_ROWS)
         J = self.slopes(self.unmapped(X)[some])
-        std = self.Z.std(axis=0) if std is None else std  # in models that older versions saved
         J /= np.abs(J).max() or 1.0  # squares could overflow
         squares = np.average(np.square(J).mean(axis=1), axis=0, weights=w[some])
         moved = np.sqrt(squares) * (std / (std.max() or 1.0))
@@ -193,7 +192,7 @@ class FittedFunction:
             left_out = (self.intercept + K @ self.dual_coef)[:, None, :] + changes
             wide = scaled.s[rows][:, None, :] * scaled.sizes[near]
             ends = -smallest(wide - left_out, ranks), smallest(wide + left_out, ranks)
-            # Models that differ must not narrow an interval outside of the data.
+            # Differences between the models must not narrow an interval outside of the data.
             lower[rows], upper[rows] = widened(*ends, scaled.least[rows]) if adaptive else ends
 
         in_threads(work, scaled.blocks(rows_per_block(size)), alone=len(X) <= SMALL_ORDER)
@@ -229,9 +228,9 @@ class FittedFunction:
         seen, distance = self.seen(X), self.space.distance
         J = np.empty((len(X), self.dual_coef.shape[1], seen.shape[1]))
         bent, bends = self._bent(X)
-        # How much rows count for all features that are not compressed, and for each that is.
+        # Weights of the rows: one set for uncompressed features, one for each compressed feature.
         counts = np.hstack([V, *(V * bend[:, None] for bend in bends.T)])
-        part = -(-len(X) // processors())  # of one thread, which adds up its blocks in order
+        part = -(-len(X) // processors())  # rows of one thread, which adds up its blocks in order
         totals = np.zeros((-(-len(X) // part), counts.shape[1], len(self.Z), seen.shape[1]))
 
         def work(mine: slice) -> None:
@@ -309,7 +308,7 @@ class FittedFunction:
     def slope_deviations(self, X: Array, noise: NoiseOf = even_noise) -> Array:
         """Standard errors of the slopes at the rows of X, of shape (n, k, p)."""
         found = np.empty((len(X), len(self.intercept), X.shape[1]))
-        # Slopes take this many kernels a row: of features before the map, or after it.
+        # Number of kernels that slopes need per row: one for each feature before or after the map.
         columns = max(X.shape[1], self.Z.shape[1]) * len(self.Z)
         with blas_for(len(self.Z)):
             noises = [noise(part) for part in self.influences]  # once for all blocks
@@ -321,7 +320,7 @@ class FittedFunction:
         return found
 
 
-# From the name that `solver_` has to the function that makes a model from its state.
+# Function that restores a model from its state, by the name in `solver_`.
 RESTORED: dict[str, Callable[[FittedFunction, dict[str, Any]], Model]] = {
     "exact": ExactModel.restored,
     "nystrom": NystromModel.restored,

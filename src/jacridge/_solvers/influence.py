@@ -1,4 +1,4 @@
-"""How functionals of a fitted function follow y, and the variance that noise in y gives them.
+"""How functionals of a fitted function depend on y, and the variance that noise in y causes.
 
 A prediction, a slope, an average of slopes: each is b'c + g b_0 of the dual coefficients c and the
 intercept b_0, and both are linear in y. So it is a sum of l_i y_i over the rows as given, with
@@ -52,8 +52,12 @@ class Noise(Protocol):
 class JointNoise(Noise, Protocol):
     """Noise whose covariance between targets is known, too."""
 
+    @property
+    def apart(self) -> Noise:
+        """The noise of each target by itself, in arrays alone."""
+
     def joint(self, C: Array) -> Array:
-        """Covariance (r, r) of sums over the targets; C of shape (k, r, q) has their readouts."""
+        """Covariance (r, r) of sums over the targets, whose readouts are C of shape (k, r, q)."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +79,14 @@ class FullNoise:
 
 @dataclass(frozen=True)
 class FactoredNoise:
-    """M = S_t'S_t; a row of S has the scores of a cluster, or of one row, added up."""
+    """M = S_t'S_t; each row of S is the sum of the scores of a cluster, or the score of a row."""
 
     S: list[Any]  # arrays or sparse arrays of shape (clusters, q)
+
+    @property
+    def apart(self) -> FactoredNoise:
+        """The noise itself."""
+        return self
 
     def variances(self, C: Array) -> Array:
         """Diagonals of C M C', of shape (r, k)."""
@@ -94,7 +103,7 @@ class FactoredNoise:
 
 
 class Influence(Protocol):
-    """How functionals follow y, for the targets that have one penalty."""
+    """How functionals depend on y, for targets that share a penalty."""
 
     @property
     def residual_degrees(self) -> float:
@@ -121,14 +130,14 @@ class Influence(Protocol):
         """Features and weights of the rows as given; Z are the rows of the model."""
 
 
-# From an influence to the noise whose variance is asked for.
+# Function from an influence to a noise.
 NoiseOf = Callable[[Influence], Noise]
-# From an influence to the degrees of freedom of Student's t.
+# Function from an influence to the degrees of freedom of Student's t.
 DegreesOf = Callable[[Influence], float]
 
 
 def even_noise(influence: Influence) -> Noise:
-    """Noise of one variance."""
+    """Noise of constant variance."""
     return influence.even
 
 
@@ -153,7 +162,7 @@ class Scores:
     def values(self) -> Array:
         """w_i e_i / (1 - h_i) of the rows of positive weight, of shape (n, k)."""
         given = self.given.weighed()
-        w, group = _weights(given, self.w), given.group
+        w, group = given.weights, given.group
         share = self.h[group] * w / self.w[group]
         e = self.e[group] + given.within
         return (w / np.maximum(1.0 - share, EPS))[:, None] * e
@@ -165,12 +174,12 @@ class Scores:
         return [coo_array((v, (place, group)), shape=shape).tocsr() for v in self.values.T]
 
     def by_cluster(self, labels: Indices, held_blocks: HeldBlocks) -> list[Any]:
-        """For each target, scores without the own cluster, sparse of shape (clusters, n).
+        """For each target, scores by models without the row's cluster, sparse (clusters, n).
 
-        They are scaled by (G - 1) / G as the jackknife over G clusters is.
+        They are scaled by (G - 1) / G, as in a jackknife over G clusters.
         """
         given, labels = self.given.weighed(), labels[self.given.group >= 0]
-        w, group, G = _weights(given, self.w), given.group, int(labels.max()) + 1
+        w, group, G = given.weights, given.group, int(labels.max()) + 1
         clusters = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
         values, e = np.empty(given.within.shape), self.e[group] + given.within
         distinct = [np.unique(group[rows], return_inverse=True) for rows in clusters]
@@ -183,29 +192,22 @@ class Scores:
         return [coo_array((v, (labels, group)), shape=shape).tocsr() for v in values.T]
 
 
-def _weights(given: GivenRows, w: Array) -> Array:
-    """Weights of the rows as given; split evenly where an older version did not save them."""
-    if given.weights is not None:
-        return given.weights
-    return (w / np.bincount(given.group, minlength=len(w)))[given.group]
-
-
 def as_given(given: GivenRows | None, w: Array, k: int) -> GivenRows:
     """The rows as given; the distinct ones themselves if nothing was merged."""
     return given or GivenRows(np.arange(len(w)), np.zeros((len(w), k)), w)
 
 
 def expanded(given: GivenRows | None, X: Array, w: Array) -> tuple[Array, Array]:
-    """Features and weights of the rows as given; rows of weight zero have any features."""
+    """Features and weights of the rows as given; features of rows of weight zero are arbitrary."""
     if given is None:
         return X, w
     weights = np.zeros(len(given.group))
-    weights[given.group >= 0] = _weights(given.weighed(), w)
+    weights[given.group >= 0] = given.weighed().weights
     return X[given.group], weights
 
 
 def noise_variance(rss: Array, degrees: float, n: float) -> Array:
-    """s2 = RSS / (n - tr H), or an error where the model follows every row."""
+    """Return s2 = RSS / (n - tr H), or raise an error if the model interpolates the rows."""
     if degrees <= NONE_LEFT * n:
         raise ValueError(
             f"Standard errors need residuals, got {degrees:.3g} residual degrees of freedom for "
@@ -222,7 +224,7 @@ class ExactInfluence:
     ----------
     A : the factored system
     w : weights of the distinct rows
-    pull : how much the intercept moves with y of each distinct row; zeros if there is none
+    pull : how much the intercept changes with y of each distinct row; zeros if there is none
     e : residuals of the distinct rows, of shape (n, k)
     h : leverages of the distinct rows, intercept included
     held_blocks : blocks of I - H, intercept included
@@ -250,7 +252,7 @@ class ExactInfluence:
     def s2(self) -> Array:
         """Variance of the noise of a row of weight one, for each target."""
         given = self._scores.given.weighed()
-        rss = self.w @ self.e**2 + _weights(given, self.w) @ given.within**2
+        rss = self.w @ self.e**2 + given.weights @ given.within**2
         return noise_variance(rss, self.residual_degrees, len(given.group))
 
     @cached_property

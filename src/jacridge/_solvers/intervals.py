@@ -8,14 +8,15 @@ mu_-i is the model without row i and s_i the scale that the other rows give it. 
 
 - g(x), the level of the noise, is the exponential of a kernel ridge on log |r_i|, with twice the
   bandwidth and a penalty chosen by leave-one-out;
-- h(x), the least half width, is zero inside of the data. It is the largest of
+- h(x), the least half width, is zero inside the data. It is the largest of
 
       sqrt(b(x)) range / 2,    sqrt(b(x)) z S,    a(x) range / 2,
 
-  where range is that of y, S the standard deviation of the function far from all rows, and z the
-  normal quantile. b(x), from 0 to 1, is the share of the prior variance that the rows leave open
-  at x, beyond what they do at 99 % of their own. a(x) is the distance to the nearest row, beyond
-  99 % of theirs, in units of the largest distance, before any feature is compressed, at most 1;
+  where range is the range of y, S the standard deviation of the function far from all rows, and z
+  the normal quantile. b(x), from 0 to 1, is the share of the prior variance that the rows leave
+  unexplained at x, in excess of the share at 99 % of the rows themselves. a(x) is the distance to
+  the nearest row, in excess of the 99 % quantile of nearest-neighbour distances, in units of the
+  largest distance, before any feature is compressed, at most 1;
 - V makes the half width at least h(x).
 """
 
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from .._geometry.space import Space
     from .model import Jackknife
 
-# Bandwidth of the noise's level, in units of the model's, and its penalties.
+# Bandwidth for the level of the noise, as a multiple of the model's bandwidth, and its penalties.
 NOISE_WIDTH = 2.0
 NOISE_PENALTIES = np.logspace(0, 3, 7)
 
@@ -48,30 +49,30 @@ NOISE_PENALTIES = np.logspace(0, 3, 7)
 # would dominate the fit.
 SMALLEST_RESIDUAL = 1e-3
 
-# The share of the training rows that are inside of the data by definition.
+# Share of the training rows that are inside the data by definition.
 INSIDE = 0.99
 
-# Least penalty of the system that says how much of the variance is left open.
+# Smallest penalty of the system that determines how much of the variance is unexplained.
 LEAST_PENALTY = 1e-10
 
-# Rows from which this system, and those of the noise, are in single precision.
+# From this many rows on, this system and the systems of the noise are in single precision.
 ROUGH_SAMPLE = 500
 
 # Largest penalty of that system in single precision: the share at a row of the sample is the
 # difference of two numbers of this size.
 MOST_PENALTY = 10.0
 
-# A model without a row is predicted if the row's end would be a quantile after a move by this
-# many root mean squares. At most a sixteenth of the moves are larger, by Chebyshev's inequality.
+# A leave-one-out model is evaluated if a move of this many root mean squares could make its
+# residual the quantile. By Chebyshev's inequality, at most a sixteenth of the moves are larger.
 FOLLOWED = 4.0
 
-# Values in each octave to which the size of the moves at a new row is rounded up.
+# Number of values per octave to which the size of the moves at a new row is rounded up.
 LEVELS = 4
 
 
 @dataclass(frozen=True)
 class NoiseLevel:
-    """Level of the noise: exp(mean + k(x, Z) coef), and that of each row by the other rows.
+    """Level of the noise: exp(mean + k(x, Z) coef), and at each row according to the other rows.
 
     Attributes
     ----------
@@ -85,15 +86,15 @@ class NoiseLevel:
     rows: Array
 
     def at(self, K: Array) -> Array:
-        """Level at new rows, of shape (n_new, k); K is their kernel of twice the bandwidth."""
+        """Level at new rows, of shape (n_new, k); K is their kernel with twice the bandwidth."""
         return np.exp(self.mean + K @ self.coef)
 
 
 def noise_level(K: Array, residuals: Array, group: Indices) -> NoiseLevel:
-    """Kernel ridge on the logarithm of the residuals' size.
+    """Kernel ridge regression on the logarithms of absolute residuals.
 
-    K of shape (d, d) is the kernel of distinct rows, residuals (s, k) are those of rows as given,
-    group (s,) says which distinct row each of them is.
+    K of shape (d, d) is the kernel of distinct rows, residuals (s, k) belong to rows as given, and
+    group (s,) has the index of the distinct row for each of them.
     """
     sizes = np.abs(residuals)
     mean_size = sizes.mean(axis=0)
@@ -111,8 +112,8 @@ def noise_level(K: Array, residuals: Array, group: Indices) -> NoiseLevel:
     best = errors.argmin(axis=0)
     lams = NOISE_PENALTIES[best]
     coef, of_ones = solved[best, :, range(k)].T, solved[best, :, k].T
-    # Copies of a row are left out with it, each with its share of the leverage. The mean of all
-    # rows changes as well.
+    # Copies of a row are left out together with it, each with its share of the leverage. The mean
+    # of all rows changes as well.
     copies = np.column_stack([_copies(group, column) for column in logs.T])
     unfitted = lams / w[:, None]
     residuals = logs - (means - unfitted * coef)[group]
@@ -141,14 +142,14 @@ def _solved(K: Array, Y: Array, w: Array) -> tuple[Array, Array]:
 
 
 def rough(K: Array, penalty: Array, most: float = np.inf) -> tuple[Array, Array]:
-    """Copies of K and its penalty: of many rows in single precision, if the penalty allows it."""
+    """Copies of K and its penalty; for many rows in single precision, if the penalty allows it."""
     is_rough = len(K) > ROUGH_SAMPLE and penalty.min() >= ROUGH_PENALTY and penalty.max() <= most
     dtype = np.float32 if is_rough else np.float64
     return K.astype(dtype), penalty.astype(dtype)
 
 
 def _copies(group: Indices, values: Array) -> Array:
-    """How many rows have the place and the value of each row, itself included."""
+    """For each row, the number of rows with the same place and value, including itself."""
     pairs = np.column_stack([group, values])
     _, which, counts = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
     return np.asarray(counts[which.ravel()], dtype=np.float64)
@@ -156,13 +157,13 @@ def _copies(group: Indices, values: Array) -> Array:
 
 @dataclass(frozen=True)
 class Outside:
-    """How far rows are outside of the data, from 0 to 1, by what the kernel leaves open there.
+    """How far rows are outside the data, from 0 to 1, judged by the unexplained variance there.
 
     Attributes
     ----------
     A : K + lambda W^-1 of the distinct rows, in single precision if lambda allows it
-    inside : share of the variance that is left open at 99 % of the rows by the others
-    rows : how far each row is outside of the others
+    inside : share of the variance that is unexplained at 99 % of the rows, given the others
+    rows : how far each row is outside the others
     """
 
     A: System
@@ -170,17 +171,17 @@ class Outside:
     rows: Array
 
     def left(self, K: Array) -> Array:
-        """Share of the variance that is left open at new rows with the kernels K, (n_new,)."""
+        """Share of the variance that is unexplained at new rows with the kernels K, (n_new,)."""
         half = self.A.half_solve(K.T)
         return np.asarray(1.0 - np.einsum("ij,ij->j", half, half), dtype=np.float64)
 
     def beyond(self, left: Array) -> Array:
-        """How far rows are outside where these shares are left open."""
+        """How far rows are outside, from their shares of unexplained variance."""
         return _beyond(left, self.inside)
 
 
 def outside_of(K: Array, w: Array, lam: float) -> Outside:
-    """Share of the variance that distinct rows with kernel K (d, d) and weights w leave open."""
+    """Unexplained share of the variance, given distinct rows with kernel K (d, d), weights w."""
     penalty = np.maximum(lam / w, LEAST_PENALTY)
     try:
         A: System = factor(*rough(K, penalty, MOST_PENALTY))
@@ -193,14 +194,14 @@ def outside_of(K: Array, w: Array, lam: float) -> Outside:
 
 
 def _beyond(left: Array, inside: float) -> Array:
-    """Share of what could be left open beyond `inside`."""
+    """Excess of `left` over `inside`, as a share of the largest possible excess."""
     if inside > 1.0 - 1e-9:
-        return np.zeros(len(left))  # rows that say nothing of each other have no outside
+        return np.zeros(len(left))  # rows without any correlation: every place is inside
     return np.clip((left - inside) / (1.0 - inside), 0.0, 1.0)
 
 
 def _quantile(values: Array, share: float) -> float:
-    """The smallest value that at least this share of the values does not exceed."""
+    """The smallest value such that at least this share of the values does not exceed it."""
     rank = int(np.ceil(share * len(values))) - 1
     return float(np.partition(values, rank)[rank])
 
@@ -211,9 +212,9 @@ class Scale:
 
     Attributes
     ----------
-    jackknife : models that leave one row out
+    jackknife : models that leave out one row
     X : distinct rows of the sample, or distances between them
-    straight : takes rows as the kernel sees them to rows without compressed features
+    straight : function from rows as the kernel sees them to rows without compressed features
     """
 
     jackknife: Jackknife
@@ -235,7 +236,7 @@ class Scale:
 
     @cached_property
     def _outsides(self) -> list[Outside]:
-        """Share of the variance left open, for each penalty."""
+        """Unexplained share of the variance, for each penalty."""
         K = self.space.kernel.of(self._gaps.copy(), self.sigma)
         with blas_for(len(K)):
             return [outside_of(K, self.jackknife.weights, lam) for lam in np.unique(self._lams)]
@@ -261,7 +262,7 @@ class Scale:
         return nearest, _quantile(nearest, INSIDE), largest
 
     def _away(self, nearest: Array) -> Array:
-        """Distance to the nearest row beyond the rows' own, in largest distances."""
+        """Nearest distance in excess of the 99 % quantile, in units of the largest distance."""
         _, usual, largest = self._nearest
         if not (largest > 0 and np.isfinite(usual)):
             return np.zeros(len(nearest))
@@ -270,7 +271,8 @@ class Scale:
     def least(self, beyond: Sequence[Array], nearest: Array, coverage: float) -> Array:
         """Least half widths h of intervals at rows, of shape (n, k).
 
-        `beyond` says how far each row is outside by what the kernel leaves open, for each penalty.
+        `beyond` says how far outside each row is, judged by the unexplained variance, for each
+        penalty.
         """
         half, far = self.jackknife.spread / 2, ndtri((1 + coverage) / 2) * self.jackknife.far
         b = self._of_targets(np.column_stack(beyond))
@@ -279,14 +281,14 @@ class Scale:
 
     @property
     def reach(self) -> Array | None:
-        """How far the models without a row move, as in `Jackknife`; None if K is not positive."""
+        """How far leave-one-out models move, as in `Jackknife`; None if K may be indefinite."""
         if self.jackknife.reach is None:
             return None
         is_positive = all(isinstance(outside.A, Factor) for outside in self._outsides)
         return self.jackknife.reach if is_positive else None
 
     def even(self, X_new: Array, coverage: float) -> Scaled:
-        """New rows on a scale of one everywhere."""
+        """New rows with a scale of one everywhere."""
         sizes = np.abs(self.jackknife.residuals)
         s, left = np.ones((2, len(X_new), sizes.shape[1]))
 
@@ -300,7 +302,7 @@ class Scale:
         return Scaled(sizes, s, np.zeros_like(s), self._apart(left), coverage, self.reach)
 
     def of(self, X_new: Array, coverage: float) -> Scaled:
-        """New rows on the scale."""
+        """New rows with their scale."""
         beyond = [outside.rows for outside in self._outsides]
         h = self.least(beyond, self._nearest[0], coverage)[self.jackknife.group]
         unit = self.unit(h, coverage)
@@ -322,11 +324,11 @@ class Scale:
         return np.column_stack([outside.left(K) for outside in self._outsides])
 
     def _apart(self, left: Array) -> Array:
-        """Deviations where these shares of the variance are left open; rounding adds to them."""
+        """Deviations from unexplained shares of the variance, which include rounding errors."""
         return np.sqrt(np.maximum(left, 0.0) + len(self.X) * EPS)
 
     def at(self, X_new: Array, coverage: float) -> tuple[Array, Array, Array]:
-        """Level g of the noise, least half widths h, shares that are left open; (n_new, k) each."""
+        """Level g of the noise, least half widths h, unexplained shares; (n_new, k) each."""
         gaps = self.space.distance.gaps(X_new, self.X)
         nearest = gaps.min(axis=1)
         if self.straight is not None:
@@ -343,8 +345,8 @@ class Scale:
         return e[:, np.searchsorted(np.unique(self._lams), self._lams)]
 
     def unit(self, h: Array, coverage: float) -> Array:
-        """V^(-1/2) for each target: what intervals are at least wide where the scale is one."""
-        # The quantile of the scores is at least that with zeros for the rows that V changes.
+        """V^(-1/2) for each target: a lower bound for the half width where the scale is one."""
+        # The quantile of the scores is not below the one with zeros for the rows that V changes.
         scores = np.where(h > 0, 0.0, self.scores(np.zeros_like(h)))
         lowest = upper_quantile(scores[None], coverage)[0]
         return np.where(lowest > 0, lowest, np.inf)
@@ -352,13 +354,13 @@ class Scale:
     def scores(self, outside: Array) -> Array:
         """Sizes |r_i| / s_i of the residuals in units of the scale, of shape (s, k).
 
-        `outside` is V^(1/2) h, the part of s_i for rows outside of the others.
+        `outside` is V^(1/2) h, the part of s_i for rows outside the others.
         """
         return np.asarray(np.abs(self.jackknife.residuals) / np.hypot(self.noise.rows, outside))
 
 
 def widened(lower: Array, upper: Array, least: Array) -> tuple[Array, Array]:
-    """Ends of intervals, moved apart by the same amount where they are nearer than 2 `least`."""
+    """Ends of intervals, moved apart by the same amount where they are closer than 2 `least`."""
     short = np.maximum(least - (upper - lower) / 2, 0.0)
     return lower - short, upper + short
 
@@ -370,14 +372,14 @@ def upper_quantile(values: Array, coverage: float) -> Array:
 
 
 def upper_rank(n: int, coverage: float) -> int:
-    """Rank of the upper quantile of n values; more than n if they are too few."""
+    """Rank of the upper quantile of n values; more than n if there are too few values."""
     return int(np.ceil(coverage * (n + 1) * (1 - 4 * EPS)))
 
 
 def smallest(values: Array, ranks: Indices) -> Array:
-    """The smallest values of these ranks along axis 1, one for each column of the last axis.
+    """Values of these ranks along axis 1, one rank for each column of the last axis.
 
-    Infinite where there are fewer values.
+    Infinite where there are fewer values than the rank.
     """
     found = np.full((len(values), values.shape[2]), np.inf)
     for t, rank in enumerate(ranks):
@@ -395,9 +397,9 @@ class Scaled:
     sizes : sizes of the residuals in units of the scale, of shape (s, k)
     s : the scale at the new rows, of shape (n_new, k)
     least : least half width of their intervals, of shape (n_new, k)
-    apart : how much the models without a row differ there for a `reach` of one, (n_new, k)
+    apart : how much leave-one-out models differ there for a `reach` of one, (n_new, k)
     coverage : of the intervals
-    reach : how far the models without a row move, as in `Jackknife`
+    reach : how far leave-one-out models move, as in `Jackknife`
     """
 
     sizes: Array
@@ -409,23 +411,24 @@ class Scaled:
 
     @cached_property
     def levels(self) -> Array:
-        """How much the models without a row differ at each new row, in units of `_unit`.
+        """How much leave-one-out models differ at each new row, in units of `_unit`.
 
-        Rounded up to one of few values, so that an interval does not depend on the other new rows.
+        Rounded up to one of a few values, so that an interval does not depend on the other new
+        rows.
         """
         far = (self.apart / self._unit).max(axis=1)
         return np.asarray(2.0 ** (np.ceil(LEVELS * np.log2(far)) / LEVELS))
 
     @cached_property
     def _unit(self) -> Array:
-        """The value of `apart` at which models move by as much as residuals are large, (k,)."""
+        """The value of `apart` at which models move by about the size of the residuals, (k,)."""
         sizes = self.sizes.mean(axis=0)
         reach = np.zeros_like(sizes) if self.reach is None else self.reach.mean(axis=0)
         known = (sizes > 0) & (reach > 0)
         return np.divide(sizes, reach, out=np.ones_like(sizes), where=known)
 
     def blocks(self, size: int) -> list[Indices]:
-        """New rows of one level, at most so many at a time."""
+        """New rows of the same level, at most `size` at a time."""
         if self.reach is None:
             groups = [np.arange(len(self.s))]
         else:
@@ -433,10 +436,10 @@ class Scaled:
         return [rows[some] for rows in groups for some in row_blocks(len(rows), size)]
 
     def followed(self, level: float) -> tuple[Indices, Indices]:
-        """The models whose predictions must be known at new rows of a level, and ranks among them.
+        """The models that must be evaluated at new rows of a level, and ranks among them.
 
-        The rank is that of the end of an interval, for each target. All other residuals are so
-        much smaller or larger that no usual move of a model takes them past that end.
+        The rank gives the end of an interval, for each target. All other residuals are so much
+        smaller or larger that no usual move of a model takes them past that end.
         """
         s, k = self.sizes.shape
         rank = upper_rank(s, self.coverage)

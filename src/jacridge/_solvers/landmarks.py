@@ -20,33 +20,33 @@ from .cholesky import factor
 if TYPE_CHECKING:
     from .._geometry.space import Space
 
-# Landmarks are looked for among this many rows for each landmark.
+# Landmarks are chosen from this many rows per landmark.
 CANDIDATES = 10
 
-# Landmarks if their number is not given.
+# Default number of landmarks.
 DEFAULT = 3000
 
 # A residual diagonal entry below this is rounding error (the diagonal of K is 1).
 SMALLEST_PIVOT = 1e-13
 
-# Landmarks within this of the span of the others are dropped: a pivot of 1e-14 would be off by a
-# hundredth of itself, and predictions with it, by rounding alone.
+# Landmarks within this of the span of the others are dropped: rounding alone would change a pivot
+# of 1e-14, and predictions with it, by one percent.
 PIVOT = 1e-10
 
-# Columns that are whitened at a time.
+# Number of columns that are whitened at a time.
 CORNER = 128
 
-# Expanded squares below this share of the norms they come from are taken anew for kernels with a
-# kink, which turn a rounding error at zero into its square root.
+# Expanded squares below this share of the norms they come from are computed again for kernels with
+# a kink, which turn a rounding error at zero into its square root.
 NEAR = 1e-8
 
-# Whitening after the sum instead of before it halves the work. It loses digits: a tenth to a
-# hundredth of this bound, measured in the predictions, so that 1e-7 is kept.
+# Whitening after the sum instead of before it halves the work, but loses digits: measured errors in
+# predictions are a tenth to a hundredth of this bound, and so at most about 1e-7.
 LATE = 1e-6
 
-# Shares of the features that may be whitened before the sum, for the rest to come after it, and
-# rows for each landmark from which on it pays to look for such a share. A bound that is at hand is
-# mostly 5 to 60 times too large: where it exceeds LATE by more than SLACK, no product is made.
+# Shares of features to try whitening before the sum, and the number of rows per landmark from which
+# the search for such a share pays off. The cheap bound is usually 5 to 60 times too large: if it
+# exceeds LATE by more than the factor SLACK, the exact loss is not computed.
 SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 2 / 5)
 SHARE_ROWS = 32
 SLACK = 30
@@ -61,13 +61,13 @@ def k_means(X: Array, m: int, sigma: float, space: Space, rng: np.random.Generat
     """At most m centres of clusters."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import (
-        ConvergenceWarning,  # takes long to import, and is seldom asked for
+        ConvergenceWarning,  # slow to import, and seldom needed
     )
 
     start = uniform(X, m, sigma, space, rng)
     if space.distance.is_curved or len(start) < m or m == len(X):
         return start
-    with catch_warnings():  # of fewer distinct centres than asked for, which are dropped later
+    with catch_warnings():  # about duplicate centres, which are dropped later
         simplefilter("ignore", ConvergenceWarning)
         return KMeans(m, init=start, n_init=1, max_iter=10).fit(X).cluster_centers_
 
@@ -85,7 +85,7 @@ LANDMARKS: dict[str, Callable[[Array, int, float, Space, np.random.Generator], A
 
 
 def chooser(kind: str, X: Array, m: int, space: Space, seed: int) -> Callable[[float], Array]:
-    """Function from a bandwidth to landmarks, cached if these do not depend on it."""
+    """Function from a bandwidth to landmarks, cached if they do not depend on the bandwidth."""
     X = np.unique(X, axis=0)  # duplicates and the order of the rows make no difference
 
     def choose(sigma: float) -> Array:
@@ -98,18 +98,18 @@ def chooser(kind: str, X: Array, m: int, space: Space, seed: int) -> Callable[[f
 
 
 def some_among(Z: Array) -> Callable[[Array, int], Callable[[float], Array]]:
-    """Choice of at most m of the landmarks Z, whatever the rows and the bandwidth are."""
+    """Choice of at most m of the landmarks Z, independent of rows and bandwidth."""
     return lambda X, m: lambda sigma: Z[fixed_sample(len(Z), m)]
 
 
 def low_rank(
     X: Array, m: int, sigma: float, space: Space, rng: np.random.Generator
 ) -> tuple[Array, Indices]:
-    """F of rank at most m with K close to F F', and the pivots, on whose rows they are equal.
+    """F of rank at most m with K close to F F', and the pivots; K equals F F' on their rows.
 
-    Each pivot is drawn with a probability in proportion to what is left of the diagonal of K.
-    Pivots are proposed in blocks and thinned out, which changes nothing in their distribution
-    (Epperly, Tropp and Webber, arXiv:2410.03969), so that all large products are gemm.
+    Each pivot is drawn with a probability proportional to the residual diagonal of K. Pivots are
+    proposed in blocks and thinned out, which does not change their distribution (Epperly, Tropp and
+    Webber, arXiv:2410.03969), so that all large products are gemm.
     """
     n = len(X)
     F, found = np.empty((n, m), order="F"), np.empty(m, dtype=np.intp)
@@ -125,7 +125,7 @@ def low_rank(
         F[:, new] = dtrsm(1.0, L, R.T, lower=1).T
         found[new] = chosen
         left -= np.einsum("ij,ij->i", F[:, new], F[:, new])
-        left[some[0]] = 0.0  # the first is always kept, but for rounding
+        left[some[0]] = 0.0  # the first is always kept, apart from rounding
         left[chosen] = 0.0
         left[left < SMALLEST_PIVOT] = 0.0
         rank = new.stop
@@ -133,7 +133,7 @@ def low_rank(
 
 
 def _thinned(H: Array, left: Array, most: int, rng: np.random.Generator) -> tuple[list[int], Array]:
-    """Proposed pivots that are kept, and the Cholesky factor of H, what is left of K, on them."""
+    """Proposed pivots that are kept, and the Cholesky factor of the residual kernel H on them."""
     H, dice, kept = H.copy(), rng.random(len(H)) * left, list[int]()
     for i in range(len(H)):
         if len(kept) < most and H[i, i] > max(dice[i], SMALLEST_PIVOT):
@@ -147,12 +147,12 @@ def _thinned(H: Array, left: Array, most: int, rng: np.random.Generator) -> tupl
 class Features:
     """Landmarks and the map from rows to features: phi = L^-1 k(Z, x), K_zz = L L'.
 
-    A sum over rows takes the first `early` features as they are, and of the others what these
-    leave: rows [phi_1, k_2 - L_21 phi_1], which `L_late` makes white afterwards.
+    A sum over rows uses the first `early` features, and the residuals of the others given these:
+    rows [phi_1, k_2 - L_21 phi_1], which `L_late` whitens afterwards.
     """
 
     Z: Array
-    L: Array  # Fortran order, so that BLAS takes it as it is
+    L: Array  # Fortran order, so that BLAS needs no copy
     sigma: float
     space: Space
     early: int | None = None  # all
@@ -182,9 +182,10 @@ class Features:
         return centre, self.space.kernel.unit * V, float(V[-1].max())
 
     def whiten(self, K: Array, early: int | None = None) -> Array:
-        """Rows phi from rows k: K L^-T, in the memory of K; or only the first ones, as above.
+        """Rows phi from rows k: K L^-T, in the memory of K; or only the first `early` features.
 
-        Column by column block, as SciPy's dtrsm holds Python's lock, and NumPy's products do not.
+        Works by blocks of columns, because SciPy's dtrsm holds Python's lock and NumPy's products
+        do not.
         """
         first = len(self.L) if early is None else early
         for j in row_blocks(first, CORNER):
@@ -196,7 +197,7 @@ class Features:
 
     @cached_property
     def L_late(self) -> Array:
-        """Triangle that whitens the rest after a sum: L with unit vectors in its first columns."""
+        """Triangle that whitens the other features after a sum: L with unit first columns."""
         L = self.L.copy(order="F")
         L[:, : self.early] = np.eye(len(L))[:, : self.early]
         return L
@@ -223,10 +224,10 @@ def augmented_right(Z: Array, centre: Array, sigma: float) -> Array:
 
 
 def features(Z: Array, sigma: float, space: Space) -> Features:
-    """Features of landmarks, without those that depend on the others."""
+    """Features of landmarks, without landmarks that depend on the others."""
     K = space.block(Z, Z, sigma)
     with lapack_for(len(Z)):
-        # K is symmetric: its transpose is in the order that LAPACK takes without a copy.
+        # K is symmetric: its transpose is in Fortran order, which LAPACK takes without a copy.
         L, pivot, rank, _ = lapack.dpstrf(K.T, lower=1, tol=PIVOT, overwrite_a=1)
     for j in range(1, rank):
         L[:j, j] = 0.0
@@ -236,16 +237,16 @@ def features(Z: Array, sigma: float, space: Space) -> Features:
 def whitened_late(phi: Features, X: Array, n: int) -> Features:
     """Whiten as few features before a sum over n rows as is numerically safe.
 
-    X, a sample of the rows, shows that. Before whitening, G has the entries of K'K, each with an
-    error of eps sqrt(G_ii G_jj). Seen in the metric of G itself that is eps tr(S^-1), S being G
-    scaled to a diagonal of ones. Wide kernels are nearly functions of a few of them: without
-    these, S is far from singular. Landmarks at random serve better for that than the first pivots
-    of L, which lie far from the others and from most rows.
+    This is decided on X, a sample of the rows. Before whitening, G has the entries of K'K, each
+    with an error of eps sqrt(G_ii G_jj). In the metric of G itself that is eps tr(S^-1), where S is
+    G scaled to a unit diagonal. Wide kernels are nearly functions of a few of them: without these
+    few, S is far from singular. Random landmarks are a better choice for these than the first
+    pivots of L, which lie far from the others and from most rows.
     """
     m = len(phi.Z)
     with lapack_for(m):
         K = np.vstack([phi.kernel(X), phi.kernel(phi.Z)])  # landmarks are like rows, too
-        # G is at least K_zz^2, whose inverse is at hand: often that will do, without a product.
+        # G is at least K_zz^2, whose inverse is known: this bound often suffices without a product.
         norms = _squared_norms_of_inverse(phi.L)
         most = EPS * np.einsum("ij,ij->j", K, K) @ norms
         if most < LATE:
@@ -278,7 +279,7 @@ def _squared_norms_of_inverse(L: Array) -> Array:
 
 
 def _loss(G: Array) -> float:
-    """Error from rounding in G: eps tr(S^-1), S being G scaled to a diagonal of ones."""
+    """Error from rounding in G: eps tr(S^-1), where S is G scaled to a unit diagonal."""
     d = np.sqrt(np.diagonal(G))
     G /= d
     G /= d[:, None]

@@ -15,35 +15,35 @@ if TYPE_CHECKING:
     from .._geometry.distances import Distance
     from .influence import Influence
 
-# None, the mean of y, or one that is fitted with the rest and not penalised.
+# Kinds of intercept: none, the mean of y, or fitted with the rest and not penalised.
 INTERCEPTS = ("none", "mean", "free")
 
-# Rows whose leave-one-out models make an interval, if there are more.
+# Largest number of rows whose leave-one-out models make an interval.
 JACKKNIFE_ROWS = 1000
 
 
 @dataclass(frozen=True)
 class Jackknife:
-    """Models that each leave one row out: their residuals there, and how they predict.
+    """Models that each leave out one row: their residuals at that row, and their predictions.
 
-    They are those of all rows as given, or of a sample of JACKKNIFE_ROWS of them; of these s rows
-    d are distinct.
+    There is one model for each row as given, or for each of a sample of JACKKNIFE_ROWS rows; d of
+    these s rows are distinct.
 
-    Where single models can be left out of the count, `reach` says how far one of them moves.
+    If not all models need to be evaluated, `reach` says how far one of them moves.
 
     Attributes
     ----------
     group : which of the distinct rows each row is, of shape (s,)
     weights : total weights of the distinct rows, of shape (d,)
     lams : penalties, of shape (k,) or (1,)
-    spread : largest less smallest value of each target, of shape (k,)
+    spread : range of each target, of shape (k,)
     far : standard deviation of the function far from all rows, of shape (k,)
     residuals : residual of each row for the model without it, of shape (s, k)
-    shifts : from some of the s rows, in increasing order, to the changes without each of them
+    shifts : function from some of the s rows, in increasing order, to the changes without each
     places : places of the distinct rows among those of the model; None if they are in X
     X : the distinct rows
-    reach : root mean square of the changes at an x where the rows leave all variance open, if each
-        row is as likely as any other to be near x, of shape (s, k); None if that is not known
+    reach : root mean square of the changes at an x where no variance is explained, if each row is
+        equally likely to be near x, of shape (s, k); None if unknown
     """
 
     group: Indices
@@ -64,7 +64,7 @@ class Jackknife:
         return np.asarray(self.X)
 
     def columns(self, X_new: Array, distance: Distance) -> Array:
-        """New rows, of given distances those to the distinct rows alone."""
+        """New rows; for given distances, only the columns of the distinct rows."""
         return X_new[:, self.places] if distance.is_given else X_new
 
 
@@ -74,8 +74,8 @@ class Shifts:
 
     Attributes
     ----------
-    influence : for each penalty, how the q coefficients follow y of each row, of shape (q, s), in
-        double or single precision
+    influence : for each penalty, how the q coefficients depend on y of each row, of shape (q, s),
+        in double or single precision
     ones : coefficients for a target of ones, of shape (q, l)
     moved : residuals of the rows for the models without them, of shape (s, k)
     intercept : how much the intercept falls without each row, of shape (s, k)
@@ -91,7 +91,7 @@ class Shifts:
     def __call__(self, K_new: Array) -> Array:
         """Changes at rows k(x, Z) of K_new, of shape (n_new, s, k)."""
         phi = K_new if self.L is None else dtrsm(1.0, self.L, K_new.T, lower=1).T
-        # Without a row y falls there to where its residual vanishes, and so does the intercept.
+        # Leaving out a row is the same as changing its y to its own leave-one-out prediction.
         P = [phi.astype(part.dtype, copy=False) @ part for part in self.influence]
         change = np.stack(P, axis=2) * -self.moved
         change -= (1.0 - phi @ self.ones)[:, None, :] * self.intercept
@@ -99,7 +99,7 @@ class Shifts:
 
     def some(self, rows: Indices) -> Shifts:
         """The changes without some of the rows, in increasing order."""
-        if len(rows) == len(self.moved):  # all of them, of which no copy is made
+        if len(rows) == len(self.moved):  # all of them: no copy needed
             return self
         influence = [part.T[rows].T for part in self.influence]
         moved, intercept = self.moved[rows], self.intercept[rows]
@@ -142,18 +142,18 @@ class Model(Protocol):
 
     @property
     def jackknife(self) -> Jackknife:
-        """The models that leave one row out, of all rows or a sample."""
+        """The models that leave out one row, for all rows or a sample."""
 
     @property
     def held_out(self) -> HeldOut:
-        """Leave-one-out residuals of distinct rows, beside their targets and weights."""
+        """Leave-one-out residuals of distinct rows, with their targets and weights."""
 
     @property
     def held_out_singly(self) -> HeldOut:
-        """Those of single observations where equal rows differ in y; else `held_out`."""
+        """Residuals without single observations if equal rows differ in y, else `held_out`."""
 
     def known_rows(self, Z: Array) -> tuple[Array, Array, Array]:
-        """The rows of the model Z if they are all training rows, else a sample of these.
+        """The rows Z of the model if they are all training rows, else a sample of training rows.
 
         X after the map, targets (s, k) centred, weights (s,).
         """
@@ -164,7 +164,7 @@ class Model(Protocol):
 
     @property
     def influences(self) -> Sequence[Influence]:
-        """How functionals of the function follow y; one for the targets of each penalty."""
+        """How functionals of the function depend on y; one for the targets of each penalty."""
 
     def state(self) -> dict[str, Any]:
         """Plain arrays that, with the estimator's public attributes, restore the model."""

@@ -39,20 +39,20 @@ from .sums import Sums, summed
 if TYPE_CHECKING:
     from .._geometry.space import Space
 
-# Rows for each landmark from which on it pays to find out whether whitening may come late.
+# Number of rows per landmark from which it pays off to find out whether whitening may come late.
 LATE_ROWS = 8
 
 # A function that returns the landmarks for a bandwidth.
 Choose = Callable[[float], Array]
 
 
-# Observations of equal rows that are taken at a time.
+# Number of observations of equal rows that are processed at a time.
 OBSERVATIONS = 8192
 
 
 @dataclass(frozen=True)
 class Observed:
-    """Replicates as they were given, and how much of their weights leaves with one of them."""
+    """Replicates as given, and how much of their weight is removed with one observation."""
 
     rows: Rows
     leaving: Callable[[Array], Array]
@@ -62,7 +62,7 @@ class Observed:
 class NystromSpectrum:
     """Criteria for every lambda and target; `loo` takes another pass over the rows.
 
-    It leaves out whole rows, or single observations of those `observed`.
+    It leaves out whole rows, or single observations if there are replicates (`observed`).
     """
 
     rows: Rows
@@ -81,7 +81,7 @@ class NystromSpectrum:
     def _energies(self) -> tuple[Array, Array]:
         """Squared coordinates of W^(1/2) y along the left vectors of Phi, and the rest of y'Wy."""
         s, V = self.eigen
-        # Below this an eigenvalue is rounding, and so is the part of y along its vector.
+        # Smaller eigenvalues are rounding errors, and so is the part of y along their vectors.
         some = s > len(s) * EPS * s.max(initial=0.0)
         # Divided before squares are taken, which could overflow.
         c2 = np.square((V.T @ self.sums.B[:, :-1]) / np.sqrt(np.where(some, s, np.inf))[:, None])
@@ -142,11 +142,11 @@ class _LooErrors:
     what: ClassVar[str] = "their leave-one-out errors"
     phi: Features
     mean: Array
-    weight: float  # of all rows; infinite if there is no mean that moves
-    T: Array  # L^-T V, takes rows k to rows of V'phi
-    a: Array  # V'B, the last column that of a target of ones
+    weight: float  # of all rows; infinite if the mean does not change
+    T: Array  # L^-T V, maps rows k to rows of V'phi
+    a: Array  # V'B; the last column belongs to a target of ones
     R: Array  # (G + lambda I)^-1 = V R V', one row for each lambda
-    leaving: Callable[[Array], Array] | None = None  # with an observation; None for whole rows
+    leaving: Callable[[Array], Array] | None = None  # weights removed; None for whole rows
 
     def __call__(self, X: Array, y: Array, w: Array | None) -> Array:
         total = np.zeros((len(self.R), y.shape[1]))
@@ -178,7 +178,7 @@ class _LooErrors:
         return self.T @ (self.R.T[:, :, None] * self.a[:, None, :]).reshape(len(self.a), -1)
 
     def _leverages(self, K: Array, of: Indices | slice, w: Array) -> Array:
-        """Leverages of observations for each lambda; those near one, which are few, in double."""
+        """Leverages of observations for each lambda; the few near one in double precision."""
         if self.phi.early != 0:
             return w[:, None] * (np.square(K @ self.T) @ self.R.T)[of]
         T, R, unit = self._single
@@ -190,14 +190,14 @@ class _LooErrors:
 
     @cached_property
     def _single(self) -> tuple[Any, Any, float]:
-        """T and R in single precision, R in a unit in which it does not overflow."""
+        """T and R in single precision; R is scaled so that it does not overflow."""
         unit = float(self.R.max())
         return self.T.astype(np.float32), (self.R / unit).astype(np.float32), unit
 
 
 @dataclass
 class Nystrom:
-    """Passes over the rows at one bandwidth or several; the last sums are remembered.
+    """Passes over the rows at one or more bandwidths; the last sums are cached.
 
     `choose` returns the landmarks for a bandwidth, `sample` is a part of the rows in memory,
     `given` the rows as they were given, if these were merged, and `observed` replicates.
@@ -230,13 +230,13 @@ class Nystrom:
 
     @property
     def _shift(self) -> Array:
-        """Shift of y while it is summed up: about its mean, so that no digits are lost."""
+        """Shift of y for summation: about its mean, so that no digits are lost."""
         _, y, w = self.sample
         v = np.ones(len(y)) if w is None else w
         return weighted_mean(y, v) if self.kind != "none" else np.zeros(y.shape[1])
 
     def of_rows(self, block: Block, choose: Choose) -> Nystrom:
-        """Solver for some of the rows, centred at their own mean if this one is centred."""
+        """Solver for some of the rows, centred at their own mean if this solver is centred."""
         rows = ArrayRows(*block)
         observed = self.observed and replace(self.observed, rows=rows)
         parts: Any = {"rows": rows, "sample": block, "choose": choose, "observed": observed}

@@ -1,4 +1,4 @@
-"""Functionals of a Nystrom model: their coordinates are the features and a one."""
+"""Functionals of a Nystrom model, whose coordinates are the features and a one."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 class Residuals:
     """Residuals and leverages of rows, and their coordinates [phi, 1].
 
-    The intercept moves with y of a row by w (one - phi'ones) / spare: `one` is 1 and `ones` are
-    zero for a mean, whose spare is the total weight.
+    The intercept changes with y of a row by w (one - phi'ones) / spare. For a mean, `one` is 1,
+    `ones` are zero, and `spare` is the total weight.
     """
 
     phi: Features
@@ -80,7 +80,7 @@ class NystromInfluence:
     def s2(self) -> Array:
         """Variance of the noise of a row of weight one, for each target."""
         at = self.residuals
-        b = at.intercept - self.sums.mean  # beside the mean, to which y is centred
+        b = at.intercept - self.sums.mean  # relative to the mean, at which y is centred
         products = self.sums.B[:, :-1] - np.outer(self.sums.B[:, -1], b)
         total = self.sums.yy + self.sums.weight * b**2
         fit = np.einsum("ij,ij->j", at.coef, 2.0 * products - self._moments[:-1, :-1] @ at.coef)
@@ -89,7 +89,7 @@ class NystromInfluence:
 
     @cached_property
     def _moments(self) -> Array:
-        """Psi'W Psi, of which the sums have the lower triangle."""
+        """Psi'W Psi; the sums only hold its lower triangle."""
         ones = self.sums.B[:, [-1]]
         G = np.tril(self.sums.G)
         G = G + np.tril(G, -1).T
@@ -104,7 +104,7 @@ class NystromInfluence:
         """Noise whose variance differs from row to row."""
         if self.given is None:
             return RobustNoise(self._rows(), self.residuals, self.targets)
-        # The scores stand in for the targets, so that they come with their rows.
+        # The scores are passed in place of the targets, so that each comes with its row.
         scores, X = self._scores(), self._in_memory().X
         rows = ArrayRows(X[scores.given.weighed().group], scores.values)
         return RobustNoise(rows, self.residuals, None)
@@ -144,7 +144,7 @@ class NystromInfluence:
         if self.rows is None:
             raise AttributeError(
                 "Robust and clustered standard errors need the training rows, which a pickled "
-                "Nystrom model does not hold. Ask for them before pickling, or fit again."
+                "Nystrom model does not hold. Compute them before pickling, or fit again."
             )
         return self.rows
 
@@ -152,8 +152,8 @@ class NystromInfluence:
         rows = self._rows()
         if not isinstance(rows, ArrayRows):
             raise ValueError(
-                "`cluster` must be None for a model of Parquet files or Dask arrays, whose rows "
-                "come without their clusters. Fit it to arrays, or use robust=True."
+                "`cluster` must be None for a model of Parquet files or Dask arrays, because their "
+                "rows have no cluster labels. Fit to arrays, or use robust=True."
             )
         return rows
 
@@ -165,7 +165,7 @@ class NystromInfluence:
         return np.column_stack([at.A.solve(F).T - np.outer(lift, at.ones), lift])
 
     def training_rows(self, Z: Array) -> tuple[Array, Array]:
-        """Features and weights of the rows as given, or of a sample where these stream."""
+        """Features and weights of the rows as given, or of a sample if they were streamed."""
         if not isinstance(self.rows, ArrayRows):
             return self.sample
         X = np.asarray(self.rows.X)
@@ -200,7 +200,7 @@ class _ResidualsAndLeverages(_Pass):
 @dataclass(frozen=True)
 class _ScorePass(_Pass):
     what: ClassVar[str] = "their squared scores"
-    targets: slice | None  # None if the scores stand in for the targets
+    targets: slice | None  # None if scores are passed in place of targets
 
     def scored(self, X: Array, y: Array, w: Array | None) -> Iterator[tuple[Array, Array]]:
         """Coordinates and scores of blocks of rows."""
@@ -244,20 +244,21 @@ class RobustNoise:
 
     rows: Rows
     residuals: Residuals
-    targets: slice | None  # None if the targets of the rows are the scores
+    targets: slice | None  # None if scores are passed in place of targets
 
     @cached_property
-    def _each(self) -> FullNoise:
+    def apart(self) -> FullNoise:
+        """The noise of each target by itself, without the rows."""
         M = self.rows.total(_SquaredScores(self.residuals, self.targets))
         return FullNoise(M, np.ones(len(M)))
 
     def variances(self, C: Array) -> Array:
         """Diagonals of C M C', of shape (r, k)."""
-        return self._each.variances(C)
+        return self.apart.variances(C)
 
     def covariances(self, C: Array) -> Array:
         """C M C', of shape (k, r, r)."""
-        return self._each.covariances(C)
+        return self.apart.covariances(C)
 
     def joint(self, C: Array) -> Array:
         """Covariance of sums over the targets, of shape (r, r)."""

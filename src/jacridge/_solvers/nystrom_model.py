@@ -23,15 +23,15 @@ from .systems import Eigen, System, quadratic_forms, stable_system
 if TYPE_CHECKING:
     from .._rows.rows import Block, Rows
 
-# Rows that a model keeps for intervals and diagnoses, if there are more.
+# Largest number of rows that a model keeps for intervals and diagnoses.
 SAMPLE_ROWS = 5000
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows as given, with the mean target y and the weight of the rows that equal each.
+    """Rows as given, with the mean target y and total weight w of each row's duplicates.
 
-    `within` is the given target minus that mean, `weights` are those of the rows themselves.
+    `within` is the row's own target minus that mean, `weights` has the row's own weight.
     """
 
     X: Array
@@ -41,12 +41,12 @@ class Sample:
     weights: Array
 
     def some(self, most: int) -> Sample:
-        """At most so many of the rows, drawn at random."""
+        """At most `most` of the rows, drawn at random."""
         rows = fixed_sample(len(self.X), most)
         return Sample(*(part[rows] for part in vars(self).values()))
 
     def distinct(self) -> tuple[Indices, Indices]:
-        """Where each distinct row comes first, and which of these each row is."""
+        """First index of each distinct row, and the distinct row of each row."""
         label = row_labels(self.X)
         label = np.arange(len(self.X)) if label is None else label
         _, first, group = np.unique(label, return_index=True, return_inverse=True)
@@ -54,7 +54,7 @@ class Sample:
 
 
 def jackknife_sample(sample: Block, rows: Rows, given: GivenRows | None) -> Sample:
-    """At most SAMPLE_ROWS of the rows: of those as given if they were merged."""
+    """At most SAMPLE_ROWS of the rows; if rows were merged, of the rows as given."""
     if given is not None:
         given = given.weighed()
         some = fixed_sample(len(given.group), SAMPLE_ROWS)
@@ -65,7 +65,7 @@ def jackknife_sample(sample: Block, rows: Rows, given: GivenRows | None) -> Samp
         sample = rows_of(sample, some)
     X, y, w = sample
     w = np.ones(len(X)) if w is None else w
-    weights = w if given is None or given.weights is None else given.weights[some]
+    weights = w if given is None else given.weights[some]
     return Sample(X, y, w, within, weights)
 
 
@@ -74,7 +74,7 @@ class NystromModel:
     """A solved Nystrom system, with one penalty for all k targets or one for each.
 
     Arrays of shape (m, l) have a column for each of the l = 1 or l = k penalties, and broadcast
-    against those of shape (m, k).
+    against arrays of shape (m, k).
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class NystromModel:
     lams : penalties, of shape (l,)
     kind : kind of the intercept, one of INTERCEPTS
     sample : some of the rows as given
-    rows, given : all rows, and what was merged; None in a model that was saved
+    rows, given : all rows, and the rows as given if some were merged; None in a saved model
     """
 
     phi: Features
@@ -125,7 +125,7 @@ class NystromModel:
         if not self._is_free:
             return np.full(len(self.lams), np.inf)
         spare = self.sums.weight - self.sums.B[:, -1] @ self._ones
-        # It is at least lambda beta'beta, and less than that is rounding.
+        # It is at least lambda beta'beta; smaller values are rounding errors.
         least = self.lams * np.square(self._ones).sum(axis=0)
         return np.maximum(spare, np.maximum(least, len(self._ones) * EPS * self.sums.weight))
 
@@ -136,7 +136,7 @@ class NystromModel:
 
     @cached_property
     def _free_intercept(self) -> Array:
-        """The intercept beside the mean of y, by least squares."""
+        """The intercept in addition to the mean of y, by least squares."""
         return -self.sums.B[:, -1] @ self._beta / self._spare
 
     @cached_property
@@ -152,7 +152,7 @@ class NystromModel:
     @cached_property
     def signal_variance(self) -> Array:
         """(y - b)'A^-1 (y - b) / n, A = Phi Phi' + lambda W^-1: the likely scale of the kernel."""
-        if not self.lams.all():  # then it is the squared norm of the fit
+        if not self.lams.all():  # lambda = 0: it is the squared norm of the fit
             return np.einsum("ij,ij->j", self._coef, self._coef) / self.sums.n
         left = self.sums.yy - np.einsum("ij,ij->j", self._coef, self.sums.B[:, :-1])
         return np.maximum(left, EPS * self.sums.yy) / (self.lams * self.sums.n)
@@ -181,7 +181,7 @@ class NystromModel:
 
     @cached_property
     def influences(self) -> Sequence[NystromInfluence]:
-        """How functionals of the function follow y, for the targets of each penalty."""
+        """How functionals of the function depend on y, for the targets of each penalty."""
         traces, spare, free = self._traces, self._spare, self._ones
         if not self._is_free:
             free = np.zeros_like(free)
@@ -189,7 +189,7 @@ class NystromModel:
             traces = traces + 1.0 - self.sums.B[:, -1] @ self._ones / self.sums.weight
             spare = np.full_like(spare, self.sums.weight)
         X, w = self.sample.X, self.sample.w
-        if self.sums.given_n > self.sums.n:  # rows of the sample have the weight of all equals
+        if self.sums.given_n > self.sums.n:  # rows of the sample have the weight of all duplicates
             X, some = np.unique(X, axis=0, return_index=True)
             w = w[some]
         return [
@@ -219,9 +219,9 @@ class NystromModel:
         if self.rows is None:
             raise AttributeError(
                 "Leave-one-out residuals need the training rows, which a pickled Nystrom model "
-                "does not hold. Ask for them before pickling, or fit again."
+                "does not hold. Compute them before pickling, or fit again."
             )
-        # Workers need neither the source of the rows nor what was merged.
+        # Workers need neither the source of the rows nor the merged rows.
         work = _LeavingOut(replace(self, rows=None, given=None))
         found = np.vstack(list(self.rows.each(work)))
         return found if self.given is None else self.given.residuals(found)
@@ -242,7 +242,7 @@ class NystromModel:
         y, w = sample.y, sample.w
         phi, ones = self.phi(sample.X), self._ones
         moved = self.left_out(phi, y, w)
-        pull = w[:, None] * (1.0 - phi @ ones) / self._spare  # of y on a free intercept
+        pull = w[:, None] * (1.0 - phi @ ones) / self._spare  # how a free intercept follows y
         fall = pull * moved
         if self.kind == "mean":
             fall = mean_shift(y - self.sums.mean, w, self.sums.weight)
@@ -263,7 +263,7 @@ class NystromModel:
     def held_out(self) -> HeldOut:
         """Leave-one-out residuals of at most SAMPLE_ROWS rows.
 
-        Rows that were merged come once. A restored model has the rows of its sample instead, which
+        Each merged row occurs once. A restored model uses the rows of its sample instead, which
         share the weight of the row that they were merged into.
         """
         X, y, w = self.sample.X, self.sample.y, self.sample.w
@@ -271,7 +271,7 @@ class NystromModel:
         if self.given is not None and self.rows is not None:
             X, y, weights = self.rows.take(fixed_sample(self.rows.n, SAMPLE_ROWS))
             counts = w = np.ones(len(X)) if weights is None else weights
-        elif self.sample.within.any():
+        elif self.sums.given_n > self.sums.n:
             _, group = self.sample.distinct()
             counts = w / np.bincount(group)[group]
         within = self.sums.given_within / self.sums.weight
@@ -279,7 +279,7 @@ class NystromModel:
 
     @cached_property
     def _observed(self) -> tuple[Array, Array] | None:
-        """Weights of the sample's rows, and those that leave, where equal ones differ in y."""
+        """Weights of the sample's rows and the weights to remove; None without replicates."""
         if not self.sample.within.any():
             return None
         y, w = self.sample.y + self.sample.within, self.sample.weights
@@ -309,12 +309,8 @@ class NystromModel:
     @staticmethod
     def restored(at: Any, state: dict[str, Any]) -> NystromModel:
         """The model of a fitted function from its state, without the rows."""
-        # Older versions saved no counts of the rows as given.
-        state = {"given_n": state["n"], "given_within": np.zeros_like(state["yy"]), **state}
         kept = ((field.name, state[field.name]) for field in fields(Sums))
         parts: Any = {name: part if np.ndim(part) else float(part) for name, part in kept}
-        # Nor weights of single rows, which are taken for one.
-        state = {"sample_weights": np.ones(len(state["sample_w"])), **state}
         sample = Sample(*(state[f"sample_{field.name}"] for field in fields(Sample)))
         phi = Features(at.Z, np.asfortranarray(state["L"]), at.sigma, at.space)
         return solve_nystrom(phi, Sums(**parts), at.lams, at.kind, sample=sample)
@@ -346,10 +342,10 @@ def solve_nystrom(
     given: GivenRows | None = None,
 ) -> NystromModel:
     """The model of these sums, with one penalty or one for each target."""
-    if given is not None and given.weights is not None:
+    if given is not None:
         some = given.weighed()
-        weights: Any = some.weights
-        sums = replace(sums, given_n=float(len(some.group)), given_within=weights @ some.within**2)
+        within = some.weights @ some.within**2
+        sums = replace(sums, given_n=float(len(some.group)), given_within=within)
     systems: list[System]
     if len(lams) == 1:
         systems = [stable_system(lambda: np.array(sums.G, order="C"), lams[0])[0]]

@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("jacridge")
 
-# The relative residual at which the iteration stops, and where it gives up.
+# Relative residual at which the iteration stops, and number of iterations after which it gives up.
 TOLERANCE = 1e-7
 ITERATIONS = 500
 
-# A round of iterations gains at most this much before its residual is taken anew, in double.
+# A round ends after the residual has been reduced by this factor, or after ROUND_ITERATIONS, if a
+# more precise product follows. The residual is then computed again in double precision.
 ROUND = 1e-4
-# And has at most so many of them, where there is more precision to come.
 ROUND_ITERATIONS = 50
 
-# Rows from which on single precision is tried, and squared distances to their centre, in
-# bandwidths, up to which it is.
+# Single precision is tried from this many rows on, and up to this squared distance from their
+# centre, in bandwidths.
 SINGLE_ROWS = 2000
 SINGLE = 1e5
 
@@ -44,7 +44,7 @@ Product = Callable[[Array], Array]
 
 
 def _needs_factor(name: str) -> Any:
-    """An attribute that raises, as it needs a factor of the kernel matrix."""
+    """Property that raises an error, because it needs a factor of the kernel matrix."""
 
     def refuse(self: PcgModel) -> Any:
         raise AttributeError(
@@ -57,7 +57,7 @@ def _needs_factor(name: str) -> Any:
 
 @dataclass(frozen=True)
 class PcgModel:
-    """A solved system of which no factor exists: only its solution is known."""
+    """A solved system without a factor: only its solution is known."""
 
     dual_coef: Array
     intercept: Array
@@ -99,8 +99,8 @@ def solve_pcg(
     """Solve (K + lam W^-1) c = y - b to TOLERANCE, with memory O(n m) for m landmarks.
 
     With S = W^(1/2) K W^(1/2) and K close to F F', (S + lam I) z = W^(1/2) (y - b) is
-    preconditioned by W^(1/2) F F' W^(1/2) + lam I, whose inverse takes an m x m factor. A free
-    intercept takes the same for a target of ones first.
+    preconditioned by W^(1/2) F F' W^(1/2) + lam I, whose inverse takes an m x m factor. For a free
+    intercept, a target of ones is solved for first.
     """
     root = np.sqrt(rows.w)[:, None]
     F = low_rank(X, n_landmarks, sigma, space, rng)[0]
@@ -127,7 +127,7 @@ def solve_pcg(
 
 
 def kernels(X: Array, sigma: float, space: Space) -> list[KernelRows]:
-    """Functions that make rows of the kernel, of rising precision; the last one is exact."""
+    """Functions that compute rows of the kernel, in increasing precision; the last one is exact."""
 
     def double(rows: slice) -> Array:
         return space.block(X[rows], X[rows.start :], sigma)
@@ -149,20 +149,20 @@ def kernels(X: Array, sigma: float, space: Space) -> list[KernelRows]:
 
 
 def preconditioner(F: Array, lam: float) -> Product:
-    """Function that applies (F F' + lam I)^-1, by the identity of Woodbury."""
+    """Function that applies (F F' + lam I)^-1, by Woodbury's identity."""
     with lapack_for(F.shape[1]):
         FF = F.T @ F
     try:
         inner = factor(np.ascontiguousarray(FF), lam)
     except LinAlgError as error:
         raise LinAlgError(
-            f"`alpha` must be larger than {lam:g} for solver='pcg', as K + lambda I is singular to "
-            "rounding. Give a larger `alpha`, or solver='exact'."
+            f"`alpha` must be larger than {lam:g} for solver='pcg', because K + lambda I is "
+            "singular to rounding. Give a larger `alpha`, or solver='exact'."
         ) from error
 
     def apply(V: Array) -> Array:
-        # The caller checks for this. Threads of a BLAS wait for more work after each product, and
-        # take the processors from ours, which multiply by the kernel in between.
+        # The caller checks for overflow. One BLAS thread, because idle BLAS threads wait for work
+        # and take processors from our own threads, which multiply by the kernel in between.
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             return np.asarray((V - F @ inner.solve(F.T @ V)) / lam)
 
@@ -174,8 +174,9 @@ def refined(
 ) -> tuple[Array, int, float]:
     """Solution for all columns of B, number of iterations, largest relative residual.
 
-    Rounds of iterations with the first product, each for what the rounds before have left of B
-    by the last one, the exact one. A product that leaves more than a tenth gives way to the next.
+    Each round of iterations uses the first product to solve for the current residual, which is
+    computed with the last product, the exact one. If a round reduces the residual by less than a
+    factor of ten, the next product is used.
     """
     products, size = list(products), np.maximum(np.linalg.norm(B, axis=0), TINY)
     Z, left, total, residual = np.zeros_like(B), B, 0, 1.0 if B.any() else 0.0
@@ -215,14 +216,14 @@ def conjugate_gradients(
             curvature = np.einsum("ij,ij->j", P, AP)
         if not ((curvature >= 0) & np.isfinite(curvature)).all():
             raise LinAlgError(
-                "K + lambda I must be positive definite for solver='pcg', and is not, or only by "
-                "less than rounding. Give a larger `alpha`, or solver='exact'."
+                "K + lambda I must be positive definite for solver='pcg', but is not to working "
+                "precision. Give a larger `alpha`, or solver='exact'."
             )
         step = np.divide(slope, curvature, out=np.zeros_like(slope), where=curvature > TINY)
         Z, R = Z + step * P, R - step * AP
         Q = precondition(R)
         last, slope = slope, np.einsum("ij,ij->j", R, Q)
-        # A column that is solved already has no slope left.
+        # A column that is already solved has no slope left.
         P = Q + np.divide(slope, last, out=np.zeros_like(slope), where=last > TINY) * P
         done, residual = done + 1, _relative(R, size)
         logger.info("pcg: iteration %d, relative residual %.2g", done, residual)
@@ -237,19 +238,19 @@ def _relative(R: Array, size: Array) -> float:
 
 
 def _tell(residual: float) -> None:
-    """Tell how many of the digits asked for are there, in tenths."""
+    """Report how many of the required digits are reached, in tenths."""
     wanted, found = (round(-10 * np.log10(max(size, 1e-300))) for size in (TOLERANCE, residual))
     tell(min(max(found, 0), wanted), wanted, "tenths of digits, conjugate gradients")
 
 
 def symmetric_product(kernel: KernelRows, V: Array) -> Array:
-    """K @ V without K: each block of rows from its diagonal on, used for both triangles.
+    """K @ V without K: each block of rows is computed from its diagonal on, for both triangles.
 
-    Products are of the kernel's precision, their sums double.
+    Products have the precision of the kernel; sums are in double precision.
     """
     n = len(V)
     blocks = row_blocks(n, rows_per_block(n))
-    with np.errstate(over="ignore"):  # residuals in double tell
+    with np.errstate(over="ignore"):  # the residual in double precision shows an overflow
         low = V.astype(np.float32)
 
     def part(mine: list[slice]) -> Array:
@@ -263,6 +264,6 @@ def symmetric_product(kernel: KernelRows, V: Array) -> Array:
 
     if len(blocks) == 1:  # starting threads would take longer than the work
         return part(blocks)
-    # Blocks are dealt out in turn, because the first ones are the longest.
+    # Blocks are assigned in turn, because the first ones are the longest.
     count = processors()
     return np.asarray(sum(in_threads(part, [blocks[i::count] for i in range(count)])))

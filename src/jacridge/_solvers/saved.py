@@ -1,4 +1,4 @@
-"""Estimators from their saved arrays, also those that older versions saved."""
+"""Saving estimators as arrays and restoring them, including files of older versions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from .._compute.arrays import weighted_mean
 from .._geometry.maps import diagonal_of
 
-# Shapes of saved arrays: k targets, q columns of the model's rows; all sides with the letter m, n
-# or s have the same length.
+# Shapes of saved arrays: k targets, q columns of the model's rows; all dimensions with the same
+# letter have the same length.
 SHAPES = {
     "y": "mk", "w": "m", "mean": "k", "group": "n", "within": "nk", "weights": "n",
     "L": "mm", "G": "mm", "B": "mb", "yy": "k", "given_within": "k",
@@ -33,14 +33,15 @@ def check_saved(saved: dict[str, Any], q: int, k: int) -> None:
         )
         if len(letters) != values.ndim or values.shape != shape:
             raise ValueError(
-                f"A saved model must hold arrays that fit, got `{name}` of shape {values.shape}."
+                "A saved model must hold arrays of matching shapes, got "
+                f"`{name}` of shape {values.shape}."
             )
         if not np.isfinite(values).all():
-            raise ValueError(f"A saved model must hold finite numbers, got others in `{name}`.")
+            raise ValueError(f"A saved model must hold finite numbers, got NaN or inf in `{name}`.")
 
 
 def state_to_save(state: dict[str, Any]) -> dict[str, Any]:
-    """State of an estimator as it is pickled: arrays in the place of its model, no caches."""
+    """State of an estimator for a pickle: arrays instead of its model, no caches."""
     kept = {name: value for name, value in state.items() if name not in ("_made", "_solved")}
     if "_solved" in state:
         solved = state["_solved"]
@@ -49,7 +50,7 @@ def state_to_save(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def state_from_file(state: dict[str, Any]) -> dict[str, Any]:
-    """State of an estimator from one that was pickled, also by an older version."""
+    """State of an estimator from a pickle, including pickles of older versions."""
     if "bandwidth_" in state and "_saved" not in state:
         state = from_version_0_1(dict(state))
     if "_saved" in state:
@@ -57,12 +58,12 @@ def state_from_file(state: dict[str, Any]) -> dict[str, Any]:
     if "metric_" in state:  # in files of older versions
         state = {**state, "_T": diagonal_of(state["metric_"])}
         del state["metric_"]
-    names = {"_saved": "_solved", "_fitted": "_notes"}  # the latter in files of older versions
+    names = {"_saved": "_solved"}
     return {names.get(name, name): part for name, part in state.items() if name != "_model"}
 
 
 def from_version_0_1(state: dict[str, Any]) -> dict[str, Any]:
-    """The state of an estimator that version 0.1 pickled, as it is saved now."""
+    """Convert the state of an estimator pickled by version 0.1 to the current form."""
     old = {name: state.pop(name, None) for name in ("_y", "_w", "_nystrom", "_state", "_model")}
     kinds = {False: "none", True: "mean", "free": "free"}
     kind, metric = kinds[state["fit_intercept"]], state["metric"]
@@ -71,7 +72,7 @@ def from_version_0_1(state: dict[str, Any]) -> dict[str, Any]:
         "kernel_": "gaussian",
         "_notes": {"metric": metric, "intercept": kind, "n": None},
     }
-    state |= {"_columns": None, "_weightless": None}
+    state |= {"_columns": None, "_weightless": None, "_feature_std": state["X_fit_"].std(axis=0)}
     if metric == "euclidean":
         state |= {"_T": np.ones(state["n_features_in_"]), "warp_": None}
 
@@ -79,9 +80,10 @@ def from_version_0_1(state: dict[str, Any]) -> dict[str, Any]:
         solved = dict(old["_state"])
         sample = [solved.pop(name) for name in "Xyw"]
         sample[2] = np.ones(len(sample[0])) if sample[2] is None else sample[2]
-        names = (f"sample_{name}" for name in ("X", "y", "w", "within"))
-        parts = dict(zip(names, [*sample, np.zeros_like(sample[1])], strict=True))
-        return {**state, "_saved": {**solved, **parts}}
+        names = (f"sample_{name}" for name in ("X", "y", "w", "within", "weights"))
+        sample += [np.zeros_like(sample[1]), np.ones(len(sample[0]))]
+        given = {"given_n": solved["n"], "given_within": np.zeros_like(solved["yy"])}
+        return {**state, "_saved": {**solved, **given, **dict(zip(names, sample, strict=True))}}
     if old["_y"] is None:
         return {**state, "_saved": {"iterations": 0, "residual": np.nan}}
     y, w, X = old["_y"], old["_w"], state["X_fit_"]
@@ -93,8 +95,10 @@ def from_version_0_1(state: dict[str, Any]) -> dict[str, Any]:
         state["_weightless"] = out, X[out], y[out]
         state["_columns"] = kept if given else None
         state["X_fit_"] = X[np.ix_(kept, kept)] if given else X[kept]
+        state["_feature_std"] = state["X_fit_"].std(axis=0)
         state["dual_coef_"] = state["dual_coef_"][kept]
     group = np.full(len(w), -1)
     group[kept] = np.arange(len(kept))
     saved = {"y": y[kept] - mean, "w": w[kept], "mean": mean}
-    return {**state, "_saved": {**saved, "group": group, "within": np.zeros_like(y)}}
+    given = {"group": group, "within": np.zeros_like(y), "weights": w}
+    return {**state, "_saved": saved | given}

@@ -1,8 +1,9 @@
 """One eigendecomposition gives every criterion for every lambda.
 
-With S = W^(1/2) K W^(1/2) and b = W^(1/2) y, where W holds the weights, every quantity of
-A = K + lambda W^-1 is one of (S + lambda I)^-1 and b. Rows are merged. A row is left out with all
-of its weight, and counts as one, unless `replicates` are given: then single observations are.
+With S = W^(1/2) K W^(1/2) and b = W^(1/2) y, where W holds the weights, every function of
+A = K + lambda W^-1 and y can be computed from (S + lambda I)^-1 and b. Equal rows are merged. A
+merged row is left out as a whole and counts once, unless `replicates` are given: then single
+observations are left out.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Spectrum:
 
     `shift` is how much the mean of y falls without each row, of shape (n, k); zero for a model
     without an intercept. `counts` are the weights in a mean of squared errors. With `replicates`,
-    errors are those of single observations that are left out, not of whole rows.
+    single observations are left out instead of whole rows.
     """
 
     s: Array
@@ -75,8 +76,8 @@ class Spectrum:
     def _without_rows(self, rows: slice, lams: Array) -> tuple[Array, Array, Array]:
         """Residuals for models without each of some rows, and shares of y that are not fitted.
 
-        Residuals are those of the targets (rows, lambdas, targets), and of a target of ones (rows,
-        lambdas, 1), by which they grow as the mean of y falls; it is zero without an intercept.
+        There are residuals of the targets (rows, lambdas, targets) and of a target of ones (rows,
+        lambdas, 1), which adjust the former as the mean of y falls; zero without an intercept.
         """
         R, V, root = self._resolvents(lams), self.V[rows], np.sqrt(self.w[rows])[:, None]
         C = (R.T[:, :, None] * self.c[:, None, :]).reshape(len(self.s), -1)
@@ -96,7 +97,7 @@ class Spectrum:
     def mml(self, lams: Array) -> Array:
         """Minus twice the log marginal likelihood up to a constant, (lambdas, targets).
 
-        n log(y'A^-1 y / n) + log |A|, the signal variance being profiled out.
+        n log(y'A^-1 y / n) + log |A|, with the signal variance profiled out.
         """
         R, n = self._resolvents(lams), len(self.w)
         log_det = -np.log(R).sum(axis=1)[:, None] - np.log(self.w).sum()
@@ -126,7 +127,7 @@ class Spectrum:
 def mean_shift(y: Array, w: Array, total: float | None = None) -> Array:
     """How much the mean falls when each row is left out; y of shape (n, k), centred at it.
 
-    `total` is the weight of all rows, if w has only those of some.
+    `total` is the weight of all rows, if w only holds the weights of some.
     """
     rest = (w.sum() if total is None else total) - w
     share = np.divide(w, rest, out=np.zeros_like(w), where=rest > 0)  # a single row has no rest
@@ -145,20 +146,20 @@ def spectrum(
     """Decompose the kernel in the lower triangle of K; y of shape (n, k).
 
     If `centred`, y is centred at its mean, which changes as rows are left out; `counts`
-    are the weights in a mean of squared errors, if they are not those of the fit. With
-    `replicates`, single observations are left out, not whole rows.
+    are the weights in a mean of squared errors, if they differ from the weights of the fit. With
+    `replicates`, single observations are left out instead of whole rows.
     """
     root = np.sqrt(w)
     s, V = eigh(weighted(K, root) if (w != 1).any() else K)
     shift = mean_shift(y, w) if centred else np.zeros_like(y)
-    # A kernel of a geodesic distance may have negative eigenvalues; rounding makes some, too.
+    # A kernel of a geodesic distance may have negative eigenvalues; so may any kernel by rounding.
     c, c_1 = V.T @ (y * root[:, None]), V.T @ root
     counts = w if counts is None else counts
     return Spectrum(np.maximum(s, 0.0), V, c, c_1, w, y, shift, counts, replicates)
 
 
 def weighted(K: Array, root: Array) -> Array:
-    """W^(1/2) K W^(1/2), whose upper triangle is zero: in that of K may be anything."""
+    """W^(1/2) K W^(1/2) with a zero upper triangle; the upper triangle of K is ignored."""
     return np.tril(K) * root * root[:, None]
 
 
@@ -168,5 +169,5 @@ def eigh(A: Array) -> tuple[Array, Array]:
         try:
             s, V = np.linalg.eigh(A, UPLO="L")
         except LinAlgError:  # rare finite matrices, on which the other driver converges
-            s, V = scipy_eigh(np.tril(A), lower=True, driver="evr")  # it refuses NaN above, too
+            s, V = scipy_eigh(np.tril(A), lower=True, driver="evr")  # rejects NaN in any triangle
     return s, V

@@ -1,4 +1,4 @@
-"""Sums that a Nystrom model is made of, from one pass over rows in blocks."""
+"""Sums from which a Nystrom model is computed, from one pass over rows in blocks."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from .._rows.rows import Rows
     from .landmarks import Features
 
-# Rows whose features are held at a time, and those of them that are made at a time: a part that
-# stays in the cache from one step to the next.
+# Number of rows whose features are held at a time, and number that are computed at a time: a part
+# that stays in the cache from one step to the next.
 FEATURE_ROWS = 4096
 PART_ROWS = 256
 
@@ -28,8 +28,8 @@ PART_ROWS = 256
 class Sums:
     """Sums of a Nystrom model: G = Phi'W Phi, B = Phi'W [y - mean, 1], and numbers.
 
-    Of G only the lower triangle is used. The mean is zero for a model without an intercept. Of
-    the rows as given, there is their number and the part of y'Wy that is lost by merging them.
+    Only the lower triangle of G is used. The mean is zero for a model without an intercept.
+    `given_n` is the number of rows as given, `given_within` the part of y'Wy lost by merging them.
     """
 
     G: Array
@@ -43,14 +43,14 @@ class Sums:
     given_within: Array
 
     def of(self, targets: slice) -> Sums:
-        """The sums of some targets alone."""
+        """The sums for some of the targets."""
         own = {name: getattr(self, name)[targets] for name in ("yy", "mean", "given_within")}
         B = np.hstack([self.B[:, :-1][:, targets], self.B[:, -1:]])
         return replace(self, B=B, **own)
 
 
 def summed(rows: Rows, phi: Features, shift: Array, *, centred: bool) -> Sums:
-    """Sums of one pass over the rows, with white features; y is shifted by about its mean."""
+    """Sums from one pass over the rows, with whitened features; y is shifted by about its mean."""
     M, numbers = rows.total(Summing(phi, shift)).parts
     m, (n, log_weight) = len(phi.Z), numbers.tolist()
     yy, weight = np.diagonal(M)[m + 1 :], float(M[m, m])
@@ -85,7 +85,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class Summing:
-    """The pass for these sums on one block of rows."""
+    """The pass that computes these sums, for one block of rows."""
 
     what: ClassVar[str] = "their sums"
     phi: Features
@@ -110,7 +110,7 @@ class Summing:
             if w is not None:
                 v = w[rows][w[rows] > 0]
                 P *= np.sqrt(w[rows])[:, None]
-            # NumPy computes half of it, and other threads go on; SciPy's dsyrk holds Python's lock.
+            # NumPy computes one triangle and releases Python's lock; SciPy's dsyrk holds the lock.
             np.matmul(P.T, P, out=M)
             total += M
             numbers += len(v), np.log(v).sum()

@@ -20,15 +20,16 @@ from .spectrum import eigh
 if TYPE_CHECKING:
     from .._geometry.space import Pairs
 
-# From this many rows on, systems are factored in single precision, and solutions refined: half the
-# time of a factor in double precision, and each step takes a fiftieth of it. With fewer rows that
-# saves less than a quarter of a second, which those lose who later ask for more than predictions.
+# From this many rows on, systems are factored in single precision and solutions are refined: this
+# takes half the time of a factor in double precision, and each step takes a fiftieth of that time.
+# With fewer rows this saves less than a quarter of a second, which is lost again if standard errors
+# are needed later.
 REFINED_ROWS = 6144
-# Condition number up to which that is tried, and how many steps it may take.
+# Condition number up to which this is tried, and the largest number of steps.
 MOST_CONDITION = 1e7
 REFINEMENTS = 12
 
-# Up to this many rows a factor takes less time than to test whether K is block diagonal.
+# Up to this many rows, a factor takes less time than testing whether K is block diagonal.
 CLUSTERED_ROWS = 250
 
 
@@ -91,12 +92,12 @@ class Refined(Factor):
     """
 
     def __init__(self, pairs: Pairs, sigma: float, lam: Array) -> None:
-        """Raises LinAlgError if A may be too near to singular for single precision."""
+        """Raise LinAlgError if A may be too close to singular for single precision."""
         self._pairs, self._sigma, self._lam = pairs, sigma, lam
         self._K = pairs.settle(sigma)
         self._norm = float(self._product(np.ones((len(lam), 1))).max())
         if self._norm > MOST_CONDITION * lam.min():
-            raise LinAlgError("K + lambda I is not for single precision.")
+            raise LinAlgError("K + lambda I is too ill-conditioned for single precision.")
         self._rough: Factor | None = factor(pairs.rough(), lam, least=0.0)
 
     @property
@@ -115,11 +116,11 @@ class Refined(Factor):
         return super().solve(B) if found is None else found
 
     def _refined(self, rough: Factor, B: Array) -> Array | None:
-        """A^-1 B as good as in double precision, or None if refining does not lead there."""
+        """A^-1 B as accurate as in double precision, or None if refinement does not converge."""
         X, before = rough.solve(B), np.inf
         for _ in range(REFINEMENTS):
             R = B - self._product(X)
-            # Rounding in the product alone leaves about so much.
+            # Rounding in the product alone leaves about this residual.
             unit = EPS * self._norm * np.abs(X).max(axis=0)
             error = float((np.abs(R).max(axis=0) / np.where(unit > 0, unit, 1.0)).max())
             if error <= 1.0 or before < 2 * error < 2 * np.sqrt(len(B)):
@@ -147,9 +148,9 @@ def quadratic_forms(systems: Sequence[System], B: Array) -> Array:
 
 
 def exact_system(pairs: Pairs, sigma: float, lam: Array) -> tuple[System, Array]:
-    """K + diag(lam), factored in the array of the pairs, and what is left out of it.
+    """K + diag(lam), factored in the array of the pairs, and the eigenvectors left out of it.
 
-    Kernels of distances that are given or on a curved surface need not be positive definite.
+    Kernels of given distances, or of distances on a curved surface, need not be positive definite.
     """
     distance = pairs.space.distance
     if len(lam) >= REFINED_ROWS and not (distance.is_given or distance.is_curved):
@@ -163,7 +164,7 @@ def stable_system(
     lam: Array | float,
     remedy: str = "Give a larger `alpha` to avoid this.",
 ) -> tuple[System, Array]:
-    """A = K + diag(lam), factored in the array that `kernel` makes, and what is left out of it.
+    """A = K + diag(lam), factored in the array from `kernel`, and the eigenvectors left out of it.
 
     Where A has no stable Cholesky factor, solutions are those of smallest norm on its positive
     part, with a warning that ends in the `remedy`. The second result, of shape (n, l), has the l
@@ -178,14 +179,14 @@ def stable_system(
     d, U = eigh(A)
     keep = d > len(d) * EPS * d[-1]
     warn(
-        f"K + lambda I is not positive definite, its smallest eigenvalue is {d[0]:.3g}; the "
+        f"K + lambda I is not positive definite (smallest eigenvalue {d[0]:.3g}); the "
         f"solution of smallest norm on its positive part is used. {remedy}"
     )
     return Eigen(U[:, keep], d[keep]), U[:, ~keep]
 
 
 def clustered_system(pairs: Pairs, sigma: float, lam: Array) -> Solvable:
-    """K + diag(lam), factored: by clusters of rows where the kernel is that narrow."""
+    """K + diag(lam), factored; by clusters of rows if the kernel is narrow enough."""
     clusters = pairs.clusters(sigma) if len(lam) > CLUSTERED_ROWS else None
     if clusters is None:
         return factor(pairs.kernel(sigma), lam)

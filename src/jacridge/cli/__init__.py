@@ -46,7 +46,7 @@ app.add_typer(_paper.data_app, name="data")
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run the command; what goes wrong becomes one line on stderr and an exit code."""
+    """Run the command; an error becomes one line on stderr and an exit code."""
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: note(as_options(str(message)))
         try:

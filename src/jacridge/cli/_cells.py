@@ -1,4 +1,4 @@
-"""Columns of cells as numbers, categories or dates; each refusal says what to do."""
+"""Columns of cells as numbers, categories or dates; each error says what to do."""
 
 from collections.abc import Callable, Iterable
 
@@ -28,7 +28,7 @@ COMMA = r"^[-+]?(\d+(,\d+)?([eE][-+]?\d+)?|\d{1,3}(\.\d{3})+,\d+)$"
 POINT = r"^[-+]?\d*\.\d+([eE][-+]?\d+)?$"
 # A number without leading zeros, and with few enough digits to be kept.
 PLAIN = r"^-?((0|[1-9]\d{0,8})(\.\d{1,6})?|[1-9]\d{9,14})$"
-# Numbers with a currency or a unit before or after them, and with separated thousands.
+# Numbers with a currency or a unit before or after them, or with separated thousands.
 ADORNED = r"^(\p{Sc}|[A-Z]{3})?\s*[-+]?\s*\d[\d.,' ]*\s*(\p{Sc}|%|[A-Za-z]{1,3}[23²³]?)?$"
 ADORNED_HINT = (
     "To use them as numbers, remove currency signs, units and separators of thousands: write "
@@ -41,13 +41,13 @@ class TargetError(ColumnError):
 
 
 class TextTargetError(TargetError):
-    """A target of texts where numbers are needed."""
+    """A text target where numbers are needed."""
 
 
 def each_column(
     work: Callable[[pl.Series], pl.Series], columns: Iterable[pl.Series]
 ) -> list[pl.Series]:
-    """Apply `work` to each column; name all columns that it refuses in one message."""
+    """Apply `work` to each column; report all columns that it refuses in one message."""
     given, done, faults = list(columns), [], {}
     for column in given:
         try:
@@ -65,7 +65,7 @@ def each_column(
 
 
 def _refuse_two_signs(columns: list[pl.Series], fault: ColumnError) -> None:
-    """Refuse a table in which commas and points both come before decimals: no option reads it."""
+    """Refuse a table with both decimal commas and decimal points: no option reads it."""
     texts = [column for column in columns if column.dtype == pl.String]
     commas, points = decimal_signs(texts)
     if commas and points and len({*commas, *points}) > 1:
@@ -83,9 +83,13 @@ def _names(columns: list[str]) -> str:
 
 
 def _together(faults: dict[str, ColumnError]) -> str:
-    """Several faults in one message, the first few in words."""
+    """Several faults in one message, the first few in full."""
     shown = [error.what for error in faults.values()][:FAULTS_SHOWN]
-    more = [f"So it is with {len(faults) - len(shown)} more."] if len(faults) > len(shown) else []
+    more = (
+        [f"{len(faults) - len(shown)} more columns have the same problem."]
+        if len(faults) > len(shown)
+        else []
+    )
     ways = [error.way_out for error in faults.values()]
     hints = (DECIMAL_HINT, POINT_HINT, TEXT_HINT)
     needed = [hint for hint in hints if any(hint in way for way in ways)]
@@ -93,7 +97,7 @@ def _together(faults: dict[str, ColumnError]) -> str:
     leave = f"leave features out with {drop_option(*features)}."
     return " ".join(
         [
-            f"{len(faults)} columns cannot be used as they are.",
+            f"{len(faults)} columns cannot be read.",
             *shown,
             *more,
             *needed,
@@ -110,7 +114,7 @@ def drop_option(*names: str) -> str:
 def feature(column: pl.Series, decimal: str = ".", *, asked_for: bool = True) -> pl.Series:
     """A column as numbers, as dates, or as categories if most of its cells are words.
 
-    Texts that look like ids are returned as they are, unless the column is asked for.
+    Text that looks like an id is returned unchanged, unless the column is asked for.
     """
     found = _typed(column, decimal)
     if found.null_count() == len(found):
@@ -132,7 +136,7 @@ def target(column: pl.Series, decimal: str = ".") -> pl.Series:
             f"The target `{column.name}` must hold values, got none.", "Name another column."
         )
     if found.dtype != pl.Float64:
-        kind = "texts" if found.dtype == pl.String else "dates"
+        kind = "text" if found.dtype == pl.String else "dates"
         commas = found.dtype == pl.String and some.str.contains(COMMA).all()
         words = found.dtype == pl.String and not commas and not _are_adorned(some)
         raise (TextTargetError if words else TargetError)(
@@ -143,13 +147,13 @@ def target(column: pl.Series, decimal: str = ".") -> pl.Series:
 
 
 def outcome(column: pl.Series, decimal: str = ".") -> pl.Series:
-    """A column to predict: numbers, or texts that are classes."""
+    """A column to predict: numbers, or text that names classes."""
     found = _typed(column, decimal)
     if found.dtype != pl.String or found.null_count() == len(found):
         return target(column, decimal)
     try:
         _check_categories(found)
-    except ColumnError as error:  # whose advice is to leave the column out
+    except ColumnError as error:  # its advice to leave the column out does not fit a target
         some = found.drop_nulls()
         if error.way_out in (DECIMAL_HINT, THOUSANDS_HINT):
             raise TargetError(error.what, error.way_out) from error
@@ -162,7 +166,7 @@ def outcome(column: pl.Series, decimal: str = ".") -> pl.Series:
 
 
 def _way_out_of_texts(some: pl.Series) -> str:
-    """Advice on a target of texts: clean its numbers, or name another column."""
+    """Advice on a text target: clean its numbers, or name another column."""
     return ADORNED_HINT if _are_adorned(some) else "Name another column with --target."
 
 
@@ -180,13 +184,13 @@ def few_words(column: pl.Series, decimal: str) -> pl.Series | None:
 
 
 def outcome_of_part(column: pl.Series) -> pl.Series:
-    """A column to predict in one part of a table, which may hold no value."""
+    """A column to predict in one part of a table; the part may hold no value."""
     found = _typed(column, ".")
     return found if found.null_count() == len(found) else outcome(column)
 
 
 def labels(column: pl.Series) -> pl.Series:
-    """Labels of classes: texts as they are, numbers as whole numbers or as texts."""
+    """Labels of classes: text unchanged, numbers as whole numbers or as text."""
     if column.n_unique() > MOST_CATEGORIES:
         raise TargetError(
             f"The target `{column.name}` must hold at most {MOST_CATEGORIES} classes, got "
@@ -206,7 +210,7 @@ def labels(column: pl.Series) -> pl.Series:
         raise TargetError(
             f"The target `{column.name}` must have at least two rows of each class, got one of "
             f"{shown}{', ...' if len(rare) > FAULTS_SHOWN else ''}.",
-            "Leave such rows out, or use --task regression for numbers.",
+            "Remove these rows, or use --task regression for numbers.",
         )
     texts = column.dtype == pl.String or (column != column.floor()).any()
     return column.cast(pl.String if texts else pl.Int64)
@@ -225,7 +229,7 @@ def numbers(column: pl.Series, decimal: str = ".") -> pl.Series:
 
 
 def categories(column: pl.Series) -> pl.Series:
-    """A column as trimmed texts; what stands for a missing value as null."""
+    """A column as trimmed text, with null for anything that means a missing value."""
     if _has_numbers(column):
         return column.cast(pl.String)
     if is_date(column.dtype):
@@ -240,7 +244,7 @@ def categories(column: pl.Series) -> pl.Series:
 
 
 def dates(column: pl.Series, form: str | None) -> pl.Series:
-    """A column that must hold dates, in the format given or, without one, in any."""
+    """A column that must hold dates, in the given format or, if there is none, in any."""
     if is_date(column.dtype):
         return as_dates(column)
     texts = categories(column)
@@ -252,15 +256,15 @@ def dates(column: pl.Series, form: str | None) -> pl.Series:
         raise ColumnError(
             f"The column `{column.name}` must hold dates of the form {form}, got "
             f"{short(texts[row])} in row {row + 1} of the data.",
-            "Write all dates as those that the model was fitted to.",
+            "Write all dates in the format of the training data.",
         )
     return found
 
 
 def is_id(column: pl.Series) -> bool:
-    """Whether a column numbers or names the rows: whole numbers or texts that are all different.
+    """Whether a column numbers or names the rows: whole numbers or text that is never repeated.
 
-    Of more texts than there may be categories, most are enough.
+    If there are too many different texts to be categories, it is enough that most are unique.
     """
     if column.dtype == pl.Float64:
         return not column.null_count() and looks_like_id(column.name, column.to_numpy())
@@ -282,12 +286,12 @@ def as_written(column: pl.Series) -> pl.Series:
 
 
 def _has_numbers(column: pl.Series) -> bool:
-    """Whether the type of a column is one of numbers, or it holds nothing."""
+    """Whether a column has a numeric type, or no values."""
     return column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)
 
 
 def _typed(column: pl.Series, decimal: str) -> pl.Series:
-    """A column as numbers, dates or texts, by what most of its cells are."""
+    """A column as numbers, dates or text, depending on most of its cells."""
     if is_date(column.dtype):
         return as_dates(column)
     if _has_numbers(column):
@@ -307,18 +311,18 @@ def _typed(column: pl.Series, decimal: str) -> pl.Series:
 
 
 def _other_numbers(decimal: str) -> str:
-    """The pattern of numbers with the decimal sign that was not asked for."""
+    """The pattern of numbers with the other decimal sign."""
     return POINT if decimal == "," else COMMA
 
 
 def _wrong_number(texts: pl.Series, is_word: pl.Series, decimal: str) -> ColumnError:
-    """The error for a column of numbers with words or another decimal sign in it."""
+    """The error for a column of numbers that contains words or another decimal sign."""
     other = is_word & texts.str.contains(_other_numbers(decimal)).fill_null(False)
     words = is_word & ~other
     rows = [int(some.arg_max() or 0) for some in (words, other) if some.any()]
     got = " and ".join(f"{short(texts[row])} in row {row + 1}" for row in rows) + " of the data"
     count = f" (texts in {words.sum()} of {len(texts)} rows)" if words.any() else ""
-    drop = "A fit may also leave a feature out, with --drop."
+    drop = "In a fit, --drop can also leave the feature out."
     hint = POINT_HINT if decimal == "," else _comma_hint(texts.filter(other))
     hints = {hint: other, f"{TEXT_HINT} {drop}": words}
     return ColumnError(
@@ -333,8 +337,8 @@ def _checked(column: pl.Series) -> pl.Series:
     if too_large.any():
         row = int(too_large.arg_max() or 0)
         raise ColumnError(
-            f"The column `{column.name}` must hold numbers below {LARGEST:g} in size, got "
-            f"{column[row]:g} in row {row + 1} of the data.",
+            f"The column `{column.name}` must hold numbers below {LARGEST:g} in absolute value, "
+            f"got {column[row]:g} in row {row + 1} of the data.",
             f"Correct the value, or leave the column out with {drop_option(column.name)}.",
         )
     return column
@@ -346,7 +350,7 @@ def _comma_hint(some: pl.Series) -> str:
 
 
 def _check_categories(texts: pl.Series) -> None:
-    """Refuse a column of texts that is a number, a name or a comment, not a category."""
+    """Refuse a text column that holds numbers, names or comments instead of categories."""
     some = texts.drop_nulls()
     if some.str.contains(COMMA).all():
         raise ColumnError(
@@ -369,6 +373,6 @@ def _are_adorned(some: pl.Series) -> bool:
 
 
 def short(value: object) -> str:
-    """A value as it is quoted in a message."""
+    """A value as quoted in a message."""
     text = str(value)
     return repr(text if len(text) <= 40 else text[:37] + "...")

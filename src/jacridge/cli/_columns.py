@@ -1,4 +1,4 @@
-"""From a table as it stands to features and target: which columns, which rows."""
+"""From a table to features and target: which columns and rows are used."""
 
 import difflib
 import re
@@ -22,17 +22,17 @@ from ._terminal import WrongUse
 from ._text import TableError
 from ._written import adorned, without_thousands
 
-# The task of a rule that does not look at the target: its rows must be complete, no more.
+# The task of a rule that does not use the target: the rows only have to be complete.
 IGNORED = "ignored"
 
 
 class UnknownColumn(WrongUse):
-    """A column that is asked for and not there."""
+    """A column that was asked for but does not exist."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a table is read: which columns, what to do about gaps, and how numbers are written."""
+    """How a table is read: its columns, the treatment of gaps, and the format of numbers."""
 
     features: Sequence[str] = ()
     drop: Sequence[str] = ()
@@ -53,7 +53,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a table that are used: features as numbers or texts, and targets if asked for."""
+    """Rows of a table that are used: features as numbers or text, and targets if asked for."""
 
     X: pl.DataFrame
     y: Any  # an array, of two dimensions for several targets; None without a target
@@ -64,10 +64,10 @@ class Rows:
     ids: list[str] = field(default_factory=list)  # columns that look like ids and are left out
     clusters: Any = None
     task: str = "regression"
-    unused: list[str] = field(default_factory=list)  # beside latitude and longitude
+    unused: list[str] = field(default_factory=list)  # other than latitude and longitude
     skipped: list[str] = field(default_factory=list)  # sentences on rows above the header
     unread: list[str] = field(default_factory=list)  # sentences on words among target numbers
-    written: dict[str, str] = field(default_factory=dict)  # texts read as numbers: a note on each
+    written: dict[str, str] = field(default_factory=dict)  # notes on text read as numbers
 
     @property
     def target(self) -> str | None:
@@ -81,13 +81,13 @@ class Rows:
 
     @property
     def marked(self) -> list[str]:
-        """Columns of numbers whose gaps are marked: of the parts of a date, the first."""
+        """Columns of numbers whose gaps are marked; for the parts of a date, only the first."""
         known = {self.made_of.get(name, name): name for name in reversed(self.numbers)}
         return [name for name in self.numbers if name in known.values()]
 
     @property
     def made_of(self) -> dict[str, str]:
-        """For each part of a date, the column that it is made of."""
+        """For each part of a date, the column that it comes from."""
         return columns_of_parts(self.dates)
 
     @property
@@ -97,7 +97,7 @@ class Rows:
         return self.X.select(pl.col(name).alias(known) for name, known in names.items())
 
     def prepared(self, reading: Reading, *, standardize: bool) -> ColumnTransformer:
-        """The preparation of the columns, not fitted yet."""
+        """The transformer that prepares the columns, not fitted yet."""
         marked = self.marked if reading.fills else None
         return columns_prepared(self.numbers, self.texts, standardize=standardize, marked=marked)
 
@@ -113,7 +113,7 @@ class Rows:
 
 
 def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None = None) -> Rows:
-    """Features and targets of the rows of a table that are complete, or can be made so."""
+    """Features and targets of the rows of a table that are complete, or whose gaps are filled."""
     how = reading or Reading()
     raw, skipped = read_table(source, header=how.header, sheet=how.sheet)
     names = columns_named(raw.columns, targets)
@@ -172,7 +172,7 @@ def _unread(raw: pl.Series, words: pl.Series) -> str:
 def _notes_on_texts(
     raw: pl.DataFrame, bare: pl.DataFrame, frame: pl.DataFrame, decimal: str
 ) -> Iterator[tuple[str, str]]:
-    """Columns of texts that were read as numbers, each with a sentence."""
+    """Text columns that were read as numbers, each with a sentence."""
     for name in frame.columns:
         if raw.schema[name] == pl.String and frame.schema[name] == pl.Float64:
             texts, without = _cells.categories(raw[name]), _cells.categories(bare[name])
@@ -186,7 +186,7 @@ def _notes_on_texts(
 def _typed(
     raw: pl.DataFrame, chosen: list[str], roles: dict[str, str], how: Reading
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Features and columns with a role by their types, without ids, and the names of these."""
+    """Typed features and columns with a role, without ids, and the names of the ids."""
     asked_for = len(chosen) == 1 or bool(how.features) or how.on_globe
     one = how.task != "regression" and [*roles.values()].count("the target") == 1
     kinds: dict[str, Any] = {
@@ -201,16 +201,16 @@ def _typed(
     ids = [] if asked_for else [name for name in chosen if is_id(frame[name])]
     if len(ids) == len(chosen):
         raise TableError(
-            f"At least one feature must be left, got {listed(ids)}, which look like ids. Name the "
+            f"No feature is left: {listed(ids)} look like ids. Name the "
             "features to use with --features."
         )
     return frame.drop(ids), ids
 
 
 def _targets(columns: pl.DataFrame, asked: str) -> tuple[Any, str]:
-    """Targets as an array, of one dimension if there is one, and the task.
+    """Targets as an array, one-dimensional for a single target, and the task.
 
-    None without any, and if they are ignored.
+    None if there are no targets, or if they are ignored.
     """
     if asked == IGNORED:
         return None, "regression"
@@ -224,7 +224,7 @@ def _targets(columns: pl.DataFrame, asked: str) -> tuple[Any, str]:
 
 
 def _dates_of(raw: pl.Series, dates: pl.Series) -> Dates:
-    """How a column of dates is read again, and its features."""
+    """How a column of dates is read, and its features."""
     form = None if is_date(raw.dtype) else format_of(_cells.categories(raw))
     return Dates(form, varying_parts(dates, form))
 
@@ -239,7 +239,7 @@ def typed_columns(
     dates: dict[str, Dates] | None = None,
     decimal: str = ".",
 ) -> pl.DataFrame:
-    """Named columns of a frame as a model takes them, missing values as nulls."""
+    """Named columns of a frame as a model takes them, with nulls for missing values."""
     as_numbers: Any = partial(_cells.numbers, decimal=decimal)
     works = dict.fromkeys(numbers, as_numbers)
     works |= dict.fromkeys(texts, _cells.categories)
@@ -255,7 +255,7 @@ def typed_columns(
 
 
 def _lacking(source: str, absent: list[str], names: list[str], needed: list[str]) -> str:
-    """The message on columns that a table lacks, with those that may be meant."""
+    """The message on columns that a table lacks, with likely names of these."""
     others = [name for name in names if name not in needed]
     meant = {name: near for name in absent if (near := nearest(name, others))}
     slips = "; ".join(f"is `{near}` the column `{name}`" for name, near in meant.items())
@@ -265,13 +265,13 @@ def _lacking(source: str, absent: list[str], names: list[str], needed: list[str]
 
 
 def in_place(results: pl.DataFrame, complete: pl.Series) -> pl.DataFrame:
-    """Results for the complete rows of a frame, each at its row, and nulls for the others."""
+    """Results for the complete rows of a frame, in their rows, with nulls in the others."""
     position = pl.when(complete).then(complete.cast(pl.Int64).cum_sum() - 1)
     return results.select(pl.all().gather(complete.to_frame().select(position).to_series()))
 
 
 def column_named(names: Sequence[str], wanted: str, kind: str = "column") -> str:
-    """The column of that name, or at that position: 1 is the first, -1 the last."""
+    """The column with this name or at this position: 1 is the first, -1 the last."""
     if wanted in names:
         return wanted
     if re.fullmatch(r"[+-]?\d{1,9}", wanted) and 1 <= abs(int(wanted)) <= len(names):
@@ -283,9 +283,9 @@ def column_named(names: Sequence[str], wanted: str, kind: str = "column") -> str
 
 
 def nearest(wanted: str, names: Sequence[str], cutoff: float = 0.6) -> str | None:
-    """The name that someone may have meant: it has more words, or differs in case or few letters.
+    """The name that was probably meant: it has more words, or differs in case or a few letters.
 
-    `cutoff` is the least likeness, from 0 to 1.
+    `cutoff` is the lowest similarity, from 0 to 1.
     """
     folded = {name.casefold(): name for name in reversed(names)}
     word = wanted.casefold()
@@ -298,7 +298,7 @@ def nearest(wanted: str, names: Sequence[str], cutoff: float = 0.6) -> str | Non
 
 
 def columns_named(names: Sequence[str], wanted: Sequence[str], kind: str = "column") -> list[str]:
-    """The columns of a list in which a comma may join several names."""
+    """The columns of a list whose entries may be several names joined by commas."""
     parts = [[text] if text in names else text.split(",") for text in wanted]
     found = [column_named(names, part.strip(), kind) for texts in parts for part in texts]
     return list(dict.fromkeys(found))
@@ -307,14 +307,14 @@ def columns_named(names: Sequence[str], wanted: Sequence[str], kind: str = "colu
 def feature_columns(
     names: Sequence[str], roles: dict[str, str], features: Sequence[str], drop: Sequence[str]
 ) -> list[str]:
-    """The features: those asked for, or all that have no other role; without the dropped ones."""
+    """The features: those asked for, or all columns without another role; minus dropped columns."""
     keep = columns_named(names, features) if features else [n for n in names if n not in roles]
     out = columns_named(names, drop)
     for name, role in roles.items():
         if name in out:
-            raise UnknownColumn(f"`{name}` must not be dropped, it is {role}.")
+            raise UnknownColumn(f"`{name}` cannot be dropped: it is {role}.")
         if name in keep:
-            raise UnknownColumn(f"`{name}` must not be a feature, it is {role}.")
+            raise UnknownColumn(f"`{name}` cannot be a feature: it is {role}.")
     chosen = [name for name in keep if name not in out]
     if not chosen:
         raise UnknownColumn("At least one feature must be left, got none.")
@@ -322,13 +322,13 @@ def feature_columns(
 
 
 def latitude_and_longitude(names: list[str], *, named: bool) -> list[str]:
-    """The columns of latitude and longitude: by their names, or two that were asked for."""
+    """The columns of latitude and longitude: found by name, or the two that were asked for."""
     found = place_columns(names)
     if found and not (named and len(names) > 2):
         return [found[1], found[0]]
     if named and len(names) == 2:
         return names
     raise UnknownColumn(
-        f"--metric geodesic takes a column of latitude and one of longitude, got {listed(names)}. "
+        f"--metric geodesic needs a latitude and a longitude column, got {listed(names)}. "
         "Name them in this order: --features LATITUDE,LONGITUDE."
     )

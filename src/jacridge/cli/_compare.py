@@ -154,7 +154,7 @@ def _summary(rule: str, outcomes: list[dict[str, Any]]) -> dict[str, Any]:
     scores = {key: np.array([o["scores"][key] for o in good]) for key in good[0]["scores"]}
     spreads: dict[str, Any] = {"mean": np.mean, "std": np.std}
     middle = {
-        key: float(np.median([o[key] for o in good])) for key in ("sigma", "alpha", "seconds")
+        name: float(np.median([o[name] for o in good])) for name in ("sigma", "alpha", "seconds")
     }
     notes = [f"{len(errors)} split{'s' * (len(errors) > 1)} failed: {errors[0]}"] if errors else []
     notes += [note for outcome in good for note in outcome["notes"]][:1]

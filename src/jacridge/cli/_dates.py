@@ -16,7 +16,7 @@ LOOKS_LIKE = (
     r"([ T]\d{1,2}:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$|^\d{4}[-/]\d{1,2}$"
 )
 
-# Functions of a date, and after how many units each begins again.
+# Cyclic functions of a date, and the length of each cycle.
 CYCLES: dict[str, tuple[Callable[[pl.Expr], pl.Expr], int]] = {
     "month": (lambda date: date.dt.month() - 1.0, 12),
     "weekday": (lambda date: date.dt.weekday() - 1.0, 7),
@@ -26,14 +26,14 @@ CYCLES: dict[str, tuple[Callable[[pl.Expr], pl.Expr], int]] = {
 
 @dataclass(frozen=True)
 class Dates:
-    """How a column of dates is read, and the parts of it that are features."""
+    """How a column of dates is read, and which of its parts are features."""
 
-    format: str | None  # None: the file has a type for dates
+    format: str | None  # None if the file stores dates with a type
     parts: list[str] = field(default_factory=list)
 
 
 def _year(date: pl.Expr) -> pl.Expr:
-    # Without the hour, which is a feature of its own: the trend is then one of days.
+    # The hour is a separate feature, so the trend is in days.
     return date.dt.year() + (date.dt.ordinal_day() - 1) / 366
 
 
@@ -51,7 +51,7 @@ PARTS: dict[str, Callable[[pl.Expr], pl.Expr]] = {
 
 
 def format_of(texts: pl.Series) -> str | None:
-    """The format of a column of texts that all are dates; None if they are something else."""
+    """The format of a text column if all values are dates, else None."""
     some = texts.drop_nulls().unique()
     if some.is_empty() or not some.str.contains(LOOKS_LIKE).all():
         return None
@@ -59,15 +59,15 @@ def format_of(texts: pl.Series) -> str | None:
     found = [form for form in forms if not parsed(some, form).null_count()]
     if len(found) > 1:
         raise ColumnError(
-            f"The column `{texts.name}` must hold dates that can be read in one way, got "
-            f"{str(some[0])!r} and the like, whose day and month may be exchanged.",
+            f"The column `{texts.name}` must hold unambiguous dates, got values such as "
+            f"{str(some[0])!r}, where day and month may be swapped.",
             f"Write them as 2024-01-31, or leave the column out with --drop '{texts.name}'.",
         )
     return found[0] if found else None
 
 
 def parsed(texts: pl.Series, form: str) -> pl.Series:
-    """Texts as dates without fractions of a second and without zone; null where that fails."""
+    """Text as dates without fractions of a second or time zone; null where parsing fails."""
     if form in MONTHS:
         texts, form = texts + "-01", f"{form}-%d"
     bare = texts.str.replace("T", " ", literal=True)
@@ -76,31 +76,31 @@ def parsed(texts: pl.Series, form: str) -> pl.Series:
 
 
 def is_date(kind: pl.DataType) -> bool:
-    """Whether a column's type is a day, with or without a time."""
+    """Whether a column's type is a date, with or without a time."""
     return isinstance(kind, pl.Date | pl.Datetime)
 
 
 def as_dates(column: pl.Series) -> pl.Series:
-    """A column whose type is a date, as local time."""
+    """A column of dates in local time."""
     local = column.dt.replace_time_zone(None) if isinstance(column.dtype, pl.Datetime) else column
     return local.cast(pl.Datetime("us"))
 
 
 def part_name(column: str, part: str) -> str:
-    """The name of a feature that is made of a date."""
+    """The name of a feature made from a date."""
     return f"{column} ({part})"
 
 
 def columns_of_parts(dates: dict[str, Dates]) -> dict[str, str]:
-    """For each feature that is made of a date, the column that it is made of."""
+    """For each feature that is a part of a date, the column that it comes from."""
     return {part_name(name, part): name for name, date in dates.items() for part in date.parts}
 
 
 def varying_parts(column: pl.Series, form: str | None) -> list[str]:
-    """The parts of a column of dates that differ between rows; of months no day of the week.
+    """The parts of a column of dates that differ between rows; months have no day of the week.
 
-    Dates that all are the first or the last day of a month stand for months, too.
-    Within less than a year no month: a trend and a season cannot be told apart.
+    Dates that are all the first or the last day of a month count as months, too. Dates that cover
+    less than a year get no month features: a trend and a season cannot be told apart.
     """
     column = column.drop_nulls()
     months, days = column.dt.truncate("1mo").n_unique(), column.dt.date()
@@ -123,6 +123,6 @@ def with_parts(frame: pl.DataFrame, dates: dict[str, Dates]) -> pl.DataFrame:
     taken = [e.meta.output_name() for e in new if e.meta.output_name() in frame.columns]
     if taken:
         raise TableError(
-            f"The column `{taken[0]}` must have another name, which is that of a part of a date."
+            f"The column `{taken[0]}` must have another name: a part of a date has this one."
         )
     return frame.with_columns(new).drop(dates)

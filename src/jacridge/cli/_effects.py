@@ -1,4 +1,4 @@
-"""The command on effects: which columns move the prediction, in their own units."""
+"""The command `effects`: how much each column changes the prediction, in its own units."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -24,7 +24,7 @@ def effects(
     target: Target,
     variables: Annotated[
         list[str] | None,
-        option("--variables", "COLUMNS", "Columns to show, joined by commas; if none, all."),
+        option("--variables", "COLUMNS", "Columns to show, joined by commas; default: all."),
     ] = None,
     by: Annotated[
         str | None, option("--by", "COLUMN", "Average within the groups of a feature.")
@@ -32,12 +32,12 @@ def effects(
     robust: Annotated[
         bool,
         typer.Option(
-            "--robust", help="Allow for noise that differs between rows (HC3), as for classes."
+            "--robust", help="Allow noise to differ between rows (HC3); always on for classes."
         ),
     ] = False,
     cluster: Annotated[
         str | None,
-        option("--cluster", "COLUMN", "Allow for noise that rows of a group share (CR3)."),
+        option("--cluster", "COLUMN", "Allow noise to be correlated within groups (CR3)."),
     ] = None,
     level: Annotated[float, between_0_and_1("--level", "Coverage of the intervals.")] = 0.95,
     output: Annotated[str | None, option("--output -o", "FILE", "Table to write.")] = None,
@@ -48,14 +48,14 @@ def effects(
 ) -> None:
     """Print the average effect of each column on the prediction, with standard errors.
 
-    Slopes are per unit of a column; columns of two values and categories are compared with the
-    smaller value and the first category. A target of texts or of two values is one of classes,
-    unless --task says otherwise: effects are then those on the probability of each class, of two
-    on that of the second. Effects are associations, not causes.
+    Slopes are per unit of a column. Columns with two values are compared with the smaller value,
+    categories with the first category. A target with text or with two values is predicted as
+    classes, unless --task says otherwise: effects are then on the probability of each class, or,
+    of two classes, on that of the second. Effects are associations, not causes.
     """
     if model.solver == "pcg":
         raise typer.BadParameter(
-            'must be "exact" or "nystrom", got "pcg", which has no standard errors.',
+            'must be "exact" or "nystrom", got "pcg", which cannot compute standard errors.',
             param_hint="--solver",
         )
     if output is not None:
@@ -101,7 +101,7 @@ def _terms(rows: Rows, wanted: Sequence[str] | None) -> list[str]:
 
 
 def _text(found: Effects) -> str:
-    """The effects as a table of rounded numbers, with what they mean."""
+    """The effects as a table of rounded numbers, with notes on what they mean."""
     names = [name for name in found.dict() if name not in ("kind", "statistic")]
     rows = [[_cell(name, getattr(row, name), row.term) for name in names] for row in found]
     shown = {"term": "column", "contrast": "effect"}
@@ -120,7 +120,7 @@ def _cell(name: str, value: Any, term: str) -> str:
 
 
 def _note_what_averages_hide(table: Table, found: Effects, shown: list[str]) -> None:
-    """Name columns with effects in both directions, and those that share an effect."""
+    """Name columns with effects in both directions, and columns that share an effect."""
     for term in dict.fromkeys(row.term for row in found if rises_and_falls(row)):
         note(
             f"`{term}` raises the prediction in some rows and lowers it in others (q25, q75), so "

@@ -1,4 +1,4 @@
-"""Missing values: what they cost, and what is done about them."""
+"""Missing values: which rows they cost, and how they are filled."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from ..report._columns import GAP, MARK
 from ._cells import drop_option, short
 from ._text import TableError
 
-# More rows lost than this share are a warning.
+# Losing more than this share of the rows is a warning.
 MANY = 0.2
 SHOWN = 5
 DROP, IMPUTE, ERROR = POLICIES = ("drop", "impute", "error")
@@ -16,7 +16,7 @@ DROP, IMPUTE, ERROR = POLICIES = ("drop", "impute", "error")
 
 @dataclass(frozen=True)
 class Losses:
-    """Rows that are left out, the columns that cost them, and the levels that go with them."""
+    """Rows that are left out, the columns responsible, and the categories that are lost."""
 
     n: int
     n_all: int
@@ -30,7 +30,7 @@ class Losses:
 
     @property
     def sentences(self) -> list[str]:
-        """Sentences on what is lost and why; none if nothing is."""
+        """Sentences on what is lost and why; empty if nothing is lost."""
         if not self.n:
             return []
         do = "has missing values and is" if self.n == 1 else "have missing values and are"
@@ -45,7 +45,7 @@ class Losses:
 
 
 def costs(columns: dict[str, int]) -> str:
-    """How many rows lack a value in which columns."""
+    """How many rows lack a value, for each column with gaps."""
     named = [lacking(name, count) for name, count in list(columns.items())[:SHOWN]]
     more = len(columns) - len(named)
     rest = "column has" if more == 1 else "columns have"
@@ -58,13 +58,13 @@ def lacking(name: str, count: int) -> str:
 
 
 def gaps(frame: pl.DataFrame) -> dict[str, int]:
-    """How many values each column lacks, the largest number first; complete ones left out."""
+    """How many values each column lacks, in decreasing order, without complete columns."""
     counts = {column.name: column.null_count() for column in frame}
     return {name: n for name, n in sorted(counts.items(), key=lambda item: -item[1]) if n}
 
 
 def complete_rows(frame: pl.DataFrame, policy: str) -> pl.DataFrame:
-    """Rows without a missing value; a refusal where there are others and the policy says so."""
+    """Rows without a missing value; an error if there are others and the policy forbids them."""
     complete = frame.drop_nulls()
     if policy == ERROR and len(complete) < len(frame):
         raise TableError(
@@ -75,7 +75,7 @@ def complete_rows(frame: pl.DataFrame, policy: str) -> pl.DataFrame:
 
 
 def losses(frame: pl.DataFrame, kept: pl.DataFrame) -> Losses:
-    """Rows and levels that are lost if only some rows of a frame are kept."""
+    """Rows and categories that are lost if only some rows of a frame are kept."""
     levels = [
         _vanished(frame.filter(pl.col(column.name) == level), column.name, level)
         for column in frame
@@ -83,23 +83,23 @@ def losses(frame: pl.DataFrame, kept: pl.DataFrame) -> Losses:
         for level in sorted(set(column.drop_nulls().to_list()) - set(kept[column.name].to_list()))
     ]
     n_more = len(levels) - SHOWN
-    more = [f"{n_more} more {'level vanishes' if n_more == 1 else 'levels vanish'}."]
+    more = [f"{n_more} more {'category is' if n_more == 1 else 'categories are'} lost."]
     return Losses(
         len(frame) - len(kept), len(frame), gaps(frame), levels[:SHOWN] + more * (n_more > 0)
     )
 
 
 def _vanished(rows: pl.DataFrame, column: str, level: str) -> str:
-    """Why no row of a level is left."""
+    """Why no row of a category is left."""
     always = [name for name, count in gaps(rows).items() if count == len(rows)]
-    why = f"all {len(rows):,} lack `{always[0]}`" if always else "all lack some value"
+    why = f"all {len(rows):,} lack `{always[0]}`" if always else "all of them lack some value"
     return f"No row with `{column}` = {short(level)} is left: {why}."
 
 
 def filled(X: pl.DataFrame, marked: dict[str, str]) -> pl.DataFrame:
-    """The features with gaps filled, and a column that marks those of each marked column.
+    """The features with gaps filled, and a column that marks the gaps of each marked column.
 
-    `marked` gives the names by which people know these columns.
+    `marked` also has the names that are shown for these columns.
     """
     marks = [
         pl.col(name).is_null().cast(pl.Float64).alias(f"{known}{MARK}")
@@ -121,7 +121,7 @@ def fillings(X: pl.DataFrame) -> list[str]:
         f"{count:,} of {len(X):,} values of `{name}` {'is' if count == 1 else 'are'} missing and "
         "filled with "
         + (
-            f"a category of its own, {short(GAP)}."
+            f"a separate category, {short(GAP)}."
             if X.schema[name] == pl.String
             else "the median; an additional column marks the gaps."
         )

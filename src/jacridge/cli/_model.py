@@ -1,4 +1,4 @@
-"""The commands on models: fit, predict."""
+"""The commands `fit` and `predict`."""
 
 import shlex
 from time import perf_counter
@@ -40,7 +40,7 @@ FITTED = "as the model was fitted"
 REFIT = "To predict rows with gaps, fit the model again with --missing impute."
 CATEGORIES_SHOWN = 5
 AS_TEXT = pl.selectors.float().round_sig_figs(10)  # predictions, in text
-SLIP = 0.8  # so alike are a category and the one that was meant
+SLIP = 0.8  # similarity from which an unknown category may be a misspelling
 
 
 def fit(
@@ -67,9 +67,10 @@ def fit(
     """Fit a model to a table and save it in a file.
 
     Kernel, metric, bandwidth and penalty are chosen on the rows of the table, unless --rule says
-    otherwise. A target of texts or of two values is one of classes, unless --task says otherwise.
+    otherwise. A target with text or with two values is predicted as classes, unless --task says
+    otherwise.
 
-    With --engine dask the parts of a table (a quoted pattern) are read where Dask's workers are,
+    With --engine dask the parts of a table (a quoted pattern) are read by Dask's workers,
     and never all at once; features must hold numbers.
     """
     check_place(output, file)
@@ -110,7 +111,7 @@ def fit(
 
 
 def _chosen(estimator: Any) -> dict[str, Any]:
-    """Choices of a fit, and what it was given."""
+    """What a fit chose, and what it was given."""
     return {
         "kernel": estimator.kernel_,
         "metric": metric_word(estimator),
@@ -121,7 +122,7 @@ def _chosen(estimator: Any) -> dict[str, Any]:
 
 
 def _check_engine(engine: str, scheduler: str | None, solver: str, reading: Reading) -> None:
-    """Refuse what parts that are never all in memory do not allow; only Dask has a scheduler."""
+    """Refuse options that Dask does not support, and a scheduler without Dask."""
     if engine != "dask":
         if scheduler is not None:
             raise typer.BadParameter("needs --engine dask.", param_hint="--scheduler")
@@ -145,7 +146,7 @@ def _check_engine(engine: str, scheduler: str | None, solver: str, reading: Read
 def _fitted(
     file: str, target: str, reading: Reading, spec: ModelSpec, output: str
 ) -> tuple[SavedModel, int, int]:
-    """The model of a table in memory, and the numbers of rows used and left out."""
+    """The model fitted to a table in memory, and the numbers of rows used and left out."""
     rows = rows_of(file, [target], reading)
     note_times(rows, "Leave-one-out predicts rows from those before and after them, which flatters")
     prepare = rows.prepared(reading, standardize=spec.scales)
@@ -162,7 +163,7 @@ def _fitted(
 def _fitted_by_dask(
     file: str, target: str, reading: Reading, spec: ModelSpec
 ) -> tuple[SavedModel, int, int]:
-    """The model of a table in parts, and the numbers of rows used and left out."""
+    """The model fitted to a table in parts, and the numbers of rows used and left out."""
     parts = read_parts(file, target, reading)
     if reading.task == "auto" and parts.task == "classification":
         note_classes(parts.target, np.array(parts.classes.to_list()))
@@ -172,9 +173,9 @@ def _fitted_by_dask(
 
 
 def _diagnosis(pipeline: Pipeline) -> dict[str, Any]:
-    """Findings for and against the fit; none if they cannot be had.
+    """Findings for and against the fit; empty if there can be no diagnosis.
 
-    That is so where too few rows differ, and for `pcg`, which has no leave-one-out residuals.
+    That is the case if too few rows differ, and for `pcg`, which has no leave-one-out residuals.
     """
     model = last_step(pipeline)[0]
     if len(model.X_fit_) < 5 or model.solver_ == "pcg":
@@ -190,7 +191,7 @@ def predict(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="File written by `jacridge fit`.")],
     file: Data,
     output: Annotated[
-        str | None, option("--output -o", "FILE", "File to write; else CSV on stdout.")
+        str | None, option("--output -o", "FILE", "File to write; default: CSV on stdout.")
     ] = None,
     std: Annotated[
         bool,
@@ -220,7 +221,7 @@ def predict(
         option(
             "--decimal",
             "SIGN",
-            "Sign before decimals in texts: . or a comma.",
+            "Decimal sign in text: . or a comma.",
             (".", ","),
             show_default=FITTED,
         ),
@@ -275,7 +276,7 @@ def predict(
 
 
 def _note_classes(given: dict[str, bool]) -> None:
-    """Name the options that a model of classes has no use for."""
+    """Name the options that a model of classes ignores."""
     names = [name for name, is_given in given.items() if is_given]
     if names:
         note(
@@ -285,25 +286,25 @@ def _note_classes(given: dict[str, bool]) -> None:
 
 
 def _policy(saved: SavedModel, asked: str | None) -> str:
-    """Treatment of missing values: that of the fit, unless another one is asked for."""
+    """Treatment of missing values: as in the fit, unless another one is asked for."""
     policy = asked or (IMPUTE if saved.fills else DROP)
     if policy == IMPUTE and not saved.fills:
         raise typer.BadParameter(
-            f"must be drop or error, as the model was fitted to complete rows. {REFIT}",
+            f"must be drop or error, because the model was fitted to complete rows. {REFIT}",
             param_hint="--missing",
         )
     return policy
 
 
 def _decimal(saved: SavedModel, asked: str | None) -> str:
-    """The sign before decimals: that of the fit, unless another one is asked for."""
+    """The decimal sign: as in the fit, unless another one is asked for."""
     if asked is None and saved.decimal == ",":
-        note("Numbers are read with a decimal comma, as at the fit. Else add --decimal .")
+        note("Numbers are read with a decimal comma, as in the fit. To change this: --decimal .")
     return asked or saved.decimal
 
 
 def _warn_of_gaps_and_categories(saved: SavedModel, frame: pl.DataFrame, X: pl.DataFrame) -> None:
-    """Tell which categories the model does not know, and which rows have no prediction."""
+    """Warn of categories that the model does not know, and of rows without a prediction."""
     for name, counts in saved.unknown(X).items():
         n = sum(counts.values())
         shown = [
@@ -335,7 +336,7 @@ def _warn_of_gaps_and_categories(saved: SavedModel, frame: pl.DataFrame, X: pl.D
 
 
 def _unseen(value: str, count: int, known: list[str]) -> str:
-    """A category that training did not have, in how many rows it is, and which may be meant."""
+    """A category unknown in training, its number of rows, and the category probably meant."""
     near = nearest(value, known, cutoff=SLIP)
     meant = f" (did you mean {short(near)}?)" if near else ""
     return f"{short(value)} in {count} row{'s' * (count > 1)}{meant}"
@@ -350,8 +351,8 @@ def _warn_of_far_rows(far: int, n: int) -> None:
 
 
 def _side_by_side(kept: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:
-    """Columns of the table, then results, whose names must differ."""
+    """Columns of the table, followed by results; their names must differ."""
     twice = [name for name in kept.columns if name in results.columns]
     if twice:
-        raise WrongUse(f"{listed(twice)} must not be kept, results have that name.")
+        raise WrongUse(f"{listed(twice)} cannot be kept: results have the same name.")
     return pl.DataFrame([*kept.get_columns(), *results.get_columns()])

@@ -41,12 +41,12 @@ TRUSTED = frozenset(
 
 
 class ModelFileError(ValueError):
-    """A file that is no model of ours."""
+    """A file that is not a model of this package."""
 
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A fitted pipeline, and how the columns of a file become those it was fitted on."""
+    """A fitted pipeline, and how the columns of a file become the columns it was fitted to."""
 
     pipeline: Pipeline
     targets: list[str]
@@ -72,7 +72,7 @@ class SavedModel:
         return np.asarray(getattr(self.pipeline[-1], "classes_", [])).tolist()
 
     def columns_of(self, raw: pl.DataFrame, source: str, decimal: str = ".") -> pl.DataFrame:
-        """The columns of a file as the pipeline takes them, missing values as nulls."""
+        """The columns of a file as the pipeline takes them, with nulls for missing values."""
         plain = [name for name in self.numbers if name not in self.made_of]
         kinds: Any = {"numbers": plain, "texts": self.texts, "dates": self.dates}
         frame = typed_columns(raw, source, **kinds, decimal=decimal)
@@ -80,11 +80,11 @@ class SavedModel:
 
     @property
     def made_of(self) -> dict[str, str]:
-        """For each part of a date, the column that it is made of."""
+        """For each part of a date, the column that it comes from."""
         return columns_of_parts(self.dates)
 
     def gaps(self, frame: pl.DataFrame) -> dict[str, int]:
-        """How many values each column lacks, a date once, the largest number first."""
+        """How many values each column lacks, in decreasing order; a date column counts once."""
         made_of = self.made_of
         return {made_of.get(name, name): count for name, count in gaps(frame).items()}
 
@@ -97,9 +97,9 @@ class SavedModel:
     def predictions(
         self, X: pl.DataFrame, *, std: bool = False, interval: float | None = None
     ) -> pl.DataFrame:
-        """Columns `prediction`, and `std`, `lower`, `upper` as asked for; of each target.
+        """Columns `prediction`, and `std`, `lower`, `upper` if asked for, for each target.
 
-        For classes `prediction`, and the probability of each.
+        For classes, `prediction` and the probability of each class.
         """
         features, model = self.pipeline[:-1].transform(X), self.pipeline[-1]
         if self.classes:
@@ -108,8 +108,8 @@ class SavedModel:
             return pl.DataFrame({"prediction": model.predict(features), **of_class})
         if model.solver_ == "pcg" and (std or interval is not None):
             raise ValueError(
-                "Deviations and intervals need a model of the solver exact or nystrom, got pcg. "
-                "Fit it again with another solver."
+                "Deviations and intervals need a model fitted by the solver exact or nystrom, got "
+                "pcg. Fit it again with another solver."
             )
         found = {"prediction": model.predict(features)}
         if std:
@@ -138,7 +138,7 @@ class SavedModel:
         return np.any(new, axis=0) if new else np.zeros(len(X), dtype=bool)
 
     def unknown(self, X: pl.DataFrame) -> dict[str, dict[str, int]]:
-        """Categories of columns that training did not have, and in how many rows each is."""
+        """Categories of each column that training did not have, and their numbers of rows."""
         filled = X.with_columns(pl.col(self.texts).fill_null(GAP))
         counts = {
             name: Counter(filled[name].filter(~filled[name].is_in(list(seen))).to_list())
@@ -147,7 +147,7 @@ class SavedModel:
         return {name: dict(count.most_common()) for name, count in counts.items() if count}
 
     def known(self) -> dict[str, list[str]]:
-        """Categories of columns that training had."""
+        """Categories of each column in training."""
         if not self.texts:
             return {}
         steps = self.pipeline[0].named_transformers_["categories"]
@@ -168,7 +168,7 @@ def save_skops(path: str, model: SavedModel) -> None:
 
 
 def save_onnx(path: str, model: SavedModel) -> None:
-    """Write the predictions of a model of plain numbers as an ONNX graph."""
+    """Write the predictions of a model with numeric columns only as an ONNX graph."""
     check_columns(path, model)
     scale = model.pipeline[0].named_transformers_["numbers"]
     steps = [scale] if isinstance(scale, StandardScaler) else []
@@ -179,7 +179,7 @@ def save_onnx(path: str, model: SavedModel) -> None:
         beside.write_bytes(graph.SerializeToString())
 
 
-# Suffixes of files that models are written to.
+# File suffixes of model files.
 SAVERS: dict[str, Callable[[str, SavedModel], None]] = {
     "": save_skops,
     ".skops": save_skops,
@@ -188,9 +188,9 @@ SAVERS: dict[str, Callable[[str, SavedModel], None]] = {
 
 
 def check_model_name(path: str, *, on_globe: bool = False) -> None:
-    """Refuse a file whose suffix names no form in which the model can be written."""
+    """Refuse a file name whose suffix is not a model format."""
     suffix = Path(path).suffix.lower()
-    pickled = "Pickled files are not written, as they can run code when they are loaded."
+    pickled = "Pickled files are not written, because loading them can run code."
     check_suffix("A model", path, suffix, SAVERS, pickled)
     if suffix == ".onnx":
         require("onnx", extra="onnx")
@@ -202,23 +202,23 @@ def check_model_name(path: str, *, on_globe: bool = False) -> None:
 
 
 def check_columns(path: str, model: SavedModel) -> None:
-    """Refuse columns that the form of the file does not take; the model need not be fitted."""
+    """Refuse columns that the file format does not support; the model need not be fitted."""
     plain = not (model.texts or model.dates or model.fills)
     if not plain and Path(path).suffix.lower() == ".onnx":
         kinds = listed([*model.texts, *model.dates]) or "gaps that are filled"
         raise ModelFileError(
-            f"`{path}` takes models of columns of numbers only, got {kinds}. "
+            f"`{path}` only supports models with numeric columns, got {kinds}. "
             "Write a .skops file, or leave these columns out with --drop."
         )
 
 
 def save_model(path: str, model: SavedModel) -> None:
-    """Write a model in the form that the name of the file asks for."""
+    """Write a model in the format given by the file name."""
     SAVERS[Path(path).suffix.lower()](path, model)
 
 
 def load_model(path: str) -> SavedModel:
-    """Read a model; a file that holds anything but known types, or no sound model, is refused."""
+    """Read a model; refuse a file with unknown types or without a valid model."""
     content = _trusted_content(path)
     try:
         model = _model_of(content)
@@ -237,7 +237,7 @@ def load_model(path: str) -> SavedModel:
 
 
 def _trusted_content(path: str) -> Any:
-    """Content of a skops file, if all of it is of known types."""
+    """Content of a skops file, if it only contains known types."""
     skops = require("skops.io", extra="cli")
     data = Path(path).read_bytes()
     if data and not data.startswith(b"PK"):  # as all zip files do
@@ -248,21 +248,21 @@ def _trusted_content(path: str) -> Any:
     try:
         unknown = set(skops.get_untrusted_types(data=data)) - TRUSTED
         content: Any = None if unknown else skops.loads(data, trusted=sorted(TRUSTED))
-    except Exception as error:  # whatever a damaged file makes skops stumble on
+    except Exception as error:  # a damaged file can raise any error in skops
         raise ModelFileError(
-            f"`{path}` must be a whole file written by `jacridge fit`, got one that cannot be read "
+            f"`{path}` must be a complete file written by `jacridge fit`, but cannot be read "
             f"({type(error).__name__})."
         ) from error
     if unknown:
         raise ModelFileError(
-            f"`{path}` must hold a model of jacridge only, got {', '.join(sorted(unknown))}. "
+            f"`{path}` must only hold a jacridge model, got {', '.join(sorted(unknown))}. "
             "It was not loaded."
         )
     return content
 
 
 def _model_of(content: Any) -> SavedModel | None:
-    """The model, if all its parts are there and of the right kind."""
+    """The model, if it is complete and all its parts have the right type."""
     targets = content["targets"] if "targets" in content else [content["target"]]
     numbers, texts = list(content["numbers"]), list(content["texts"])
     dates = {name: Dates(**date) for name, date in content.get("dates", {}).items()}
@@ -290,23 +290,23 @@ def _fault(model: SavedModel) -> str:
     row = {name: [0.0] for name in model.numbers} | {name: ["?"] for name in model.texts}
     try:
         found = model.predictions(pl.DataFrame(row))
-    except Exception:  # whatever arrays that do not fit lead to
+    except Exception:  # arrays of wrong shapes can raise any error
         return "arrays whose shapes do not fit"
     numbers = found.select(pl.exclude("prediction")) if model.classes else found
     wanted = len(model.targets) if not model.classes else numbers.width
     finite = np.isfinite(numbers.to_numpy()).all()
-    return "" if finite and numbers.width == wanted else "predictions that are no numbers"
+    return "" if finite and numbers.width == wanted else "predictions that are not numbers"
 
 
 def _are_numbers(name: str, array: Any) -> bool:
-    """Whether all numbers are finite; the width of a feature that is not compressed is not."""
+    """Whether all numbers are finite, except widths of features that are not compressed."""
     if name == "warp_":
         return bool(np.isfinite(array[0]).all() and (array[1:] > 0).all())
     return bool(np.isfinite(array).all())
 
 
 def _arrays(part: Any, name: str = "model") -> Iterator[tuple[str, Any]]:
-    """All fitted numbers in a model, by the name of what holds them."""
+    """All fitted numbers in a model, each with the name of its attribute."""
     is_array = isinstance(part, np.ndarray) and part.dtype.kind == "f"
     if is_array or (isinstance(part, float | np.floating) and name.endswith("_")):  # no parameter
         yield name, part

@@ -110,4 +110,4 @@ def note_classes(target: str, classes: Any) -> None:
             "classes. Use --task regression to predict a number."
         )
         return
-    note(f"`{target}` holds texts: its {len(classes)} classes are predicted, {named}.")
+    note(f"`{target}` holds text, so the model predicts its {len(classes)} classes: {named}.")

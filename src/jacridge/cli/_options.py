@@ -33,7 +33,7 @@ def option(
     numbers: bool = False,
     **more: Any,
 ) -> Any:
-    """An option that takes any text, or only one of the given words (or a number)."""
+    """An option that accepts any text, or only one of the given words (or a number)."""
     flags = names.split()
 
     def checked(value: Any) -> Any:
@@ -107,7 +107,7 @@ MetricName = Annotated[
 RuleMetric = Annotated[str, one_word("--metric -m", RULE_METRICS, f"; auto: {PLAIN}")]
 TaskName = Annotated[
     str,
-    one_word("--task", ("auto", *TASK_NAMES), "; auto: text and two values are classes"),
+    one_word("--task", ("auto", *TASK_NAMES), "; auto: text or two values are classes"),
 ]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="The first row is data.")]
 Sheet = Annotated[
@@ -145,7 +145,7 @@ class TableOptions:
             "--missing",
             "WHAT",
             "Missing values: drop leaves out their rows, impute fills in the median and marks it "
-            "(in text: a category of its own), error stops.",
+            "(in text: a separate category), error stops.",
             POLICIES,
         ),
     ] = "drop"
@@ -180,7 +180,7 @@ class ModelOptions:
     task: TaskName = "auto"
 
     def spec(self, *, standardize: bool) -> ModelSpec:
-        """The model, not fitted yet; refused if the kernel does not have the rule."""
+        """The model, not fitted yet; an error if the rule does not work with the kernel."""
         check_rule(self.rule, self.kernel)
         spec = spec_of(self.rule, self.alpha, self.metric, standardize=standardize)
         return replace(spec, kernel=self.kernel)
@@ -188,7 +188,7 @@ class ModelOptions:
 
 @dataclass(frozen=True)
 class SolverOptions(ModelOptions):
-    """Options of all commands that fit one model by a solver of choice."""
+    """Options of all commands that fit one model with a choice of solver."""
 
     solver: Annotated[str, one_word("--solver", SOLVERS)] = "auto"
     n_landmarks: Annotated[
@@ -203,11 +203,11 @@ class SolverOptions(ModelOptions):
     ] = None
     weights: Annotated[
         str | None,
-        option("--weights", "COLUMN", "Column of weights: a row of weight 2 counts twice."),
+        option("--weights", "COLUMN", "Column of sample weights."),
     ] = None
 
     def spec(self, *, standardize: bool) -> ModelSpec:
-        """The model, not fitted yet; refused if the kernel does not have the rule."""
+        """The model, not fitted yet; an error if the rule does not work with the kernel."""
         spec = super().spec(standardize=standardize)
         return replace(spec, solver=self.solver, n_landmarks=self.n_landmarks)
 
@@ -215,7 +215,7 @@ class SolverOptions(ModelOptions):
 def add_command(
     app: typer.Typer, command: Callable[..., None], example: str, name: str | None = None
 ) -> None:
-    """Add a command with an example, and with its whole first sentence, which click would cut."""
+    """Add a command with an example and its full first sentence, which click would truncate."""
     summary = (inspect.getdoc(command) or "").split("\n\n")[0].replace("\n", " ")
     app.command(name, epilog=f"Example: {example}", short_help=summary)(_flat(command))
 
@@ -264,18 +264,18 @@ def spec_of(rule: str, alpha: str | None, metric: str, *, standardize: bool) -> 
 
 
 def check_rule(rule: str, kernel: str) -> str:
-    """Return the rule if the kernel has it."""
+    """Return the rule, or raise an error if it cannot be used with the kernel."""
     if rule in rules_of(kernel) or rule not in RULES:
         return rule
     raise typer.BadParameter(
-        f"must not be {rule} with --kernel {kernel}, whose Jacobian norm has no minimum. Use "
+        f"cannot be {rule} with --kernel {kernel}, whose Jacobian norm has no minimum. Use "
         "--rule median or --rule auto.",
         param_hint="--rule",
     )
 
 
 def rules_of(kernel: str) -> list[str]:
-    """Rules that a kernel has."""
+    """Rules that can be used with a kernel."""
     return [
         name for name, rule in SELECTORS.items() if kernel == "auto" or rule.suits(KERNELS[kernel])
     ]

@@ -1,4 +1,4 @@
-"""The commands on the paper: its data, and its experiments run again."""
+"""The commands `data` and `paper`: the paper's data sets, and its experiments."""
 
 from typing import Annotated
 
@@ -32,7 +32,7 @@ def fetch(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Data sets, or all.")],
     as_json: AsJson = False,
 ) -> None:
-    """Download data sets that are not here yet, check them, and print where they are."""
+    """Download data sets that are missing here, check them, and print where they are."""
     known = [str(row["name"]) for row in datasets.list_datasets()]
     for name in names:
         one_of(name, (*known, "all"), "NAME")
@@ -42,7 +42,7 @@ def fetch(
 
 
 def path(as_json: AsJson = False) -> None:
-    """Print the folder where the data sets are looked for first."""
+    """Print the folder that is searched first for data sets."""
     folder = str(datasets.folder())
     show({"folder": folder}, as_json=as_json, text=folder)
 
@@ -64,11 +64,11 @@ def paper(
         list[str],
         typer.Argument(
             metavar="NAME...",
-            help="fig1 to fig7, table2, beyond (what goes beyond the paper), or all.",
+            help="fig1 to fig7, table2, beyond (further experiments), or all.",
             autocompletion=known_experiments,
         ),
     ],
-    output: Annotated[str, option("--output -o", "FOLDER", "Where files go.")] = "out/paper",
+    output: Annotated[str, option("--output -o", "FOLDER", "Output folder.")] = "out/paper",
     splits: Annotated[
         int | None,
         option("--splits", "NUMBER", "Splits or seeds.", min=1, show_default="as in the paper"),
@@ -76,13 +76,13 @@ def paper(
     jobs: Annotated[int, option("--jobs", "NUMBER", "Processes.", min=1)] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer splits and rows.")] = False,
     redraw: Annotated[
-        bool, typer.Option("--redraw", help="Only draw again what was run before.")
+        bool, typer.Option("--redraw", help="Only redraw the results of earlier runs.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Rerun the paper's figures and tables, and print the names of the files.
 
-    A run that was stopped goes on where it stopped.
+    A run that was interrupted continues where it stopped.
     """
     from jacridge.experiments import GROUPS, draw_experiment, run_experiment
 

@@ -1,4 +1,4 @@
-"""A model fitted to tables in many files by Dask, one part in memory at a time and worker."""
+"""Fits with Dask to tables in many files; each worker holds one part in memory at a time."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,12 +20,12 @@ from ._model_file import SavedModel
 from ._tables import listed, read_frame, table_parts
 from ._text import TableError
 
-# Seconds after which a scheduler without workers is given up.
+# Seconds to wait for the workers of a scheduler.
 WORKERS_WITHIN = 20
 
 
 class ColumnMoments(NamedTuple):
-    """Counts of rows, and by column their mean and the sum of squares about it."""
+    """Number of rows, and for each column the mean and the sum of squares about it."""
 
     n: int
     n_all: int
@@ -35,7 +35,7 @@ class ColumnMoments(NamedTuple):
 
 @contextmanager
 def scheduler_at(address: str | None) -> Iterator[None]:
-    """Let Dask's work run on the cluster at an address; without one, in this process."""
+    """Run Dask's work on the cluster at an address; without an address, in this process."""
     if address is None:
         yield
         return
@@ -68,7 +68,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Parts:
-    """What a first pass over the parts has found.
+    """Results of a first pass over the parts.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Parts:
 
 
 def read_parts(source: str, target: str, reading: Reading) -> Parts:
-    """Look at all parts that a pattern matches once; features must be numbers."""
+    """Read all parts that match a pattern once; features must be numbers."""
     delayed = require("dask", extra="dask").delayed
     paths = table_parts(source)
     names = read_frame(paths[0]).columns
@@ -138,8 +138,8 @@ def part_rows(
         others = [each for each in raw.columns if known is not None and each not in known]
         if others:
             raise TableError(
-                f"`{path}` must have the columns of the first part, got {listed(others)} besides. "
-                "Name those to take with --features."
+                f"`{path}` must have the columns of the first part, got {listed(others)} as well. "
+                "Name the features to use with --features."
             )
         numbers, outcomes = ([*columns, name], []) if task == "regression" else (columns, [name])
         frame = typed_columns(raw, path, numbers=numbers, outcomes=outcomes)
@@ -156,7 +156,7 @@ def _moments(part: Part) -> ColumnMoments:
 
 
 def _joined(a: ColumnMoments, b: ColumnMoments) -> ColumnMoments:
-    """Moments of the rows of both, by the formula of Chan, Golub and LeVeque."""
+    """Moments of both sets of rows together, by the formula of Chan, Golub and LeVeque."""
     n = a.n + b.n
     share = b.n / n if n else 0.0
     gap = b.mean - a.mean
@@ -165,7 +165,7 @@ def _joined(a: ColumnMoments, b: ColumnMoments) -> ColumnMoments:
 
 
 def _values(part: Part) -> pl.Series:
-    """Targets of a part, each at most twice: all of them, or more than there may be classes."""
+    """Targets of a part, each at most twice, up to just more than the largest number of classes."""
     counts = part.y.value_counts().head(MOST_CATEGORIES + 1)
     return counts[part.y.name].repeat_by(counts["count"].clip(upper_bound=2)).explode()
 
@@ -176,7 +176,7 @@ def _task_of(values: dict[str, pl.Series], asked: str) -> tuple[str, pl.Series]:
     of_texts = {part.dtype == pl.String: path for path, part in values.items()}
     if len(of_texts) > 1:
         raise TableError(
-            f"The target must hold texts in all parts or numbers in all, got texts in "
+            f"The target must hold text in all parts or numbers in all parts, got text in "
             f"`{of_texts[True]}` and numbers in `{of_texts[False]}`."
         )
     whole = pl.concat(values.values())
@@ -192,7 +192,7 @@ def _task_of(values: dict[str, pl.Series], asked: str) -> tuple[str, pl.Series]:
 
 
 def _like(whole: ColumnMoments, columns: Sequence[str]) -> pl.DataFrame:
-    """Two rows with the means and standard deviations of all, which is all that scaling needs."""
+    """Two rows with the mean and standard deviation of all rows: scaling needs no more."""
     spread = np.sqrt(whole.squares / whole.n)
     return pl.DataFrame(np.array([whole.mean - spread, whole.mean + spread]), schema=list(columns))
 
@@ -202,13 +202,13 @@ def _prepared(part: Part, prepare: Any, columns: Sequence[str]) -> Array:
 
 
 def _targets(part: Part, classes: pl.Series) -> Any:
-    """Targets as an array, of the type of the labels if there are classes."""
+    """Targets as an array; for classes, with the type of the labels."""
     kind = np.array(classes.to_list()).dtype
     return np.array(part.y.cast(classes.dtype).to_list(), dtype=kind)
 
 
 def _dask_array(parts: Sequence[Any], shapes: Sequence[tuple[int, ...]], kind: Any) -> Any:
-    """The parts as one Dask array, a chunk of rows for each."""
+    """The parts as one Dask array, with a chunk of rows for each part."""
     array = require("dask.array", extra="dask")
     blocks = zip(parts, shapes, strict=True)
     return array.concatenate([array.from_delayed(part, shape, kind) for part, shape in blocks])

@@ -1,4 +1,4 @@
-"""The commands on rules: select, compare, report."""
+"""The commands `select`, `compare` and `report`."""
 
 from dataclasses import replace
 from pathlib import PurePath
@@ -49,15 +49,14 @@ from ._options import (
 from ._terminal import as_options, check_suffix, grid, note, note_replaced, progress, show
 
 CLASSES_HINT = (
-    "For classes use jacridge fit, or a rule that does not look at the target, such as --rule "
-    "jacobian."
+    "For classes use jacridge fit, or a rule that does not use the target, such as --rule jacobian."
 )
 
 
 def select(
     file: Data,
     target: Annotated[
-        str | None, option("--target -t", "COLUMN", "Column to predict, for rules that look at it.")
+        str | None, option("--target -t", "COLUMN", "Column to predict, for rules that use it.")
     ] = None,
     rule: Annotated[str, one_word("--rule -r", RULES)] = "jacobian",
     alpha: Alpha = None,
@@ -82,7 +81,7 @@ def select(
         raise TargetError(error.what, CLASSES_HINT) from error
     X = rows.prepared(reading, standardize=scaled).fit_transform(rows.X)
     options: Any = {"alpha": spec.penalty, "kernel": kernel, "metric": spec.distance}
-    with progress(f"looking for the bandwidth by {rule}"):
+    with progress(f"choosing the bandwidth by {rule}"):
         choice = select_bandwidth(X, rows.y, rule, **options, random_state=0)
     result = {
         "rule": choice.rule,
@@ -102,11 +101,9 @@ def select(
     }
     show(result, as_json=as_json)
     blind = target is not None and not SELECTORS[rule].looks_at_y
-    unused = [f"The rule {rule} does not look at `{rows.target}`."] if blind else []
+    unused = [f"The rule {rule} does not use `{rows.target}`."] if blind else []
     for doubt in _doubts(choice) or unused:
-        note(
-            f"{doubt} --rule auto looks at the target and often does better; fit and report use it."
-        )
+        note(f"{doubt} --rule auto uses the target and often does better; fit and report use auto.")
 
 
 def compare(
@@ -131,7 +128,7 @@ def compare(
         ),
     ] = None,
     max_rows: Annotated[
-        int, option("--max-rows", "NUMBER", "Use at most so many rows, drawn at random.", min=6)
+        int, option("--max-rows", "NUMBER", "Use at most this many rows, drawn at random.", min=6)
     ] = 2000,
     plot: Annotated[
         str | None, option("--plot", "FILE", "Picture to write, R2 against seconds.")
@@ -157,7 +154,7 @@ def compare(
     reading = table.reading(metric, task=task)
     rows = _sampled(_rows_or_diabetes(file, target, reading), max_rows)
     prepare = rows.prepared(reading, standardize=spec.scales)
-    splits = splits or (5 if len(rows.y) < 1000 else 3)  # the more test rows, the less they differ
+    splits = splits or (5 if len(rows.y) < 1000 else 3)  # scores of many test rows vary less
     note_times(rows, "Random splits flatter")
     space, known = {"kernel": kernel, "metric": spec.distance}, TASKS[rows.task]
     with progress() as move:
@@ -170,14 +167,14 @@ def compare(
             note(as_options(f"{row['rule']}: {text}"))
     if plot:
         save_picture(found, plot, known)
-        note(f"the picture is in {plot}.")
+        note(f"The picture is in {plot}.")
     summary = {"data": file or "diabetes", "task": rows.task, "n_samples": len(rows.y)}
     summary |= {"splits": splits, **space, "rules": found}
     show(summary, as_json=as_json, text=_comparison(found, known, rows.y))
 
 
 def _rules_named(text: str | None, kernel: str) -> list[str]:
-    """Rules that the user named; by default all that the kernel has."""
+    """Rules that the user named; by default all that work with the kernel."""
     if text is None:
         return [name for name in NAMES if name in rules_of(kernel) or name not in RULES]
     given = [one_of(name.strip(), NAMES, "--rules") for name in text.split(",") if name.strip()]
@@ -232,7 +229,7 @@ def report(
 
 
 def _as_read(rows: Rows, reading: Reading) -> dict[str, Any]:
-    """What the report says about how the table was read."""
+    """Options of the report that describe how the table was read."""
     remarks = remarks_on(rows, reading).items()
     return {
         "options": tuple(_reading_options(reading)),
@@ -248,13 +245,13 @@ def _as_read(rows: Rows, reading: Reading) -> dict[str, Any]:
 
 
 def _uses_target(rule: str, spec: ModelSpec, target: str | None) -> bool:
-    """Whether the rule or the choice of the penalty needs a target; refused if there is none."""
+    """Whether the rule or the choice of the penalty needs a target; an error if there is none."""
     known = SELECTORS[rule]
     uses = known.looks_at_y or (isinstance(spec.penalty, str) and not known.chooses_without_y)
     if uses and target is None:
         who = f"the rule {rule}" if known.looks_at_y else f"--alpha {spec.penalty}"
         raise typer.BadParameter(
-            f"must name the column to predict, as {who} looks at it.", param_hint="--target"
+            f"must name the column to predict, because {who} uses it.", param_hint="--target"
         )
     return uses
 
@@ -280,7 +277,7 @@ def _doubts(choice: Choice) -> list[str]:
 
 
 def _reading_options(reading: Reading) -> list[str]:
-    """Options on how to read the table, for the commands that the report shows."""
+    """Options for reading the table, for the commands that the report shows."""
     given = [
         *(("--features", text) for text in reading.features),
         *(("--drop", text) for text in reading.drop),

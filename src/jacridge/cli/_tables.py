@@ -4,7 +4,6 @@ import glob
 import gzip
 import io
 import sys
-import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
@@ -17,18 +16,19 @@ import polars as pl
 from .._checks import require
 from .._compute.files import replaced
 from .._compute.memory import available_memory
+from .._compute.warnings import warn
 from ._terminal import WrongUse, check_suffix, note
 from ._text import FIRST_ROWS, TableError, named, note_on_titles, rows_above_header, text_rows
 
 BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
-# A table takes up to 20 times the memory of its text: a gzip may unpack to this share of what is
-# available.
+# A table takes up to 20 times the memory of its text: a gzip file may unpack to this share of the
+# available memory.
 SHARE = 1 / 20
 LISTED = 20  # names in a message
 
 
 def read_frame(source: str, *, header: bool = True, sheet: str | None = None) -> pl.DataFrame:
-    """A table as it stands; what was skipped in its files is printed."""
+    """A table as written; a note says what was skipped in its files."""
     frame, notes = read_table(source, header=header, sheet=sheet)
     for sentence in notes:
         note(sentence)
@@ -38,9 +38,9 @@ def read_frame(source: str, *, header: bool = True, sheet: str | None = None) ->
 def read_table(
     source: str, *, header: bool = True, sheet: str | None = None
 ) -> tuple[pl.DataFrame, list[str]]:
-    """A table as it stands: one file, standard input (`-`), or all files a pattern matches.
+    """A table from one file, standard input (`-`), or all files that match a pattern.
 
-    With it come sentences on what was skipped in its files.
+    Also returns sentences on what was skipped in its files.
     """
     paths = table_parts(source)
     found = [_parsed(_content(path), path, header=header, sheet=sheet) for path in paths]
@@ -54,12 +54,12 @@ def read_table(
     try:
         whole = pl.concat(frames, how="vertical_relaxed")
     except pl.exceptions.PolarsError as error:
-        raise TableError(f"The parts of `{source}` hold unlike types: {_first(error)}") from error
+        raise TableError(f"The parts of `{source}` differ in type: {_first(error)}") from error
     return whole, [sentence for _, notes in found for sentence in notes]
 
 
 def table_parts(source: str) -> list[str]:
-    """The files that a name or a pattern such as `part-*.parquet` stands for, sorted."""
+    """The files that match a name or a pattern such as `part-*.parquet`, sorted."""
     if source == "-" or Path(source).exists() or not glob.has_magic(source):
         return [source]
     paths = sorted(glob.glob(source))
@@ -69,7 +69,7 @@ def table_parts(source: str) -> list[str]:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names in backquotes; of a long list, the beginning."""
+    """Names in backquotes; only the first ones of a long list."""
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return ", ".join(f"`{name}`" for name in names[:LISTED]) + more
 
@@ -97,20 +97,20 @@ def _content(path: str) -> bytes:
 
 
 def _check_unpacked(size: int, path: str) -> None:
-    """Refuse what unpacks to more than a share of the memory."""
+    """Refuse a file that unpacks to more than a share of the memory."""
     memory = available_memory()
     if memory is not None and size > SHARE * memory:
         raise TableError(
             f"`{path}` must unpack to at most {SHARE * memory / 1e6:,.0f} MB, as "
             f"{memory / 1e6:,.0f} MB of memory is available and a table takes up to "
-            f"{1 / SHARE:.0f} times its text, got more. Unpack it first to read it all the same."
+            f"{1 / SHARE:.0f} times its text, got more. Unpack it first to read it anyway."
         )
 
 
 def _read_excel(
     data: bytes, path: str, *, header: bool, sheet: str | None
 ) -> tuple[pl.DataFrame, list[str]]:
-    """A sheet of a workbook, whose cells have types; the first one unless another is asked for."""
+    """The first sheet of a workbook, or the one asked for, with the types of its cells."""
     fastexcel = require("fastexcel", extra="xlsx")
     try:
         if zipfile.is_zipfile(io.BytesIO(data)):
@@ -138,9 +138,8 @@ def _read_excel(
         raise TableError(f"`{path}` cannot be read as Excel: {_first(error)}") from error
     others = [other for other in book.sheet_names if other != name]
     if sheet is None and others:
-        warnings.warn(
-            f"The sheet `{name}` of `{path}` is read, not {listed(others)}. --sheet reads another.",
-            stacklevel=2,
+        warn(
+            f"The sheet `{name}` of `{path}` is read, not {listed(others)}. --sheet reads another."
         )
     names = [
         f"column_{i}" if name.startswith("__UNNAMED__") or not header else name.strip()
@@ -168,7 +167,7 @@ def _sheet_named(names: Sequence[str], wanted: str | None, path: str) -> str:
 def _read_binary(
     read: Any, kind: str, data: bytes, path: str, *, header: bool, sheet: str | None
 ) -> tuple[pl.DataFrame, list[str]]:
-    """A table in a form that always names its columns."""
+    """A table in a format that always names its columns."""
     _check_no_sheet(path, sheet)
     try:
         frame: pl.DataFrame = read(io.BytesIO(data))
@@ -191,7 +190,7 @@ def _check_no_sheet(path: str, sheet: str | None) -> None:
         raise WrongUse(f"--sheet is for Excel files, got `{path}`.")
 
 
-# First bytes of a file, and what reads it; all others are text.
+# First bytes of a file, and the function that reads it; all other files are text.
 READERS: dict[bytes, Callable[..., tuple[pl.DataFrame, list[str]]]] = {
     b"PAR1": partial(_read_binary, pl.read_parquet, "Parquet"),
     b"ARROW1": partial(_read_binary, pl.read_ipc, "Feather"),
@@ -201,7 +200,7 @@ READERS: dict[bytes, Callable[..., tuple[pl.DataFrame, list[str]]]] = {
 
 
 def _parsed(data: bytes, path: str, **how: Any) -> tuple[pl.DataFrame, list[str]]:
-    """A frame from bytes whose first few say what they are, and what was skipped."""
+    """A frame from bytes, whose first bytes determine the format, and what was skipped."""
     found = (read for magic, read in READERS.items() if data.startswith(magic))
     return next(found, _read_text)(data, path, **how)
 
@@ -210,7 +209,7 @@ def _write_text(frame: pl.DataFrame, path: Path, separator: str = ",") -> None:
     path.write_text(frame.write_csv(separator=separator), encoding="utf-8", newline="")
 
 
-# Suffixes of files that tables are written to; without one it is CSV.
+# File suffixes of tables to write; a file without a suffix is CSV.
 WRITERS: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
     "": _write_text,
     ".csv": _write_text,
@@ -224,7 +223,7 @@ WRITERS: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
 
 
 def check_table_name(path: str) -> None:
-    """Refuse a file whose suffix names no form of table that can be written."""
+    """Refuse a file name whose suffix is not a table format that can be written."""
     check_suffix("A table", path, _table_suffix(path), WRITERS)
 
 
@@ -238,7 +237,7 @@ def is_text(path: str) -> bool:
 
 
 def write_table(frame: pl.DataFrame, path: str) -> None:
-    """Write a frame in the form that the name of the file asks for."""
+    """Write a frame in the format given by the file name."""
     check_table_name(path)
     with replaced(path) as beside:
         WRITERS[_table_suffix(path)](frame, beside)

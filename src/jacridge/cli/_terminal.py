@@ -21,18 +21,18 @@ from rich.text import Text
 
 from .._compute.numbers import rounded
 
-# Control characters, and those that turn the direction of text: a terminal obeys them.
+# Control characters, and characters that change the direction of text: a terminal obeys them.
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-# Seconds of silence before work is told of where stderr is no terminal, the first time and later.
+# Seconds before progress is printed if stderr is not a terminal: the first time, and later.
 FIRST_LINE, NEXT_LINES = 3.0, 15.0
 
 
 class WrongUse(ValueError):
-    """A wrong word on the command line: exit code 2."""
+    """Wrong use of the command line: exit code 2."""
 
 
 def check_suffix(what: str, path: str, suffix: str, known: Iterable[str], advice: str = "") -> None:
-    """Refuse a file whose suffix names no form in which something can be written."""
+    """Refuse a file name whose suffix is not a known format."""
     if suffix not in known:
         ends = ", ".join(filter(None, known))
         raise WrongUse(
@@ -51,13 +51,13 @@ def warn(text: str) -> None:
 
 
 def note_replaced(path: str) -> None:
-    """Say which file a result takes the place of."""
+    """Say which file a result replaces."""
     if Path(path).is_file():
-        note(f"`{path}` is there already and is replaced.")
+        note(f"`{path}` already exists and is replaced.")
 
 
 def fail(error: Exception, *, wrong_use: bool) -> None:
-    """Say in one line what went wrong and end with exit code 2 for wrong use, 1 for the rest."""
+    """Print in one line what went wrong and exit with code 2 for wrong use, 1 otherwise."""
     ours = type(error).__module__.startswith(__package__)  # these may name a column like an option
     text = _sentence(error)
     typer.echo(f"Error: {visible(text if ours else as_options(text))}", err=True)
@@ -65,12 +65,12 @@ def fail(error: Exception, *, wrong_use: bool) -> None:
 
 
 def visible(text: str, keep: str = "") -> str:
-    """The text with control characters escaped, all but those to keep."""
+    """The text with control characters escaped, except those to keep."""
     return CONTROL.sub(lambda found: found[0] if found[0] in keep else repr(found[0])[1:-1], text)
 
 
 def as_options(text: str) -> str:
-    """A message of the library in the words of the command: `bandwidth` is `--rule` here."""
+    """A message of the library in terms of the command: `bandwidth` becomes `--rule`."""
     names = {"bandwidth": "rule", "n_landmarks": "n-landmarks", "sample_weight": "weights"}
     names |= {name: name for name in ("alpha", "solver", "kernel", "metric")}
     text = text.replace("bandwidth='auto', alpha='auto'", "bandwidth='auto'")  # implied there
@@ -93,13 +93,13 @@ def _sentence(error: Exception) -> str:
 def show(
     result: dict[str, Any], *, as_json: bool, text: str | None = None, digits: int = 8
 ) -> None:
-    """Print a result as one JSON object, as the text given, or as names and values.
+    """Print a result as one JSON object, as the given text, or as names and values.
 
-    Only JSON has all digits.
+    Only JSON shows all digits.
     """
     if as_json:
-        typer.echo(json.dumps(_plain(result), default=str))  # dates as texts
-    elif text is not None:  # data goes to files and programs as it is
+        typer.echo(json.dumps(_plain(result), default=str))  # dates as text
+    elif text is not None:  # data goes to files and programs unchanged
         typer.echo(visible(text, keep="\n\t") if sys.stdout.isatty() else text)
     else:
         rows = [(key.replace("_", " "), cell(value, digits)) for key, value in result.items()]
@@ -107,7 +107,7 @@ def show(
 
 
 def grid(header: Sequence[str], rows: Sequence[Sequence[Any]], words: int = 1) -> str:
-    """A table as text: the first columns, which hold words, to the left, others to the right."""
+    """A table as text: the first columns (words) left-aligned, the others right-aligned."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for i, name in enumerate(header):
         table.add_column(name, justify="left" if i < words else "right")
@@ -115,7 +115,7 @@ def grid(header: Sequence[str], rows: Sequence[Sequence[Any]], words: int = 1) -
 
 
 def _text_of(table: Table, rows: Sequence[Sequence[str]]) -> str:
-    """The table with these rows as plain text, however wide."""
+    """The table with these rows as plain text, of any width."""
     for row in rows:
         table.add_row(*(Text(visible(value), no_wrap=True) for value in row))
     page = io.StringIO()
@@ -124,7 +124,7 @@ def _text_of(table: Table, rows: Sequence[Sequence[str]]) -> str:
 
 
 def cell(value: Any, digits: int = 4) -> str:
-    """A value as people read it."""
+    """A value formatted for reading."""
     if isinstance(value, list | tuple | np.ndarray):
         return ", ".join(cell(item, digits) for item in value)
     if not isinstance(value, float):
@@ -146,7 +146,7 @@ def _plain(value: Any) -> Any:
 
 @contextmanager
 def progress(what: str = "") -> Iterator[Callable[[int, int, str], None]]:
-    """Show on stderr how far work is; the function given is told (done, total, what)."""
+    """Show progress on stderr; yields a function to call with (done, total, what)."""
     console = Console(stderr=True)
     if not console.is_terminal:
         with _lines_now_and_then(what) as move:
@@ -163,11 +163,11 @@ def progress(what: str = "") -> Iterator[Callable[[int, int, str], None]]:
 
 @contextmanager
 def _lines_now_and_then(what: str) -> Iterator[Callable[[int, int, str], None]]:
-    """Print what is being done, by a thread of its own: work that is long may never report."""
+    """Print progress from a separate thread, because long work may not report progress."""
     state, start, over, begun = {"what": what}, monotonic(), threading.Event(), what
 
     def move(done: int, total: int, what: str) -> None:
-        # A part that is done may be followed by one that never reports.
+        # A part that is finished may be followed by one that never reports progress.
         state["what"] = f"{what}: {done} of {total}" if done < total else begun
 
     def speak() -> None:

@@ -14,11 +14,11 @@ FIRST_ROWS = 20  # among which the header is looked for
 
 
 class TableError(ValueError):
-    """A table that cannot be used as it is."""
+    """A table that cannot be used."""
 
 
 class ColumnError(TableError):
-    """A column that cannot be used as it is, and what to do about it."""
+    """A column that cannot be used, and what to do about it."""
 
     def __init__(self, what: str, way_out: str) -> None:
         super().__init__(f"{what} {way_out}")
@@ -26,9 +26,9 @@ class ColumnError(TableError):
 
 
 def rows_above_header(rows: Sequence[Sequence[str | None]]) -> int:
-    """How many of the first rows are no table: they have a cell at most, and names follow.
+    """Number of rows before the header: they have at most one cell each.
 
-    Names fill a row, differ, and are no numbers.
+    The header must be a full row of different names that are not numbers.
     """
     filled = [[cell.strip() for cell in row if cell and cell.strip()] for row in rows]
     first = next((i for i, cells in enumerate(filled) if len(cells) > 1), 0)
@@ -45,7 +45,7 @@ def note_on_titles(rows: Sequence[Sequence[str | None]], path: str) -> str:
 
 
 def without_titles(text: str, path: str) -> tuple[str, list[str]]:
-    """A text from the header of its table on, and a sentence on what was above it."""
+    """A text without the rows above the header, and a sentence on these."""
     lines = text.split("\n", FIRST_ROWS)
     try:
         cells = [
@@ -61,9 +61,9 @@ def without_titles(text: str, path: str) -> tuple[str, list[str]]:
 
 
 def text_rows(data: bytes, path: str, *, header: bool = True) -> tuple[pl.DataFrame, list[str]]:
-    """The cells of a text file as they are written, blank lines left out, and a sentence on these.
+    """The cells of a text file as written, without blank lines and rows above the header.
 
-    Rows above the header are left out, too.
+    Also returns sentences on these rows.
     """
     text = _decoded(data, path)
     notes: list[str] = []
@@ -105,20 +105,20 @@ def _decoded(data: bytes, path: str) -> str:
         )
     if encoding == OLD_WINDOWS:
         note(
-            f"`{path}` is not UTF-8 and is read as Windows-1252 (Latin-1). If letters come out "
+            f"`{path}` is not UTF-8 and is read as Windows-1252 (Latin-1). If letters are "
             "wrong, save it as UTF-8."
         )
     return text
 
 
 def _first_record(text: str) -> str:
-    """The first line, which goes on where a line end is in quotes."""
+    """The first record, which may contain line ends in quotes."""
     found = re.match(r'(?:"[^"]*"|[^"\n]+)*(?=\n|\Z)', text)
     return found[0] if found else text.split("\n", 1)[0]
 
 
 def _fault(text: str, separator: str) -> str:
-    """Describe what is wrong with a text that is no table."""
+    """Describe why a text is not a table."""
     width = None
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     try:
@@ -132,7 +132,7 @@ def _fault(text: str, separator: str) -> str:
 
 
 def named(rows: pl.DataFrame, path: str, *, header: bool) -> pl.DataFrame:
-    """The rows below the header under its names, or all rows under numbers."""
+    """The rows below the header with its names, or all rows with numbered columns."""
     if not header:
         return rows.rename({name: f"column_{i}" for i, name in enumerate(rows.columns, 1)})
     names = [re.sub(r'^"(.*)"$', r"\1", (name or "").strip()) for name in rows.row(0)]
@@ -144,6 +144,6 @@ def named(rows: pl.DataFrame, path: str, *, header: bool) -> pl.DataFrame:
     body = rows.slice(1)
     if body.is_empty():
         raise TableError(f"`{path}` must hold rows below its header, got none.")
-    # A comma at the end of every line makes a column with neither name nor values.
+    # A comma at the end of every line creates a column with neither name nor values.
     keep = [i for i, name in enumerate(names) if name or body.to_series(i).null_count() < len(body)]
     return body.select(body.to_series(i).alias(names[i] or f"column_{i + 1}") for i in keep)

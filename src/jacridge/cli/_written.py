@@ -1,15 +1,15 @@
-"""Texts that are numbers, also with a currency sign, % or separated thousands."""
+"""Text that holds numbers, possibly with a currency sign, % or separated thousands."""
 
 import polars as pl
 
-# Points between thousands, where commas come before decimals.
+# Points between thousands, where commas are decimal signs.
 GROUPED = r"^[-+]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?$"
 # A number with a currency sign before or after it, or with %.
 ADORNED = (
     r"^(?<minus>[-+]?)\s*(?<before>\p{Sc}?)\s*(?<number>[-+]?\.?\d[\d.,'’\s]*?([eE][-+]?\d+)?)"
     r"\s*(?<after>\p{Sc}|%)?$"
 )
-# Numbers with separated thousands, and those whose commas cannot come before decimals.
+# Numbers with separated thousands, and those whose commas cannot be decimal signs.
 THOUSANDS = r"^[-+]?[1-9]\d{0,2}([,'’\s]\d{3})+(\.\d+)?$"
 NUMBER = r"^[-+]?\d[\d,]*\.?\d*$"
 CLEARLY_THOUSANDS = r",\d{3}(,\d{3}|\.\d)"
@@ -17,9 +17,10 @@ NEARLY_ALL = 0.95
 
 
 def numbers_of(texts: pl.Series, decimal: str) -> pl.Series:
-    """Texts as numbers, null for all others.
+    """Text as numbers, with null for everything else.
 
-    If nearly all are numbers with the same sign, or with separated thousands, these are left aside.
+    If nearly all values are numbers with the same currency or percent sign, or with separated
+    thousands, signs and separators are removed.
     """
     found = _plain_numbers(texts, decimal)
     if found.null_count() == texts.null_count():
@@ -29,10 +30,9 @@ def numbers_of(texts: pl.Series, decimal: str) -> pl.Series:
 
 
 def without_thousands(frame: pl.DataFrame, decimal: str) -> pl.DataFrame:
-    """The frame without commas that separate thousands for sure.
+    """The frame without the commas that must be separators of thousands.
 
-    That is so where all commas in a column of numbers may do it, and decimals in the file have
-    points.
+    In such a column every comma can be one, and other numbers in the file have decimal points.
     """
     texts = [column.str.strip_chars() for column in frame if column.dtype == pl.String]
     with_commas, with_points = decimal_signs(texts)
@@ -58,7 +58,7 @@ def decimal_signs(texts: list[pl.Series]) -> tuple[list[str], list[str]]:
 
 
 def adorned(texts: pl.Series, bare: pl.Series, decimal: str) -> tuple[str, float] | None:
-    """The first text that is no number as it stands but is read as one, and that number."""
+    """The first text that is not a plain number but is read as one, and that number."""
     found = numbers_of(bare, decimal)
     odd = found.is_not_null() & _plain_numbers(texts, decimal).is_null()
     row = odd.arg_max()
@@ -66,13 +66,13 @@ def adorned(texts: pl.Series, bare: pl.Series, decimal: str) -> tuple[str, float
 
 
 def may_be_thousands(texts: pl.Series) -> bool:
-    """Whether all commas of numbers stand where they may separate thousands."""
+    """Whether all commas in numbers are where they may separate thousands."""
     some = texts.filter(texts.str.contains(",", literal=True))
     return bool(some.str.contains(THOUSANDS).all())
 
 
 def _plain_numbers(texts: pl.Series, decimal: str) -> pl.Series:
-    """Texts that are numbers as they stand; points group thousands where commas are decimal."""
+    """Text that is a plain number; points separate thousands where commas are decimal signs."""
     if decimal == ",":
         grouped = texts.str.contains(GROUPED)
         bare = texts.str.replace_all(".", "", literal=True)
@@ -83,7 +83,7 @@ def _plain_numbers(texts: pl.Series, decimal: str) -> pl.Series:
 
 
 def _bare_numbers(texts: pl.Series, decimal: str) -> pl.Series:
-    """Numbers of texts with the most frequent sign, null for all others."""
+    """Numbers in text with the most frequent currency or percent sign, null for all others."""
     parts = texts.str.extract_groups(ADORNED).struct.unnest().with_columns(pl.all().fill_null(""))
     sign = (parts["before"] + parts["after"]).alias("sign")
     counts = sign.filter(parts["number"] != "").value_counts(sort=True)
@@ -95,7 +95,7 @@ def _bare_numbers(texts: pl.Series, decimal: str) -> pl.Series:
     with_commas = number.str.contains(",", literal=True)
     sure = decimal == "," or pl.Series([usual]).str.contains(r"\p{Sc}").any()
     if not sure and not number.str.contains(CLEARLY_THOUSANDS).any():
-        grouped &= ~with_commas  # or decimals: nobody can tell
+        grouped &= ~with_commas  # commas may also be decimal signs
     number = number.zip_with(~grouped, number.str.replace_all(r"[,'’\s]", ""))
     number = number.set(sign != usual, None)
     return number.cast(pl.Float64, strict=False).fill_nan(None).alias(texts.name)

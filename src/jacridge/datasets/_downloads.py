@@ -52,17 +52,17 @@ def _diagnosed(problem: Exception, url: str, cache: Path, names: str) -> str:
     """Why a download failed, and what to do."""
     if isinstance(problem, ValueError):
         return (
-            f"the file at {url} has another sha256 than the one on record. Try again; if that "
-            "does not help, the file there has changed: please report it."
+            f"the checksum (sha256) of the file at {url} is wrong. Try again; if that "
+            "does not help, the file has changed: please report it."
         )
     if getattr(problem, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return (
-            f"there is no room in {cache} ({problem}). Make room, or set JACRIDGE_CACHE to "
+            f"no space is left in {cache} ({problem}). Free some space, or set JACRIDGE_CACHE to "
             "another folder."
         )
     if isinstance(problem, PermissionError):
         return f"{cache} cannot be written to ({problem}). Set JACRIDGE_CACHE to another folder."
     return (
-        f"{url} did not answer with a whole file ({problem}). Check the connection, or copy the "
+        f"{url} did not return a complete file ({problem}). Check the connection, or copy the "
         f"file, as {names}, to a folder and set JACRIDGE_DATA to that folder."
     )

@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Diagnosis", "Finding", "Fitted", "diagnose"]
 
-# Degrees of freedom for each row above which a model follows nearly every point. Where the function
-# has no noise, which a leave-one-out R2 above the second number shows, that is as it should be.
+# A model follows nearly every point if its degrees of freedom per row exceed the first number.
+# Without noise, which a leave-one-out R2 above the second number shows, this is no problem.
 FOLLOWS, NO_NOISE = 0.9, 0.5
-# Condition of K + lambda I above which coefficients have less than two digits.
+# Condition number of K + lambda I above which coefficients have less than two correct digits.
 ILL = 1e14
 
 
 def diagnosis_of(
     function: FittedFunction, notes: Mapping[str, Any], choices: Sequence[Mapping[str, Any]]
 ) -> Diagnosis:
-    """Diagnosis of a fitted function, with notes on its fit and the table of what was tried."""
+    """Diagnosis of a fitted function, given notes on its fit and the table of candidates."""
     degrees = function.model.degrees_of_freedom
     data, lams = training_sample(function, notes), notes.get("lams")
     features = {}
@@ -67,13 +67,14 @@ def training_sample(function: FittedFunction, notes: Mapping[str, Any]) -> Train
     known = function.model.known_rows(function.Z)
     if isinstance(function.model, ExactModel):
         options["replicates"] = function.model.rows.replicates
+    options["copies"] = notes.get("copies")  # unknown to older versions
     return data_in_memory(*known, function.space, n=notes["n"], **options)
 
 
 def loo_r2(held: HeldOut) -> float:
-    """Mean over the targets that vary of their leave-one-out R2, rows counted by their weights.
+    """Leave-one-out R2, averaged over the targets that vary; rows count by their weights.
 
-    The squares about the means of equal rows are part of both the errors and the variance.
+    Squared deviations from the means of equal rows are part of both the errors and the variance.
     """
     centred = held.y - weighted_mean(held.y, held.w)
     errors, variance = (
@@ -85,7 +86,7 @@ def loo_r2(held: HeldOut) -> float:
 
 
 def diagnose(data: TrainingData, fit: Fitted) -> Diagnosis:
-    """Look at a fitted model from all sides; `data` holds its training rows or a sample."""
+    """All findings on a fitted model; `data` holds its training rows or a sample."""
     findings = [
         _r2_finding(fit.loo_r2, fit.loo_r2_of_rows),
         *_choice_findings(fit.choices),
@@ -94,7 +95,7 @@ def diagnose(data: TrainingData, fit: Fitted) -> Diagnosis:
     try:
         data.check_rows()
         _ = data.l_max
-    except ValueError:  # too few rows, or equal ones: no bandwidth is better than another
+    except ValueError:  # too few rows, or all equal: no bandwidth is better than another
         return Diagnosis((*findings, _freedom_finding(fit, Gain())))
     gain = search_gain(data, fit.sigma, fit.lam) if data.targets.any() else Gain()
     findings += [
@@ -115,8 +116,8 @@ def _r2_finding(r2: float, of_rows: float) -> Finding:
     sentence = "R2 on unseen rows; duplicate rows are left out together."
     if not np.isnan(of_rows) and of_rows != r2:
         sentence = (
-            "R2 on new observations of these rows: equal rows differ in y, and are left out one by "
-            f"one. On rows that are new it is {of_rows:.2f}."
+            "R2 on new observations of these rows: equal rows differ in y, and are left out one at "
+            f"a time. On new rows it is {of_rows:.2f}."
         )
     if useless:
         sentence = "The mean of y predicts unseen rows at least as well as the model does."
@@ -126,7 +127,7 @@ def _r2_finding(r2: float, of_rows: float) -> Finding:
 
 
 def _choice_findings(choices: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
-    """The choice, and how its error compares with the plain metric's and the runner-up's."""
+    """The choice, and how its error compares with the plain metric and the runner-up."""
     chosen = next((row for row in choices if row["chosen"]), None)
     if chosen is None:
         return
@@ -149,13 +150,13 @@ def _named(row: Mapping[str, Any]) -> str:
 
 
 def _compared(chosen: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """How much less the error is; a simpler candidate is taken if it is hardly larger."""
+    """How much smaller the error is; larger if a simpler candidate was almost as good."""
     less = other["error"] - chosen["error"]
     return f"{abs(less):.2g} {'less' if less >= 0 else 'more'} than {_named(other)}"
 
 
 def _rule_of(fit: Fitted) -> Rule:
-    """The bandwidth's rule; one that takes the bandwidth as it is if it has no name."""
+    """The bandwidth's rule; a rule that returns the given bandwidth if it has no name."""
     return as_rule(fit.rule or fit.sigma)
 
 
@@ -178,7 +179,7 @@ def _search_finding(data: TrainingData, fit: Fitted, gain: Gain) -> Finding:
 
 
 def _range_findings(data: TrainingData, fit: Fitted) -> Iterator[Finding]:
-    """Whether bandwidth or penalty were chosen at an end of their range, and what is beyond."""
+    """Whether bandwidth or penalty is at an end of its range, and how much lies beyond."""
     if not data.targets.any():
         return
     part, rule, steps = sampled(data), _rule_of(fit), np.array([1.0, 2.0])
@@ -241,7 +242,7 @@ def _rule_findings(data: TrainingData, fit: Fitted, gain: Gain) -> Iterator[Find
     above = share > 1
     sentence = (
         "The penalty is above 2 n exp(-3/2): the approximate Jacobian norm has no minimum, "
-        "a Jacobian bandwidth is that at the threshold."
+        "so the Jacobian rules use the bandwidth at the threshold."
         if above
         else "The approximate Jacobian norm has a minimum at this penalty."
     )
@@ -265,9 +266,9 @@ def _condition_finding(data: TrainingData, fit: Fitted) -> Finding:
     condition = (1.0 + lowest) / max(s[0] / s[-1] + lowest, 1e-300)
     ill = condition > ILL
     sentence = (
-        "K + lambda I is close to singular, and its solution has few digits."
+        "K + lambda I is close to singular, and its solution has few correct digits."
         if ill
-        else f"K + lambda I of {len(part.w)} rows is well enough conditioned."
+        else f"K + lambda I of {len(part.w)} rows is sufficiently well conditioned."
     )
     return Finding("condition", float(condition), ill, sentence)
 
@@ -278,6 +279,6 @@ def _freedom_finding(fit: Fitted, gain: Gain) -> Finding:
     sentence = (
         f"The model follows nearly every one of {n:.6g} points, noise included."
         if follows
-        else f"Parameters that the model effectively uses for {n:.6g} rows."
+        else f"Effective number of parameters for {n:.6g} rows."
     )
     return Finding("degrees of freedom", freedom, follows, sentence)

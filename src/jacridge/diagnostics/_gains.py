@@ -14,10 +14,10 @@ from .._rules.training import TrainingData
 
 # Gains are measured on at most this many rows.
 GAIN_ROWS = 500
-# A gain on a sample is measured again on so many rows.
+# A gain on a sample is measured again on this many rows.
 MORE_ROWS = 3000
 
-# A gain in leave-one-out R2 that is worth a word, if it exceeds two standard errors.
+# A gain in leave-one-out R2 that is worth reporting, if it exceeds two standard errors.
 GAIN = 0.02
 
 SIGMAS = 10
@@ -28,7 +28,7 @@ GRID_LAMBDAS = np.logspace(-10, 4, 29)
 class Fit:
     """A bandwidth, a penalty for each target, and squared leave-one-out errors of the rows.
 
-    The errors are in units of the variance of y: one less their mean is an R2.
+    The errors are in units of the variance of y: one minus their mean is an R2.
     """
 
     sigma: float
@@ -38,7 +38,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Gain:
-    """Leave-one-out R2 that another fit has more, its standard error, and where that fit is."""
+    """Gain in leave-one-out R2 of another fit, its standard error, and its parameters."""
 
     value: float = 0.0
     error: float = 0.0
@@ -47,12 +47,12 @@ class Gain:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the gain is worth a word."""
+        """Whether the gain is worth reporting."""
         return self.value > max(GAIN, 2 * self.error)
 
 
 def sampled(data: TrainingData) -> TrainingData:
-    """A sample of the rows in which none decides alone."""
+    """A sample of the rows, with weights capped so that no row decides alone."""
     rows = np.random.default_rng(0).permutation(len(data.w))[:GAIN_ROWS]
     return data.part(np.sort(rows), for_comparison=True)
 
@@ -72,19 +72,20 @@ def r2_of(part: TrainingData, fit: Fit) -> float:
 def r2_of_groups(
     data: TrainingData, group: Indices, sigma: float, lam: Array
 ) -> tuple[float, float]:
-    """Leave-one-out R2 if rows leave one by one, and if groups of rows leave together.
+    """Leave-one-out R2 if rows are left out one at a time, and if groups are left out together.
 
-    Groups are drawn at random, up to the rows of a sample. A group that leaves as a whole is one
-    row with its total weight and mean target.
+    Groups are drawn at random, with at most a tenth of a sample from each. A group that is left out
+    as a whole becomes one row with its total weight and mean target.
     """
-    order = np.random.default_rng(0).permutation(int(group.max()) + 1)
-    kept = order[np.cumsum(np.bincount(group)[order]) <= GAIN_ROWS]
-    rows = np.flatnonzero(np.isin(group, kept))
+    rank = np.random.default_rng(0).permutation(int(group.max()) + 1)[group]
+    rows = np.argsort(rank, kind="stable")
+    place = np.arange(len(rows)) - np.searchsorted(rank[rows], rank[rows])  # within the group
+    rows = np.sort(rows[place < GAIN_ROWS // 10][:GAIN_ROWS])
     part, group = (
         data.part(rows, for_comparison=True),
         np.unique(group[rows], return_inverse=True)[1],
     )
-    part.replicates = None  # rows leave as a whole, alone as well as in groups
+    part.replicates = None  # whole rows are left out, singly as well as in groups
     _, first = np.unique(group, return_index=True)
     w: Array = np.bincount(group, weights=part.w).astype(np.float64)
     sums = [np.bincount(group, weights=part.w * column) for column in part.targets.T]
@@ -109,7 +110,7 @@ def best_fit(part: TrainingData, sigmas: Iterable[float], lams: Array) -> Fit:
 
 
 def _errors(part: TrainingData, sigma: float, lams: Array) -> Array:
-    """Squared leave-one-out errors (rows, lambdas, targets); infinite where nothing is solved."""
+    """Squared leave-one-out errors (rows, lambdas, targets); infinite if no system is solved."""
     with np.errstate(all="ignore"):  # a penalty of zero may divide by zero
         E2 = part.spectrum(sigma).squared_errors(slice(len(part.w)), lams) / _units(part)
     return np.where(np.isfinite(E2), E2, np.inf)
@@ -123,7 +124,7 @@ def _units(part: TrainingData) -> Array:
 
 
 def gain_of(part: TrainingData, other: Fit, fit: Fit) -> Gain:
-    """How much less the errors of another fit are."""
+    """How much smaller the errors of another fit are."""
     lam = float(np.exp(np.log(np.maximum(other.lam, TINY)).mean()))
     if not np.isfinite(other.errors).all():
         return Gain()
@@ -138,7 +139,7 @@ def gain_of(part: TrainingData, other: Fit, fit: Fit) -> Gain:
 def search_gain(data: TrainingData, sigma: float, lam: Array) -> Gain:
     """Gain of the best of a grid of bandwidths and penalties over a fit.
 
-    Where there are more rows than those of the sample, a gain is measured again on more of them.
+    If there are more rows than in the sample, a gain is measured again on more rows.
     """
     part = sampled(data)
     carried = data.carried_from(part)
@@ -153,13 +154,13 @@ def search_gain(data: TrainingData, sigma: float, lam: Array) -> Gain:
 
 
 def sigma_range(part: TrainingData, sigma: float) -> Array:
-    """Bandwidths from half the neighbour distance to beyond l_max, with sigma among them."""
+    """Bandwidths from half the neighbour distance to beyond l_max, including sigma."""
     low, high = min(part.search_spacing / 2, sigma), 2 * max(part.l_max, sigma)
     return np.geomspace(low, high, SIGMAS)
 
 
 def _gain_on_more(data: TrainingData, other: Fit, fit: Fit) -> float:
-    """The gain on more rows than those of a sample."""
+    """The gain, measured on more rows than a sample has."""
     part = data.part(
         np.random.default_rng(1).permutation(len(data.w))[:MORE_ROWS], for_comparison=True
     )

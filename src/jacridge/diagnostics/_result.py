@@ -27,7 +27,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Findings on a fitted model; prints as a table, renders as HTML, ``dict()`` for programs."""
+    """Findings on a fitted model; prints as a table, renders as HTML; ``dict()`` for programs."""
 
     __module__ = "jacridge.diagnostics"
 
@@ -74,14 +74,14 @@ class Fitted:
     loo_r2 : leave-one-out R2 of the training rows, or of a sample; of single observations, if
         equal rows differ in y
     degrees_of_freedom : of each target
-    rows : number of distinct training rows, as far as it is known; of all, if equal ones differ
+    rows : number of distinct training rows, if known; of all rows, if equal rows differ in y
     rule : name of the bandwidth's rule; None for a number or a function
-    lams : ends of the range in which the penalty was chosen; None if it was given
+    lams : ends of the range from which the penalty was chosen; None if it was given
     dropped : share of the rows as given that have a weight of zero
-    choices : table of the candidates of kernel and metric, if these were chosen
+    choices : table of candidates for kernel and metric, if these were chosen
     features : features of the rows as given, by name; empty if there are none
     scales_matter : whether distances depend on the units of the features
-    loo_r2_of_rows : leave-one-out R2 if equal rows leave together, if that is another one
+    loo_r2_of_rows : leave-one-out R2 if equal rows are left out together, where it differs
     """
 
     __module__ = "jacridge.diagnostics"

@@ -1,7 +1,8 @@
 """Effects of features on the prediction: slopes and contrasts with standard errors.
 
 Users call ``effects``, ``contrast``, ``summary`` and ``jacobian(X, return_std=True)`` of an
-estimator or a classifier; here are what these return, and average predictions along one feature.
+estimator or a classifier. This module has the classes that these return, and average predictions
+along one feature.
 """
 
 from ._average import AverageCurve, average_predictions

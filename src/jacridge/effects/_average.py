@@ -28,7 +28,7 @@ QUARTILES = (0.25, 0.5, 0.75)
 
 @dataclass(frozen=True)
 class Observations:
-    """Rows over which effects are averaged, and the training rows that say what varies.
+    """Rows over which effects are averaged, and the training rows, which show what varies.
 
     Attributes
     ----------
@@ -72,6 +72,7 @@ def average_effects(
     kind: str = "auto",
     by: Any = None,
     level: float = 0.95,
+    classes: bool = False,
 ) -> Effects:
     """Average effects of the variables, for all rows or those of each group."""
     level = check_number("level", level, above=0, below=1)
@@ -94,7 +95,9 @@ def average_effects(
             estimate, error = float(estimates[i, t]), float(deviations[i, t])
             numbers = (*inference(estimate, error, degrees[t], level), *quartiles)
             found.append(Effect(target, group.label, term.name, term.label, term.kind, *numbers))
-    return Effects(tuple(found), level, errors.name, held_fixed(errors.metric), errors.metric)
+    has_kinks = not function.is_smooth and any(isinstance(term, Slope) for term in terms)
+    notes = held_fixed(errors.metric, classes=classes, has_kinks=has_kinks)
+    return Effects(tuple(found), level, errors.name, notes, errors.metric)
 
 
 @dataclass(frozen=True)
@@ -120,10 +123,10 @@ class Averaging:
         return np.stack([group.share @ each for (group, _), each in pairs])
 
     def added_errors(self, function: Function, refits: Refits, noise: NoiseOf) -> Array:
-        """Standard errors that learning the metric adds to those with the metric fixed, (r, k).
+        """Standard errors from learning the metric, to add to those with a fixed metric, (r, k).
 
         The variance of the delete-a-group jackknife, (G - 1) / G sum_g (t_g - mean)^2 for averages
-        t_g without group g, less that with the metric fixed; zero where that is larger.
+        t_g without group g, minus the variance with the metric fixed; zero if that is larger.
         """
         parts = (function.refitted(part) for part in refits.parts)
         T = np.stack(in_threads(lambda part: self.means(self.of(part)[0]), parts))
@@ -172,7 +175,7 @@ def placed(group: Group, at: Any, features: Columns) -> Group:
     if at == "observed":
         return group
     x = group.share @ group.X
-    # Half-way between two values there are no rows: the more frequent one is taken.
+    # There are no rows half-way between two values, so the more frequent value is used.
     two, middle = features.has_two_values, (features.low + features.high) / 2
     x = np.where(two, np.where(x >= middle, features.high, features.low), x)
     for columns in map(list, features.one_hot_groups()):
@@ -202,7 +205,7 @@ def _averaged(function: Function, group: Group, terms: Sequence[Term]) -> tuple[
 
 
 def weighted_quantiles(values: Array, w: Array, shares: tuple[float, ...]) -> list[float]:
-    """Smallest values below which, or at which, these shares of the weight are."""
+    """Smallest values such that at least these shares of the weight do not exceed them."""
     some = w > 0
     order = np.argsort(values[some])
     values, total = values[some][order], np.cumsum(w[some][order])
@@ -241,16 +244,16 @@ def average_predictions(
 ) -> AverageCurve:
     """Average prediction along one feature (partial dependence), with an interval.
 
-    Errors hold the metric fixed, also a learned one.
+    The standard errors hold the metric fixed, even if it was learned.
 
     Parameters
     ----------
     estimator : fitted JacobianKernelRidge
     variable : index or name of a feature
     values : array of shape (points,), optional
-        Values to set the feature to; 50 from its smallest to its largest if not given.
+        Values to set the feature to; by default 50 from its smallest to its largest value.
     X : array of shape (n_samples, n_features), optional
-        Rows to average over; the training rows if not given.
+        Rows to average over; by default the training rows.
     robust, cluster, level
         As for ``JacobianKernelRidge.effects``.
 
@@ -268,11 +271,7 @@ def average_predictions(
     array([-2.1,  2.1])
     """
     level = check_number("level", level, above=0, below=1)
-    if not hasattr(estimator, "_observations"):
-        raise TypeError(
-            "`estimator` must be a JacobianKernelRidge or AutoKernelRidge, got "
-            f"{type(estimator).__name__}. For classes, use `effects` of the classifier."
-        )
+    check_regressor(estimator)
     estimator._check_has_features("An average prediction")
     function, rows = estimator._function(), estimator._observations(X)
     errors = error_kind(robust, cluster, rows.w_train)
@@ -303,3 +302,12 @@ def _values(values: npt.ArrayLike | None, rows: Observations, column: int) -> Ar
     if not numbers or not np.isfinite(found).all():
         raise ValueError(f"`values` must be a list of finite numbers, got {values!r}.")
     return found.astype(np.float64)
+
+
+def check_regressor(estimator: Any) -> None:
+    """Refuse classifiers, and what is not ours."""
+    if not hasattr(estimator, "_observations"):
+        raise TypeError(
+            "`estimator` must be a JacobianKernelRidge or AutoKernelRidge, got "
+            f"{type(estimator).__name__}. For classes, use `effects` of the classifier."
+        )

@@ -5,13 +5,13 @@ With scores :math:`s_h(x)` and log-odds :math:`z_h = a s_h + b_h` the probabilit
 
 .. math:: \nabla p_j = a \, p_j u_j, \qquad u_j = \nabla s_j - \sum_l p_l \nabla s_l .
 
-An average of them moves with the slopes of the scores and with the scores, by the factors
+An average of these slopes changes with the slopes of the scores and with the scores, by the factors
 
 .. math:: a \, p_j (\delta_{jh} - p_h) \quad \text{and} \quad
           a^2 (p_j \delta_{jh} u_j - p_j p_h (u_j + u_h)) ,
 
 so that to first order it is a functional of the scores of all classes h (the delta method). For two
-classes the score of the first one is zero.
+classes, the score of the first is zero.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from ._errors import ErrorKind, error_kind
 if TYPE_CHECKING:
     from .._solvers.function import FittedFunction
 
-# Residual degrees of freedom below which leave-one-out residuals are quotients of rounding errors.
+# Residual degrees of freedom below which leave-one-out residuals are dominated by rounding errors.
 ROUNDING_LEFT = 1e-11
 
 
 def class_error_kind(cluster: Any, w_train: Array) -> ErrorKind:
-    """Clustered errors if clusters are given, one label a training row; else robust ones.
+    """Clustered errors if clusters are given, with a label for each training row; else robust.
 
-    Robust errors go with the normal distribution, as in other models of classes: leave-one-out
+    Robust errors use the normal distribution, as in other models of classes: leave-one-out
     residuals need no residual degrees of freedom, which a model that follows its rows lacks.
     """
     errors = error_kind(True, cluster, w_train)
@@ -73,12 +73,12 @@ class ClassFunction:
 
     @property
     def is_smooth(self) -> bool:
-        """Whether there is a slope everywhere, also at the rows of the model."""
+        """Whether there is a slope everywhere, including at the rows of the model."""
         return self.scores.is_smooth
 
     @property
     def influence(self) -> Influence:
-        """How the scores follow y: in one way, as all classes have the same penalty."""
+        """How the scores depend on y; one influence, because all classes share a penalty."""
         (influence,) = self.scores.influences
         left = influence.residual_degrees
         if left < ROUNDING_LEFT:
@@ -97,7 +97,7 @@ class ClassFunction:
         return [of(self.influence)] * len(self.targets)
 
     def check(self, X: Array) -> None:
-        """Refuse rows that have no distance to those of the model."""
+        """Refuse rows whose distance to the rows of the model is not defined."""
         self.scores.check(X)
 
     def probabilities(self, X: Array) -> Array:

@@ -22,7 +22,7 @@ class Contrast:
     Attributes
     ----------
     estimate : ndarray of shape (n,) or (n, n_targets)
-        Prediction at each row of X1 less that at the same row of X0.
+        Prediction at each row of X1 minus the prediction at the same row of X0.
     covariance : ndarray of shape (n, n) or (n_targets, n, n)
         Covariance of the differences.
     """
@@ -44,7 +44,7 @@ class Contrast:
 
 
 def contrast_of(function: FittedFunction, X1: Array, X0: Array, errors: ErrorKind) -> Contrast:
-    """Differences of predictions for rows X1 and X0; one row is compared with all of the others."""
+    """Differences of predictions at rows X1 and X0; a single row is compared with all others."""
     n = check_pairs(X1, X0, len(function.Z), len(function.intercept))
     B = function.kernel(X1) - function.kernel(X0)
     g = np.zeros(n)
@@ -52,7 +52,7 @@ def contrast_of(function: FittedFunction, X1: Array, X0: Array, errors: ErrorKin
 
 
 def check_pairs(X1: Array, X0: Array, m: int, k: int) -> int:
-    """The number of pairs of rows, whose functionals of m numbers and k covariances must fit."""
+    """The number of pairs of rows; their functionals of m numbers and k covariances must fit."""
     n = max(len(X1), len(X0))
     if not {len(X1), len(X0)} <= {1, n}:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Standard errors: the noise that they allow for, their treatment of the metric, and intervals."""
+"""Standard errors: assumptions about the noise, treatment of the metric, and intervals."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ErrorKind:
-    """Assumption on the noise of y, and how errors treat the metric.
+    """Assumption about the noise of y, and how standard errors treat the metric.
 
     Attributes
     ----------
-    name, of : the noise
+    name, of : name of the noise, and the noise of an influence
     degrees : degrees of freedom of t
     labels : number of the cluster of each training row, if there are clusters
     metric : how errors treat the metric, as in `Effects`
-    refits : fits with the metric learned anew, if the errors include that of the metric
+    refits : fits with the metric learned again, if the errors include the error of the metric
     """
 
     name: str
@@ -41,7 +41,7 @@ class ErrorKind:
 
 
 def error_kind(robust: bool, cluster: Any, w_train: Array) -> ErrorKind:
-    """Clustered errors if clusters are given, one label a training row; else robust or even."""
+    """Clustered errors if clusters are given, one label per training row; else robust or even."""
     if not isinstance(robust, bool | np.bool_):
         raise TypeError(f"`robust` must be True or False, got {robust!r}.")
     if cluster is not None:
@@ -58,8 +58,8 @@ def known_degrees(degrees: list[float]) -> list[float]:
     """Degrees of freedom of Student's t, each NaN if it is less than one."""
     if min(degrees) < 1:
         warn(
-            "Intervals and p-values need at least one residual degree of freedom, got "
-            f"{min(degrees):.2g}, and are NaN: the model follows its rows. Give a larger `alpha` "
+            "Intervals and p-values are NaN: they need at least one residual degree of freedom, "
+            f"got {min(degrees):.2g}, because the model follows its rows. Give a larger `alpha` "
             "or more rows."
         )
     return [each if each >= 1 else np.nan for each in degrees]
@@ -76,7 +76,7 @@ def inference(
 
 
 def _cluster_labels(cluster: Any, w_train: Array) -> tuple[Indices, int]:
-    """Labels from 0 on, and the number of clusters among rows of positive weight."""
+    """Cluster numbers from 0 on, and the number of clusters among rows of positive weight."""
     cluster = np.asarray(cluster)
     if cluster.shape != w_train.shape:
         raise ValueError(
@@ -92,7 +92,7 @@ def _cluster_labels(cluster: Any, w_train: Array) -> tuple[Indices, int]:
 
 
 def numbered(name: str, labels: Any) -> tuple[Any, Indices]:
-    """Distinct labels in order, and the number of each row's label among them."""
+    """Distinct labels in order, and the index of each row's label among them."""
     check_present(labels, name=name)
     try:
         return np.unique(labels, return_inverse=True)

@@ -11,7 +11,7 @@ from ._table import Effects, aligned, cell
 
 @dataclass(frozen=True)
 class Summary:
-    """A fit and its average effects; prints like statsmodels' summary, renders as HTML.
+    """A fit and its average effects; prints like a summary of statsmodels and renders as HTML.
 
     Attributes
     ----------

@@ -11,35 +11,40 @@ from .._checks import require
 from .._compute.numbers import rounded
 
 # How errors treat the metric: it was given; it was learned, and learned again without groups of
-# rows; or it was learned, and the errors leave that out.
+# rows; or it was learned, and the errors ignore this.
 METRIC_GIVEN, METRIC_RELEARNED, METRIC_LEARNED = "given", "relearned", "learned"
 
 
-def held_fixed(metric: str, *, classes: bool = False) -> str:
+def held_fixed(metric: str, *, classes: bool = False, has_kinks: bool = False) -> str:
     """Sentences below a table of effects on the prediction, or on probabilities of classes."""
     fixed = "bandwidth, penalty and calibration" if classes else "bandwidth and penalty"
-    bias = "the bias" if classes else "the bias of ridge"
+    bias = "the bias" if classes else "the bias of ridge regression"
     if metric == METRIC_RELEARNED:
         errors = (
-            f"Errors include that of the learned metric. They hold kernel, {fixed} fixed\n"
-            f"and leave out {bias}."
+            f"Errors include the error of the learned metric. They hold kernel, {fixed}\n"
+            f"fixed and do not include {bias}."
         )
     else:
-        errors = f"Errors hold kernel, metric, {fixed} fixed and leave out {bias}."
+        errors = f"Errors hold kernel, metric, {fixed} fixed and do not include\n{bias}."
     if metric == METRIC_LEARNED:
         errors += (
             "\nThe metric was learned from these rows: errors that hold it fixed may be several\n"
             'times too small. Fit with metric="scaled" for errors without a learned metric.'
         )
+    if has_kinks:
+        errors += (
+            "\nThe kernel has kinks at the training rows, which bias slopes: their intervals miss\n"
+            'the true effect too often. Fit with kernel="matern32" or "gaussian" to avoid this.'
+        )
     what = "predicted probabilities" if classes else "prediction"
-    return f"{errors}\nEffects are those on the {what}: associations, not causes."
+    return f"{errors}\nEffects on the {what} are associations, not causes."
 
 
 @dataclass(frozen=True)
 class Effect:
     """One average effect, its standard error and interval, and quartiles of its pointwise values.
 
-    `statistic` is the estimate over its standard error, `p_value` that of Student's t. Names are
+    `statistic` is the estimate over its standard error, `p_value` is by Student's t. The names are
     those of marginaleffects. `target` is None for a single target, `by` for all rows together.
     """
 
@@ -73,8 +78,8 @@ class Effects:
     held_fixed : str
         Sentences below the table.
     metric : {"given", "relearned", "learned"}
-        How the standard errors treat the metric. "given": it was not learned. "relearned": they
-        include that it was learned. "learned": it was, and they leave that out.
+        How the standard errors treat the metric. "given": it was not learned. "relearned": it was
+        learned, and they include its error. "learned": it was learned, but they ignore its error.
     """
 
     rows: tuple[Effect, ...]
@@ -90,7 +95,7 @@ class Effects:
         return iter(self.rows)
 
     def dict(self) -> dict[str, list[Any]]:
-        """The columns as lists, by name; `target` and `by` only where they say something."""
+        """The columns as lists, by name; `target` and `by` only if they are used."""
         names = [column.name for column in fields(Effect)]
         columns = {name: [getattr(row, name) for row in self.rows] for name in names}
         hidden = [name for name in ("target", "by") if set(columns[name]) == {None}]
@@ -110,7 +115,7 @@ class Effects:
         return f"Average effects, {100 * self.level:g} % intervals, {self.noise} standard errors"
 
     def cells(self) -> list[list[str]]:
-        """Header and rows as texts."""
+        """Header and rows as strings."""
         columns = self.dict()
         rows = zip(*columns.values(), strict=True)
         shown = [[cell(n, v) for n, v in zip(columns, row, strict=True)] for row in rows]
@@ -125,7 +130,7 @@ class Effects:
 
 
 def cell(name: str, value: Any) -> str:
-    """A value as people read it."""
+    """A value formatted for reading."""
     if not isinstance(value, float):
         return str(value)
     value += 0.0  # no minus before a zero
@@ -135,7 +140,7 @@ def cell(name: str, value: Any) -> str:
 
 
 def aligned(cells: list[list[str]]) -> str:
-    """A table as text: words to the left, numbers to the right, a line below the header."""
+    """A table as text: words left-aligned, numbers right-aligned, a line below the header."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     words = cells[0].index("estimate")
 

@@ -1,4 +1,4 @@
-"""Terms of a table of effects: which features move, by a slope or between two values."""
+"""Terms of a table of effects: which features change, by a slope or between two values."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 from .._checks import check_choice
 from .._compute.arrays import Array
 
-# What may stand between the name of a column and its level in the name of a one-hot column.
+# Separators between the name of a column and its level in the name of a one-hot column.
 NAME_SEPARATORS = "_=: .-"
 
-# Quantiles of a feature between which its slope is averaged, where kinks leave no slope at rows.
+# Quantiles of a feature between which its slope is averaged if kinks leave no slope at the rows.
 INNER = (0.05, 0.95)
 
 KINDS = ("auto", "slope", "contrast")
@@ -33,9 +33,9 @@ class Slope:
 
 @dataclass(frozen=True)
 class Difference:
-    """f with some features at the values `one` less f with them at the values `zero`.
+    """f with some features at the values `one` minus f with them at the values `zero`.
 
-    A value of None adds one unit to the feature as it is. The difference is divided by `per`.
+    A value of None adds one unit to the observed value. The difference is divided by `per`.
     """
 
     name: str
@@ -83,10 +83,10 @@ class Columns:
         return either.all(axis=0) & (self.low < self.high)
 
     def has_kinks(self, column: int) -> bool:
-        """Whether more than half of the rows lie at a kink along a feature, of another row."""
+        """Whether more than half of the rows lie at a kink of another row along a feature."""
         if self.smooth:
             return False
-        # Rounded, as features that come back from a metric differ in their last digits.
+        # Rounded, because features mapped back from a metric differ in their last digits.
         unit = 1e-9 * (self.high[column] - self.low[column])
         steps = np.round((self.X[:, column] - self.low[column]) / unit)
         counts = np.unique(steps, return_counts=True)[1]
@@ -129,7 +129,7 @@ class Columns:
         return _common_start(labels).rstrip(NAME_SEPARATORS) or ", ".join(labels)
 
     def one_hot_groups(self) -> list[tuple[int, ...]]:
-        """Neighbouring features of two values of which one is at its larger value in each row."""
+        """Adjacent features with two values, of which one has its larger value in each row."""
         groups, start = [], 0
         while start < len(self.names):
             stop, count = start, np.zeros(len(self.X), dtype=int)
@@ -160,7 +160,7 @@ def terms_of(features: Columns, variables: Any, kind: str) -> list[Term]:
     elif isinstance(variables, Mapping):
         wanted = list(variables.items())
     else:
-        if hasattr(variables, "__array__"):  # also the index of a data frame
+        if hasattr(variables, "__array__"):  # such as the index of a data frame
             variables = np.atleast_1d(variables).tolist()
         several = isinstance(variables, list)  # a tuple is one group of columns
         wanted = [(None, item) for item in (variables if several else [variables])]
@@ -186,11 +186,11 @@ def _terms(features: Columns, name: str | None, item: Any, kind: str) -> list[Te
 
 
 def _slope(features: Columns, name: str, column: int) -> Term:
-    """The derivative along a feature; at kinks, which have none, its average over a range."""
+    """The derivative along a feature, or its average over a range if the kernel has kinks."""
     slope = Slope(name, column)
     if not features.has_kinks(column):
         return slope
-    # At rare values further out, a ridge model is far too flat.
+    # At rare values farther out, a ridge model is far too flat.
     low, high = np.quantile(features.X[:, column], INNER, method="nearest").tolist()
     if low == high:
         low, high = float(features.low[column]), float(features.high[column])
@@ -198,7 +198,7 @@ def _slope(features: Columns, name: str, column: int) -> Term:
 
 
 def _common_start(labels: list[str]) -> str:
-    """Characters with which all labels begin, up to a separator."""
+    """The common start of all labels, up to a separator."""
     first, last = min(labels), max(labels)
     same = [a == b for a, b in zip(first, last, strict=False)]
     common = first[: [*same, False].index(False)]
@@ -206,15 +206,15 @@ def _common_start(labels: list[str]) -> str:
 
 
 def _levels(features: Columns, name: str | None, columns: list[int]) -> list[Term]:
-    """Contrasts of the levels of one-hot columns to the first, or to none of them."""
+    """Contrasts of the levels of one-hot columns with the first, or with all columns unset."""
     for column in columns:
         features.check_varies(column)
     counts = features.is_upper(columns).sum(axis=1)
     if len(columns) < 2 or counts.max() > 1 or not features.has_two_values[columns].all():
         shown = ", ".join(repr(features.names[column]) for column in columns)
         raise ValueError(
-            "A group in `variables` must hold at least two one-hot columns, of which at most one "
-            f"is set in each row, got {shown}."
+            "A group in `variables` must have at least two one-hot columns, at most one of them "
+            f"set in each row, got {shown}."
         )
     labels = [str(features.names[column]) for column in columns]
     common = _common_start(labels)

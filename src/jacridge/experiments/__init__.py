@@ -1,4 +1,4 @@
-"""Every table and figure of the paper, rerun: rows in CSV files, then figures made of them."""
+"""Reruns of every table and figure of the paper: rows in CSV files, and figures from them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["EXPERIMENTS", "GROUPS", "draw_experiment", "run_experiment"]
 
 @dataclass(frozen=True)
 class Experiment:
-    """Jobs that make rows, what is drawn and what is written of them.
+    """Jobs that make rows, and functions that draw figures and write tables from them.
 
-    `size` is the column by which rows of a quick run are known. `more` are further tables, made by
-    jobs that start from the rows of the first one; `draw` takes the rows of all tables.
+    `size` is the column that identifies rows of a quick run. `more` are further tables, made by
+    jobs that start from the rows of the first; `draw` takes the rows of all tables.
     """
 
     jobs: Callable[[Harness], list[Job]]
@@ -75,23 +75,23 @@ def run_experiment(
     quick: bool = False,
     progress: Progress | None = None,
 ) -> list[Path]:
-    """Run an experiment of the paper, or go on with one, and return the files it has written.
+    """Run or continue an experiment of the paper, and return the files it has written.
 
-    Rows go to CSV files as they are made; a run that was killed goes on where it stopped. Then
-    the figure is drawn as PNG and PDF, and tables are written as Markdown and LaTeX.
+    Rows are written to CSV files as they are made; a run that was killed continues where it
+    stopped. Then the figure is drawn as PNG and PDF, and tables are written as Markdown and LaTeX.
 
     Parameters
     ----------
     name : str
         One of ``EXPERIMENTS``, or of ``GROUPS``: "beyond" or "all".
     out : path
-        Folder for the files; made if it is not there.
+        Folder for the files; created if it does not exist.
     splits : int, optional
         Number of splits, or seeds; each experiment has its own default.
     jobs : int
         Number of processes. Each gets its share of the processors for BLAS.
     quick : bool
-        Fewer splits and fewer rows: all in a few minutes, to see that it works.
+        Fewer splits and fewer rows: takes a few minutes in all, to check that everything works.
     progress : function of (done, total, what), optional
         Called with the number of jobs done, before the first and after each one.
 
@@ -106,7 +106,7 @@ def run_experiment(
     for number, value in (("splits", splits), ("jobs", jobs)):
         if value is not None and value < 1:
             raise ValueError(f"`{number}` must be a whole number >= 1, got {value}.")
-    require("matplotlib.figure", extra="plots")  # better now than after an hour
+    require("matplotlib.figure", extra="plots")  # fail now, not after an hour
     harness = Harness(Path(out), splits, jobs, quick, progress)
     harness.out.mkdir(parents=True, exist_ok=True)
     rows = harness.rows(name, experiment.jobs(harness))
@@ -115,7 +115,7 @@ def run_experiment(
 
 
 def draw_experiment(name: str, out: str | Path) -> list[Path]:
-    """Draw an experiment again from the rows in a folder, running nothing.
+    """Redraw an experiment from the rows in a folder, without running it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Shared parts of the figures: empty panels, a colour and a dash for each rule, deciles."""
+"""Shared parts of the figures: empty panels, a colour and a dash style for each rule, deciles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jacridge._checks import require
 
 from ._table import Row
 
-# Okabe and Ito's colours, told apart by all; dashes and markers carry the same in print.
+# Okabe and Ito's colours, which everyone can tell apart; dashes and markers do the same in print.
 STYLES: dict[str, dict[str, Any]] = {
     "jacobian": {"color": "#0072B2", "linestyle": "-", "marker": "o"},
     "jacobian_median": {"color": "#0072B2", "linestyle": "--", "marker": "+"},
@@ -32,7 +32,7 @@ STYLES: dict[str, dict[str, Any]] = {
 
 
 def panels(width: float, height: float, rows: int, columns: int, **shared: Any) -> tuple[Any, Any]:
-    """A figure of this size in inches and its axes, outside of pyplot's global state."""
+    """A figure of this size in inches and its axes, outside pyplot's global state."""
     module = require("matplotlib.figure", extra="plots")
     figure = module.Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(rows, columns, **shared)
@@ -49,7 +49,7 @@ def where(rows: Sequence[Row], **wanted: Any) -> list[Row]:
 
 
 def values(rows: Sequence[Row], name: str) -> list[Any]:
-    """The different values of a column in the order of their first appearance."""
+    """The distinct values of a column in the order of their first appearance."""
     return list(dict.fromkeys(row[name] for row in rows))
 
 
@@ -63,7 +63,7 @@ def deciles(rows: Sequence[Row], over: str, quantity: str) -> tuple[list[Any], n
 def draw_band(
     ax: Any, rule: str, x: Any, ends: np.ndarray, *, alpha: float = 0.13, **look: Any
 ) -> Any:
-    """The line of a rule within a band: `ends` are low, middle and high."""
+    """Draw the line of a rule within a band: `ends` are low, middle and high."""
     low, middle, high = ends
     color, dash = STYLES[rule]["color"], STYLES[rule]["linestyle"]
     ax.fill_between(x, low, high, color=color, alpha=alpha, linewidth=0)
@@ -71,7 +71,7 @@ def draw_band(
 
 
 def legend_below(fig: Any, handles: Sequence[Any], labels: Sequence[str]) -> None:
-    """One legend for all panels under them, in one line or two."""
+    """One legend below all panels, in one or two lines."""
     columns = len(labels) if len(labels) <= 5 else (len(labels) + 1) // 2
     fig.legend(handles, labels, loc="outside lower center", ncol=columns, frameon=False)
 

@@ -1,4 +1,4 @@
-"""The rules that the experiments compare: the package's own, and what the authors ran."""
+"""The rules that the experiments compare: the package's own, and those that the authors ran."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ LABELS = {
 
 
 def as_published(X: Array, y: Array, lam: float, metric: str = "euclidean") -> TrainingData:
-    """Training data as in the authors' code: equal rows stay, y is centred once and for all."""
+    """Training data as in the authors' code: equal rows are kept, and y is centred only once."""
     space, centred = space_of("gaussian", metric), (y - y.mean())[:, None]
     w, penalty = np.ones(len(X)), Penalty(lam)
     return data_in_memory(X, centred, w, space, penalty=penalty, has_intercept=False)
@@ -93,17 +93,17 @@ def jacobian_mml_published(data: TrainingData) -> float:
 
 
 def mml_unit(data: TrainingData) -> float:
-    """The marginal likelihood with unit signal variance, with log|A| done right."""
+    """The marginal likelihood with unit signal variance, with log|A| computed correctly."""
     return minimise(lambda s: sum(_parts(data, s)), 1e-3 * data.l_max, data.l_max, 12)
 
 
-# Rules of the authors that the package does not have.
+# Rules of the authors that the package does not offer.
 AUTHORS: dict[str, Callable[[TrainingData], float]] = {
     "mml_published": mml_published,
     "jacobian_mml_published": jacobian_mml_published,
     "mml_unit": mml_unit,
 }
-# Closed forms of the numbers they take: those of a choice, and the standard deviation of X.
+# Closed forms as functions of a choice and the standard deviation of X.
 FORMULAS: dict[str, Callable[[Choice, float], float]] = {
     "jacobian": lambda found, _: theory.sigma_0(
         found.n, theory.even_spacing(found.n, found.p, found.l_max), found.alpha
@@ -127,11 +127,11 @@ def choose(
 ) -> Choice:
     """Bandwidth by one of the package's rules or one of the authors'; `auto` ignores lam.
 
-    Rules that look at y see equal rows and a mean of y that stays, as in the authors' code.
+    For rules that use y, equal rows are kept and the mean of y is fixed, as in the authors' code.
     """
     with warnings.catch_warnings():
-        # Equal rows are a known trait of these data (wood fibres), told on the page.
-        warnings.filterwarnings("ignore", message=".*rows are equal")
+        # Equal rows are a known property of these data (wood fibres), explained in the docs.
+        warnings.filterwarnings("ignore", message=".*rows repeat")
         known = SELECTORS.get(rule)
         if known is not None and (known.is_automatic or not known.looks_at_y):
             alpha = "auto" if known.is_automatic else lam
@@ -148,7 +148,7 @@ def choose(
 
 
 def formula_seconds(rule: str, choice: Choice, std: float) -> float | str:
-    """Time of a closed form alone, from the numbers it takes; empty for a search."""
+    """Time of a closed form alone, given its inputs; empty for a search."""
     if rule not in FORMULAS:
         return ""
     start = perf_counter()
@@ -161,7 +161,7 @@ def measured(
 ) -> list[Row]:
     """Bandwidth, times and test R2 of each rule on one split."""
     rows = bandwidths(rules, split.X, split.y, lam, metric=metric, points=points)
-    # Two rules that look at the same grid often choose alike.
+    # Two rules that use the same grid often make the same choice.
     scores = {s: r2_on_test(split, s, lam, metric) for s in {row["sigma"] for row in rows}}
     return [{**row, "r2": scores[row["sigma"]]} for row in rows]
 
@@ -169,7 +169,7 @@ def measured(
 def bandwidths(
     rules: Sequence[str], X: Array, y: Array, lam: float, *, metric: str, points: int
 ) -> list[Row]:
-    """Bandwidth and times of each rule; LOO and GCV look at as many points as the authors."""
+    """Bandwidth and times of each rule; LOO and GCV try as many points as the authors did."""
     warm_up()
     l_max = choose("jacobian", X, y, lam, metric=metric).l_max
     grid, std, rows = authors_grid(l_max, points), float(X.std()), []
@@ -184,7 +184,7 @@ def bandwidths(
 def rule_row(
     rule: str, sigma: float, seconds: float, formula: float | str = "", **more: float
 ) -> Row:
-    """Bandwidth of a rule, seconds from X to it, and those of a closed form alone, if it is one."""
+    """Bandwidth of a rule, seconds from X to sigma, and seconds of a closed form alone."""
     return {"rule": rule, "sigma": sigma, "seconds": seconds, "seconds_formula": formula, **more}
 
 
@@ -195,7 +195,7 @@ def r2_on_test(split: Split, sigma: float, lam: float, metric: str = "euclidean"
 
 
 def plain_fit(X: Array, y: Array, sigma: float, lam: float, **options: Any) -> JacobianKernelRidge:
-    """A fit with these numbers, also where the kernel matrix is singular to rounding."""
+    """A fit with these numbers, even if the kernel matrix is singular to rounding."""
     with warnings.catch_warnings():
         # Geodesic kernels with a tiny penalty; the fallback is documented, the table has the R2.
         warnings.filterwarnings("ignore", message=".*not positive definite")
@@ -204,7 +204,7 @@ def plain_fit(X: Array, y: Array, sigma: float, lam: float, **options: Any) -> J
 
 @cache
 def warm_up() -> None:
-    """Load what is loaded at first use, so that no rule pays for it."""
+    """Load everything that is loaded on first use, so that no rule is charged for it."""
     X = np.array([[45.0, 1.0], [46.0, 2.0], [47.0, 4.0], [48.0, 3.0]])
     for metric in ("euclidean", "geodesic"):
         for rule in ("jacobian", "jacobian_median", "silverman", "loo", "mml_unit"):
@@ -214,9 +214,10 @@ def warm_up() -> None:
 def _published_objective(data: TrainingData) -> Criterion:
     """y'A^-1 y + log(det(A)), which is -inf from the bandwidth on at which det(A) underflows.
 
-    By Oppenheim's inequality det(A) falls with sigma, as the kernel of a smaller bandwidth is that
-    of a larger one times, entry by entry, a third kernel. So once it is 0.0 it stays so, and the
-    rest of the search needs no factor. (On a sphere a third kernel need not be a kernel.)
+    By Oppenheim's inequality det(A) falls with sigma, because the kernel of a smaller bandwidth is
+    the entrywise product of the kernel of a larger one and a third kernel. So once it is 0.0 it
+    stays 0.0, and the rest of the search needs no factor. (On a sphere, the third function need not
+    be a kernel.)
     """
     zero_from = np.inf
 

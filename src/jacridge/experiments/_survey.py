@@ -1,10 +1,10 @@
 """Rules on one large split, with one array of distances for all of them.
 
-A factor of K + lambda I is most of the time on the tables of the paper. So closed forms of several
-kernels share the distances, and searches share factors: a factor is made once, and its seconds are
-counted for every rule that looks at it. The test rows are predicted with the dual coefficients
-that are at hand. Seconds are those of the processor, which other work on the machine does not
-lengthen; they are those of the clock if BLAS has one thread.
+Factoring K + lambda I takes most of the time on the tables of the paper. Therefore closed forms of
+several kernels share the distances, and searches share factors: each factor is computed once, and
+its seconds are counted for every rule that uses it. Test rows are predicted with the dual
+coefficients that are already known. Seconds are processor time, which other work on the machine
+does not increase; it equals wall-clock time if BLAS has one thread.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def closed_forms(forms: Mapping[str, tuple[str, str]], split: Split, lam: float)
         choice = choose(rule, split.X, split.y, lam, kernel=kernel)
         seconds = process_time() - start
         space = space_of(kernel, "euclidean")
-        data.pairs.space = space  # the distances are those of all these kernels
+        data.pairs.space = space  # all these kernels share the distances
         dual_coef = clustered_system(data.pairs, choice.sigma, lam / data.w).solve(data.targets)
         r2 = _r2(split, space, choice.sigma, dual_coef[:, 0])
         formula = formula_seconds(name, choice, float(split.X.std()))
@@ -65,7 +65,7 @@ def closed_forms(forms: Mapping[str, tuple[str, str]], split: Split, lam: float)
 
 
 def survey(rules: Sequence[str], split: Split, lam: float, grid: Array) -> list[Row]:
-    """Rows of rule, bandwidth, seconds, test R2: LOO and GCV on the grid, MML refined from it."""
+    """Rows of rule, bandwidth, seconds, test R2: LOO and GCV on the grid, MML refined."""
     rows: list[Row] = []
     start = process_time()
     data = as_published(split.X, split.y, lam)
@@ -81,7 +81,7 @@ def survey(rules: Sequence[str], split: Split, lam: float, grid: Array) -> list[
 
 
 def criteria(data: TrainingData, sigma: float, *, inverse: bool) -> Criteria:
-    """The criteria at one bandwidth; those that need the diagonal of A^-1 only if asked for."""
+    """The criteria at one bandwidth; those that need the diagonal of A^-1 only with `inverse`."""
     start = process_time()
     y, n = data.targets[:, 0], len(data.targets)
     A = clustered_system(data.pairs, sigma, data.lam / data.w)
@@ -102,7 +102,7 @@ def criteria(data: TrainingData, sigma: float, *, inverse: bool) -> Criteria:
 
 
 def _best(name: str, data: TrainingData, curve: list[Criteria]) -> tuple[Criteria, float]:
-    """The point that a rule chooses, and the seconds of all that it looked at."""
+    """The point that a rule chooses, and the seconds of all points that it tried."""
     if name == "mml_published":  # a search of its own
         start = process_time()
         sigma = mml_published(data)
@@ -126,6 +126,6 @@ def _best(name: str, data: TrainingData, curve: list[Criteria]) -> tuple[Criteri
 
 
 def _r2(split: Split, space: Space, sigma: float, dual_coef: Array) -> float:
-    """R2 on the test rows of a fit to y less its mean."""
+    """R2 on the test rows of a fit to y minus its mean."""
     predicted = space.product(split.X_test, split.X, dual_coef, sigma)
     return float(r2_score(split.y_test, predicted + split.y.mean()))

@@ -1,4 +1,4 @@
-"""Rows of experiments: made by jobs, kept in a CSV file that a killed run goes on from."""
+"""Rows of experiments: made by jobs, kept in a CSV file from which a killed run continues."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Job:
-    """A call that makes `n_rows` rows; `key` stands in each of them and names the job."""
+    """A call that makes `n_rows` rows; `key` is part of each row and identifies the job."""
 
     key: Row
     work: Callable[..., list[Row]]
@@ -60,14 +60,14 @@ def grid_of_jobs(
 
 
 def table_rows(**columns: Any) -> list[Row]:
-    """Rows from columns; a single value stands in every row."""
+    """Rows from columns; a single value is repeated in every row."""
     values = np.broadcast_arrays(*columns.values())
     return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
 
 @dataclass(frozen=True)
 class Harness:
-    """How an experiment is run: where its rows go, how many splits, in how many processes."""
+    """How an experiment is run: folder for its rows, number of splits, number of processes."""
 
     out: Path
     splits: int | None = None
@@ -76,11 +76,11 @@ class Harness:
     progress: Progress | None = field(default=None, compare=False)
 
     def n_splits(self, full: int, quick: int) -> int:
-        """The number of splits asked for, or what the experiment takes by itself."""
+        """The number of splits asked for, or the default of the experiment."""
         return self.splits or (quick if self.quick else full)
 
     def rows(self, name: str, jobs: Sequence[Job]) -> list[Row]:
-        """The rows of all jobs in order; those in ``name.csv`` are read, the rest are made.
+        """The rows of all jobs in order; rows in ``name.csv`` are read, the others are computed.
 
         All jobs of one file have the same key columns. Rows of other jobs stay in the file.
         """
@@ -113,20 +113,20 @@ class Harness:
 
 @cache
 def versions() -> str:
-    """The versions of what makes a row."""
+    """Versions of the software that computes a row."""
     others = [f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn")]
     python = f"python {platform.python_version()}"
     return ", ".join([f"jacridge {__version__}", python, *others])
 
 
 def largest(rows: list[Row], size: str) -> list[Row]:
-    """The rows of the full run, should a quick one have gone to the same folder."""
+    """The rows of the full run, in case a quick run has used the same folder."""
     most = max((row[size] for row in rows), default=0)
     return [row for row in rows if row[size] == most]
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a CSV file, numbers as numbers; a last line that was cut off is left out."""
+    """The rows of a CSV file, with numbers as numbers; an incomplete last line is dropped."""
     if not path.exists():
         return []
     text = path.read_text(encoding="utf-8")
@@ -135,7 +135,7 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def write_rows(path: Path, rows: Sequence[Row]) -> None:
-    """Write a CSV file, or remove it if there are no rows; half a file is never seen."""
+    """Write a CSV file as a whole, or remove it if there are no rows."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if not rows:
         path.unlink(missing_ok=True)
@@ -145,7 +145,7 @@ def write_rows(path: Path, rows: Sequence[Row]) -> None:
 
 
 def append_rows(path: Path, rows: Sequence[Row]) -> None:
-    """Add rows at the end of a CSV file and see them on the disk."""
+    """Append rows to a CSV file and flush them to disk."""
     if not path.exists():
         write_rows(path, rows)
         return
@@ -154,7 +154,7 @@ def append_rows(path: Path, rows: Sequence[Row]) -> None:
         if columns != list(rows[0]):
             raise ValueError(
                 f"`{path}` must have the columns {list(rows[0])}, got {columns}. "
-                "Another version made it: move it away, or choose another folder."
+                "It comes from another version: move it away, or choose another folder."
             )
         file.seek(0, os.SEEK_END)
         file.write(as_text(rows, header=False))
@@ -173,7 +173,7 @@ def as_text(rows: Sequence[Row], *, header: bool = True) -> str:
 
 
 def _parsed(row: Row) -> Row:
-    """Row with its values as they come back from text: int, float or str."""
+    """Row with its values as they are read back from text: int, float or str."""
     return {column: _value(value) for column, value in row.items()}
 
 
@@ -187,12 +187,12 @@ def _value(value: Any) -> int | float | str:
 
 
 def _named(row: Row, key: Row) -> tuple[int | float | str, ...]:
-    """The values of a row in the columns of a key, in the form in which they are compared."""
+    """The values of a row in the columns of a key, in a form that can be compared."""
     return tuple(_value(row.get(column)) for column in key)
 
 
 def _results(jobs: Sequence[Job], processes: int) -> Iterator[tuple[Job, list[Row]]]:
-    """Each job with its rows, as they come."""
+    """Each job with its rows, as they are finished."""
     if processes == 1 or len(jobs) < 2:
         for job in jobs:
             yield job, job.rows()
@@ -208,7 +208,7 @@ def _results(jobs: Sequence[Job], processes: int) -> Iterator[tuple[Job, list[Ro
                 yield running.pop(future), future.result()
     except BrokenProcessPool as problem:
         raise RuntimeError(
-            "A process of this run was killed from outside, perhaps for want of memory. "
+            "A process of this run was killed, perhaps because memory ran out. "
             "The rows so far are kept: run it again, with fewer jobs."
         ) from problem
     finally:
@@ -216,7 +216,7 @@ def _results(jobs: Sequence[Job], processes: int) -> Iterator[tuple[Job, list[Ro
 
 
 def _start_worker(threads: int) -> None:
-    """Keep BLAS from taking more than its share, and end when the parent was killed."""
+    """Limit the threads of BLAS, and exit if the parent is killed."""
     threadpool_limits(threads)
     threading.Thread(target=_follow_parent, daemon=True).start()
 

@@ -43,12 +43,12 @@ def rules_jobs(harness: Harness) -> list[Job]:
 
 
 def _fit(name: str, seed: int, n: int, method: str) -> list[Row]:
-    """Test R2 and seconds of a fit, the choice of its parameters included."""
+    """Test R2 and seconds of a fit, including the choice of its parameters."""
     split = training_rows(name, seed, n)
     model = _model(method)
     start = perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # equal rows, high p: the table shows what comes of it
+        warnings.simplefilter("ignore")  # equal rows, high p: the table shows the consequences
         model.fit(split.X, split.y)
     seconds = perf_counter() - start
     return [
@@ -62,7 +62,7 @@ def _fit(name: str, seed: int, n: int, method: str) -> list[Row]:
 
 
 def _model(method: str) -> Any:
-    """The model that a name stands for, not fitted."""
+    """The model with this name, not fitted."""
     if method in TRIMS:
         return JacobianKernelRidge(
             lambda problem: trimmed_jacobian(problem.X, TRIMS[method]), ALPHA
@@ -77,7 +77,7 @@ def _model(method: str) -> Any:
 
 def _other_model(method: str) -> Any:
     """A model of scikit-learn; those without an intercept get a standardised target."""
-    # Imported here: the command would wait for these modules at every start.
+    # Imported here, because importing these modules would slow down every start of the command.
     from sklearn.compose import TransformedTargetRegressor
     from sklearn.ensemble import HistGradientBoostingRegressor
     from sklearn.kernel_ridge import KernelRidge
@@ -97,7 +97,7 @@ def _other_model(method: str) -> Any:
 
 
 def trimmed_jacobian(X: Array, share: float) -> float:
-    """Jacobian bandwidth with l_max taken without the rows farthest from the centre."""
+    """Jacobian bandwidth with l_max computed without the rows farthest from the centre."""
     n, p = X.shape
     return theory.sigma_0(n, theory.even_spacing(n, p, trimmed_diameter(X, share)), ALPHA)
 
@@ -122,7 +122,7 @@ def draw_rules(rows: list[Row]) -> Any:
 
 
 def true_jobs(harness: Harness) -> list[Job]:
-    """Where the true Jacobian norm has its minimum, against where the approximate one has it."""
+    """Minima of the true and of the approximate Jacobian norm."""
     n = 150 if harness.quick else 500
     seeds = range(harness.n_splits(full=5, quick=1))
     return grid_of_jobs(_minima, dataset=TITLES, seed=seeds, n=[n], alpha=TRUE_PENALTIES)
@@ -152,7 +152,7 @@ def _minima(name: str, seed: int, n: int, lam: float) -> list[Row]:
 def _steep_points(split: Split, sigma: float) -> Array:
     """Training and test rows, and points one bandwidth from each training row.
 
-    A narrow kernel is steepest there; at the rows themselves a narrow one looks flat.
+    A narrow kernel is steepest there, and flat at the rows themselves.
     """
     step = np.random.default_rng(0).normal(size=split.X.shape)
     step *= sigma / np.linalg.norm(step, axis=1, keepdims=True)
@@ -160,14 +160,14 @@ def _steep_points(split: Split, sigma: float) -> Array:
 
 
 def first_minimum(curve: Array, rise: float = 1.05) -> int | None:
-    """Index of the first minimum with a fall before and a rise of 5 % after it, if any."""
+    """Index of the first minimum that follows a fall and precedes a rise of 5 %, if any."""
     lowest = np.minimum.accumulate(curve)
     risen = np.flatnonzero(curve > rise * lowest)
     return int(np.argmin(curve[: risen[0]])) or None if len(risen) else None
 
 
 def draw_true(rows: list[Row]) -> Any:
-    """The two minima against each other, and what each is worth."""
+    """The two minima against each other, and test R2 at each."""
     rows = [row for row in rows if row["sigma_true"] != ""]
     fig, (left, right) = panels(9, 4, 1, 2)
     for lam, marker, color in zip(
@@ -208,7 +208,7 @@ def subsamples_jobs(harness: Harness) -> list[Job]:
 
 
 def _subsample(name: str, seed: int, m: int, rule: str) -> list[Row]:
-    """Bandwidth from m rows of the first split, drawn with this seed, and its law in n."""
+    """Bandwidth from m rows of the first split, drawn with this seed, and its dependence on n."""
     split = standardised_split(name, 0)
     n, p = split.X.shape
     drawn = np.random.default_rng(seed).permutation(n)[:m]

@@ -1,4 +1,4 @@
-"""Figures 1 to 3: what the bandwidth does, and the approximate against the true Jacobian norm."""
+"""Figures 1 to 3: the effect of the bandwidth, and the approximate and the true Jacobian norm."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _norms(name: str, lam: float, n_sigmas: int) -> list[Row]:
 
 
 def compared_data(name: str) -> tuple[Array, Array, Array, str]:
-    """Training rows, target, the points where slopes are looked at, and the metric."""
+    """Training rows, target, the points where slopes are evaluated, and the metric."""
     if name == "cauchy":
         drawn = datasets.cauchy(50, seed=0, n_test=0)
         near = (drawn.X + np.linspace(-2, 2, 81)).reshape(-1, 1)

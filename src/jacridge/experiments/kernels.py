@@ -20,7 +20,7 @@ from .real_data import ALPHA, TITLES
 
 # Figure 2: n = 10, l_max = 1, p = 1, as in the paper. Thresholds of a grid are 0.30 to 0.89.
 PENALTIES = (0.0, 0.1, 1.0)
-# Figure 3: laplacian is a kernel of features, and so not one of distances on the globe.
+# Figure 3: laplacian is a kernel of features, so it is not available for distances on the globe.
 DATA_AND_KERNELS = [
     (name, kernel)
     for name in ("french_1d", "cauchy", "french_2d")
@@ -91,7 +91,7 @@ def norms_jobs(harness: Harness) -> list[Job]:
 
 def _norms(name: str, kernel: str, lam: float, n_sigmas: int) -> list[Row]:
     X, y, points, metric = compared_data(name)
-    # Any rule tells the spacing; that of the Cauchy data is the median one, as in the paper.
+    # Any rule returns the spacing; for the Cauchy data it is the median one, as in the paper.
     geometry = select_bandwidth(X, rule="scale", alpha=lam, kernel=kernel, metric=metric)
     spacing = geometry.spacing
     if name == "cauchy":
@@ -123,7 +123,7 @@ def draw_norms(rows: list[Row]) -> Any:
 
 
 def _pair(ax: Any, rows: list[Row], lam: float) -> list[Any]:
-    """The true norm, and that of a grid scaled to meet it where the bandwidth is chosen."""
+    """The true norm, and the norm of a grid, scaled to meet it at the chosen bandwidth."""
     sigma, true, grid = (column(rows, name) for name in ("sigma", "true", "approximate"))
     chosen = rows[0]["sigma_0"]
     at = len(sigma) // 2 if chosen == "" else int(np.argmin(np.abs(np.log(sigma / chosen))))
@@ -136,7 +136,7 @@ def _pair(ax: Any, rows: list[Row], lam: float) -> list[Any]:
 
 
 def without_y_jobs(harness: Harness) -> list[Job]:
-    """All kernels with all rules that never look at y, on the tables of the paper."""
+    """All kernels with all rules that do not use y, on the tables of the paper."""
     n = 200 if harness.quick else 2000
     tables = list(TITLES)[:2] if harness.quick else list(TITLES)
     return [
@@ -151,7 +151,7 @@ def _score(name: str, seed: int, n: int, kernel: str, rule: str) -> list[Row]:
     """Bandwidth, its seconds, and test R2 at the penalty of the paper."""
     split = training_rows(name, seed, n)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*rows are equal")
+        warnings.filterwarnings("ignore", message=".*rows repeat")
         options = {"alpha": ALPHA, "kernel": kernel, "random_state": 0}
         choice = select_bandwidth(split.X, None, rule, **options)  # type: ignore[arg-type]
     fitted = plain_fit(split.X, split.y, choice.sigma, ALPHA, kernel=kernel)

@@ -1,4 +1,4 @@
-"""Beyond the paper, on made data: functions of a known length scale, and many features."""
+"""Beyond the paper, on simulated data: functions of a known length scale, and many features."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._table import Harness, Job, Row, grid_of_jobs
 
 RULES_RUN = ("jacobian", "jacobian_median", "silverman", "median", "scale", "loo", "mml", "auto")
 DIMENSIONS = (1, 2, 5, 10)
-# Length scales as shares of the root of p, the size of the cube.
+# Length scales as multiples of the square root of p, the size of the cube.
 SCALES = (0.03, 0.1, 0.3, 1.0, 3.0)
 NOISE = 0.1
 FEATURES = (2, 5, 10, 20, 50, 100, 200, 500)
@@ -40,7 +40,7 @@ def gaussian_process(p: int, scale: float, seed: int, n: int) -> Split:
 
 
 def _known_scale(p: int, share: float, seed: int, n: int) -> list[Row]:
-    """Every rule is told the true penalty, the variance of the noise."""
+    """Every rule gets the true penalty, the variance of the noise."""
     scale, lam = share * np.sqrt(p), NOISE**2
     split = gaussian_process(p, scale, seed, n)
     best = r2_on_test(split, scale, lam)
@@ -63,7 +63,7 @@ def _outcome(rule: str, split: Split, lam: float) -> Row:
 
 
 def draw_known_scale(rows: list[Row]) -> Any:
-    """Chosen over true length scale, and R2 lost, for each dimension."""
+    """Ratio of chosen to true length scale, and loss of R2, for each dimension."""
     fig, axes = panels(12, 6.4, 2, len(DIMENSIONS), sharex="col", sharey="row")
     for j, p in enumerate(DIMENSIONS):
         lines = []
@@ -91,12 +91,12 @@ def _medians(rows: list[Row]) -> tuple[float, float]:
 
 
 def rule_style(rule: str) -> dict[str, Any]:
-    """Style of a rule with small marks."""
+    """Style of a rule with small markers."""
     return {**STYLES[rule], "markersize": 4, "linewidth": 1.2}
 
 
 def high_p_jobs(harness: Harness) -> list[Job]:
-    """A function of two features among more and more features of no use."""
+    """A function of two features among an increasing number of irrelevant features."""
     n = 150 if harness.quick else 500
     seeds = range(harness.n_splits(full=10, quick=1))
     return grid_of_jobs(_high_p, len(RULES_RUN), p=FEATURES, seed=seeds, n=[n])

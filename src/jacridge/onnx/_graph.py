@@ -1,4 +1,4 @@
-"""A graph of ONNX operations that is added to, and then made a model."""
+"""A graph of ONNX operations, built step by step and then turned into a model."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from .. import __version__
 from .._compute.arrays import Array
 
-# Old enough for the runtimes in use; all that the graph needs is in it.
+# Supported by current runtimes, and sufficient for the graph.
 OPSET, IR_VERSION = 13, 7
 # The operators of scikit-learn's steps, and their version.
 ML, ML_OPSET = "ai.onnx.ml", 2
 
 
 class Graph:
-    """Nodes and constants as they are added, each under a name that starts with the prefix."""
+    """Nodes and constants in the order of addition; each name starts with the prefix."""
 
     def __init__(self, onnx: Any, prefix: str = "jacridge") -> None:
         self.onnx, self.prefix = onnx, prefix

@@ -1,4 +1,4 @@
-"""`to_onnx`: the last step of a pipeline as a graph, after the steps before it."""
+"""`to_onnx`: a pipeline as a graph, with the model as its last step."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from ._steps import add_steps, columns_of
 def to_onnx(model: Any, X: Any = None, *, dtype: str = "float64") -> Any:
     r"""Convert the predictions of a fitted model to an ONNX graph.
 
-    Exact and Nystrom models alike are :math:`b + k(x, Z) c` with the rows Z that they keep. The
-    graph computes in float64, as the coefficients of a kernel model are large and cancel; `dtype`
-    is what goes in and comes out.
+    Exact and Nystrom models both are :math:`b + k(x, Z) c` with the rows Z that they keep. The
+    graph computes in float64, because the coefficients of a kernel model are large and cancel;
+    `dtype` is the type of inputs and outputs.
 
     Parameters
     ----------
     model : fitted regressor or classifier of jacridge, or a Pipeline that ends in one
-        With any kernel, and any metric but "geodesic"; for "precomputed" the graph takes
-        distances. The steps before it are converted by skl2onnx: scalers, encoders, imputers,
-        ColumnTransformer, and what else skl2onnx can do in float64.
+        With any kernel, and any metric except "geodesic"; for "precomputed" the graph takes
+        distances. The steps before the model are converted by skl2onnx: scalers, encoders,
+        imputers, ColumnTransformer, and any others that skl2onnx supports in float64.
     X : data frame or array, optional
-        Some rows, which show which columns hold text. Needed for a ColumnTransformer that was
+        Some rows, to see which columns hold text. Required for a ColumnTransformer that was
         fitted to a data frame.
     dtype : {"float64", "float32"}
-        Type of the numbers that go in and come out.
+        Type of the numbers in inputs and outputs.
 
     Returns
     -------
     onnx.ModelProto
         Its input is ``X`` of shape (rows, features); with a ColumnTransformer that was fitted to a
-        data frame it has one input of shape (rows, 1) for each column, under the column's name. An
-        empty text is a missing one. A regressor has the output ``y`` of shape (rows,) or
+        data frame it has one input of shape (rows, 1) for each column, with the column's name. An
+        empty string means a missing value. A regressor has the output ``y`` of shape (rows,) or
         (rows, targets). A classifier has ``label`` of shape (rows,) and ``probabilities`` of shape
-        (rows, classes); only the first if it has no ``predict_proba``. Labels are int64 or texts:
-        booleans are 0 and 1, dates are texts such as 2020-01-31.
+        (rows, classes), or only ``label`` if it has no ``predict_proba``. Labels are int64 or
+        strings: booleans become 0 and 1, dates become strings such as 2020-01-31.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def to_onnx(model: Any, X: Any = None, *, dtype: str = "float64") -> Any:
 
 def _scores(graph: Graph, est: JacobianKernelRidge, rows: str) -> str:
     """Add the predictions of the regressor for rows of features."""
-    function = est._function()  # of the fit, whatever `set_params` has changed since
+    function = est._function()  # of the fit, even if `set_params` was called since
     if function.mapping is not None:
         rows = function.mapping.onnx(graph, rows)
     elif function.columns is not None:
@@ -98,7 +98,7 @@ def _add_classes(graph: Graph, est: JacobianKernelClassifier, scores: str, kind:
     types, classes = graph.onnx.TensorProto, est.classes_
     odds = graph.node("Mul", scores, graph.number(est.slope_))
     odds = graph.node("Add", odds, graph.array(np.asarray(est.offset_)))
-    if len(classes) == 2:  # they are those of the second class
+    if len(classes) == 2:  # the scores of the second class
         odds = graph.node("Concat", graph.node("Neg", odds), odds, axis=1)
     is_text = classes.dtype.kind not in "biuf"  # ONNX has no dates
     labels = graph.constant(classes.astype(str if is_text else np.int64))

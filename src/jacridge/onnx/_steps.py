@@ -22,7 +22,7 @@ def columns_of(first: Any, X: Any) -> list[InputColumn]:
     if isinstance(first, ColumnTransformer) and hasattr(first, "feature_names_in_"):
         if not hasattr(X, "columns"):
             raise ValueError(
-                "`X` must be some rows of the data frame, to know which columns hold text, got "
+                "`X` must be some rows of the data frame, to see which columns hold text, got "
                 f"{'none' if X is None else type(X).__name__}."
             )
         return [(str(name), _is_text(X[name]), 1) for name in first.feature_names_in_]
@@ -38,7 +38,7 @@ def add_steps(
 ) -> str:
     """Add the steps, which read the columns from these values; returns the features."""
     found = _converted(steps, columns)
-    # skl2onnx gives other names to columns whose names are no identifiers.
+    # skl2onnx renames columns whose names are not identifiers.
     read = {there.name: here for there, here in zip(found.input, values, strict=True)}
     for node in found.node:
         node.input[:] = [read.get(name, name) for name in node.input]
@@ -60,7 +60,7 @@ def _converted(steps: Sequence[Any], columns: Sequence[InputColumn]) -> Any:
             custom_conversion_functions={SimpleImputer: _impute, MissingIndicator: _indicate},
             custom_shape_calculators={SimpleImputer: _imputed, MissingIndicator: _indicated},
         ).graph
-    except Exception as error:  # whatever skl2onnx stumbles on
+    except Exception as error:  # skl2onnx can raise any error
         names = ", ".join(type(step).__name__ for step in steps)
         raise ValueError(
             f"`model` must have steps that skl2onnx can convert, got {names}: "
@@ -68,7 +68,7 @@ def _converted(steps: Sequence[Any], columns: Sequence[InputColumn]) -> Any:
         ) from error
 
 
-# skl2onnx has imputers of float32 only, and no indicators of missing values.
+# skl2onnx only has imputers for float32, and no indicators of missing values.
 
 
 def _imputed(operator: Any) -> None:
@@ -85,7 +85,7 @@ def _indicated(operator: Any) -> None:
 
 
 def _impute(scope: Any, operator: Any, container: Any) -> None:
-    """Replace missing values, and add the marks of an indicator."""
+    """Replace missing values, and add the columns of an indicator."""
     graph, step = _graph(scope), operator.raw_operator
     rows, gaps = _gaps(graph, operator)
     values = step.statistics_ if _reads_text(operator) else step.statistics_.astype(float)
@@ -108,7 +108,7 @@ def _graph(scope: Any) -> Graph:
 
 
 def _kept(step: SimpleImputer) -> Any:
-    """Indices of the columns that an imputer keeps: not those that were all missing."""
+    """Indices of the columns that an imputer keeps: those with at least one value."""
     return np.flatnonzero([value == value for value in step.statistics_])
 
 
@@ -139,7 +139,7 @@ def _marks(graph: Graph, gaps: str, step: MissingIndicator) -> str:
 
 
 def _put(graph: Graph, result: str, operator: Any, container: Any) -> None:
-    """Hand the nodes to skl2onnx, with the result under the name that it expects."""
+    """Pass the nodes to skl2onnx, with the name that it expects for the result."""
     graph.node("Identity", result, name=operator.outputs[0].full_name)
     container.nodes += graph.nodes
     container.initializers += graph.constants

@@ -1,4 +1,4 @@
-"""Draws what is already computed, and Displays that compute it from a fitted model.
+"""Functions that draw computed results, and Displays that compute them from a fitted model.
 
 Each function takes arrays and an optional axes and returns the axes; it fits nothing, shows
 nothing, saves nothing and sets no global style.

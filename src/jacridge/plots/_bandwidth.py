@@ -41,9 +41,9 @@ def plot_norm(
     Parameters
     ----------
     sigma, norm : arrays of shape (k,)
-        Bandwidths, and the norm as :func:`jacridge.theory.approximate_jacobian_norm` gives it.
+        Bandwidths, and the norm from :func:`jacridge.theory.approximate_jacobian_norm`.
     j_a, j_b : arrays of shape (k,), optional
-        Its two factors, of :func:`jacridge.theory.j_a` and :func:`jacridge.theory.j_b`.
+        Its two factors, from :func:`jacridge.theory.j_a` and :func:`jacridge.theory.j_b`.
     chosen : float, optional
         Bandwidth to mark.
     ax : matplotlib axes, optional
@@ -83,10 +83,10 @@ def plot_norms(
     ax: Axes | None = None,
     **style: Any,
 ) -> Axes:
-    """Approximate against true Jacobian norm.
+    """Approximate and true Jacobian norm.
 
-    The approximate norm is known up to a constant, so only shapes can be compared: it is scaled to
-    meet the true one at the chosen bandwidth (or in the middle of the curves).
+    The approximate norm is only known up to a constant, so only shapes can be compared: it is
+    scaled to meet the true norm at the chosen bandwidth (or in the middle of the curves).
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def plot_norms(
     ax.plot(sigma, scale * approximate, **dashed | style)
     mark(ax, chosen)
     ax.set(xlabel=SIGMA, ylabel="Jacobian norm", xscale="log", yscale="log")
-    # The approximate norm has no upper end; the picture keeps to the true one.
+    # The approximate norm is unbounded, so the limits are set by the true norm.
     finite = true[np.isfinite(true) & (true > 0)]
     if finite.size:
         ax.set_ylim(finite.min() / 3, finite.max() * 3)
@@ -129,8 +129,8 @@ def plot_criteria(
 ) -> Axes:
     """Criteria to be minimised against the bandwidth, each with a dot at its minimum.
 
-    Several criteria have several units: with more than one, each is drawn from 0 (its minimum) to
-    1 (its maximum).
+    Criteria have different units: if there are several, each is scaled from 0 (its minimum) to 1
+    (its maximum).
 
     Parameters
     ----------
@@ -152,7 +152,8 @@ def plot_criteria(
     for i, (name, values) in enumerate(criteria.items()):
         values = np.asarray(values, dtype=float)
         if len(criteria) > 1:
-            values = (values - np.nanmin(values)) / np.ptp(values[np.isfinite(values)])
+            reach = np.ptp(values[np.isfinite(values)]) or 1.0
+            values = (values - np.nanmin(values)) / reach
         look = {"color": colours[i % 4], "linestyle": DASHES[i % 4], "label": name} | style
         (line,) = ax.plot(sigma, values, **look)
         best = int(np.nanargmin(values))
@@ -194,7 +195,7 @@ def plot_criterion_map(
     """
     ax = axes(ax)
     sigma, alpha, values = (np.asarray(a, dtype=float) for a in (sigma, alpha, values))
-    # The worst tenth is far from all else and would take the colours away from it.
+    # The worst tenth is far from all other values and would use up most of the colours.
     top = np.nanpercentile(values, 90)
     look = {"cmap": "cividis_r", "shading": "nearest", "vmax": top} | style
     mesh = ax.pcolormesh(sigma, alpha, values, **look)
@@ -218,11 +219,11 @@ def plot_rules(
     ax: Axes | None = None,
     **style: Any,
 ) -> Axes:
-    """Rules and models compared: score against time, each point with its name.
+    """Comparison of rules and models: score against time, with a name at each point.
 
     Parameters
     ----------
-    rules : names, one a point
+    rules : names, one for each point
     seconds, scores : arrays of shape (len(rules),)
     spread : array of shape (len(rules),), optional
         Half the height of the error bars.
@@ -247,7 +248,7 @@ def plot_rules(
 
 def _name_points(ax: Axes, names: Sequence[str], x: Any, y: Any, spread: Any) -> None:
     """Write a name beside each point, where it covers no point, error bar, line or other name."""
-    ax.get_xlim(), ax.get_ylim()  # what was drawn last moves the limits only when they are read
+    ax.get_xlim(), ax.get_ylim()  # reading the limits updates them after the last drawing
     # All lengths in points, 1/72 inch: pixels would change with the resolution of the file.
     unit = 72 / ax.figure.dpi
     frame = ax.get_window_extent().extents * unit
@@ -292,7 +293,7 @@ def _width(ax: Axes, name: str) -> float:
 
 
 def _box(place: Any, out: float, lift: float, width: float) -> Box:
-    """Where a name would stand: left, low, right, high."""
+    """Box that a name would occupy."""
     start = place[0] + out
     left, right = sorted((start, start + np.sign(out) * width))
     return left, place[1] + lift - 5, right, place[1] + lift + 5
@@ -305,7 +306,7 @@ def _line(place: Any, out: float, lift: float) -> list[Box]:
 
 
 def _is_free(box: Box, taken: Sequence[Box], frame: Any) -> bool:
-    """Whether a box lies in the frame and on nothing else."""
+    """Whether a box lies inside the frame and covers nothing else."""
     inside = frame[0] < box[0] and box[2] < frame[2] and frame[1] < box[1] and box[3] < frame[3]
     return bool(inside) and not any(
         box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken

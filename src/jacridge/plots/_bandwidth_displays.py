@@ -1,39 +1,43 @@
-"""Displays of a choice: `from_estimator` computes, `plot` draws, in scikit-learn's manner.
+"""Displays of a choice: `from_estimator` computes and `plot` draws, as in scikit-learn.
 
-Each keeps what it has computed as attributes, so that it can be drawn again without computing.
+Each stores its results as attributes, so that it can be drawn again without computing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
 
-from .. import Choice, last_step, select_bandwidth, theory
-from .._checks import check_choice, check_number, check_rows, check_targets
+from .. import last_step
+from .._checks import check_choice, check_number, check_rows, check_targets, check_weights
 from .._compute.arrays import Array
-from .._geometry.space import LINEAR, Space
-from .._rules.grids import approximate_norm, criterion_grid, places_around, sigma_grid
+from .._rows.source import array_source, mapped
+from .._rules.criteria import CRITERIA
+from .._rules.grids import approximate_norm, places_around, sigma_grid
+from .._rules.registry import as_rule
+from .._rules.streams import training_data
+from .._rules.training import TrainingData
+from .._solvers.exact import Centred, solve_exact
+from .._solvers.function import FittedFunction
+from ..effects._average import check_regressor
 from ._bandwidth import plot_criteria, plot_criterion_map, plot_norms
 from ._look import Axes, Display
+from ._model_displays import check_one_target
 
-# Criteria in words: their values, and what a map shows, in the units of y where it can.
+# Labels of criteria: for their values, and for a map, which uses the units of y if possible.
 CRITERION_LABELS = {
     "loo": ("mean squared leave-one-out error", "root mean squared leave-one-out error"),
     "gcv": ("generalised cross-validation", "root of generalised cross-validation"),
     "mml": ("negative log marginal likelihood", "negative log marginal likelihood"),
 }
 
-# A rule that every kernel and every metric has, where the geometry alone is wanted.
-GEOMETRY = "scale"
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class JacobianNormDisplay(Display):
-    """Approximate and true Jacobian norm over the bandwidth, with the model's own marked.
+    """Approximate and true Jacobian norm over the bandwidth, with the model's bandwidth marked.
 
     Attributes
     ----------
@@ -52,6 +56,7 @@ class JacobianNormDisplay(Display):
         estimator: Any,
         X: npt.ArrayLike,
         y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
         *,
         bandwidths: npt.ArrayLike | None = None,
         max_samples: int = 500,
@@ -59,15 +64,15 @@ class JacobianNormDisplay(Display):
         ax: Axes | None = None,
         **style: Any,
     ) -> JacobianNormDisplay:
-        """Refit the estimator for each bandwidth; take the largest norm at and around the rows.
+        """Refit the estimator for each bandwidth; compute the largest norm at and around the rows.
 
         Parameters
         ----------
         estimator : fitted JacobianKernelRidge, or Pipeline that ends in one
-        X, y : training data
+        X, y, sample_weight : training data
         bandwidths : array of shape (k,), optional
         max_samples : int
-            Above this many rows a random sample of them is looked at.
+            With more rows than this, a random sample is used.
         random_state : int, optional
         ax : matplotlib axes, optional
         **style
@@ -78,22 +83,17 @@ class JacobianNormDisplay(Display):
         JacobianNormDisplay
         """
         estimator, X = last_step(estimator, X)
-        space = _space(estimator)
-        X, y = _sample(estimator, X, y, max_samples, random_state)
-        lam = _penalty(estimator)
-        rule = "jacobian_median" if estimator.bandwidth == "jacobian_median" else GEOMETRY
-        sigmas, choice = _grid(estimator, X, bandwidths, 25, rule)
-        true = [
-            theory.true_jacobian_norm(
-                _refitted(estimator, X, y, sigma, lam), places_around(X, sigma)
-            ).max()
-            for sigma in sigmas
-        ]
+        check_regressor(estimator)
+        function, lam = estimator._function(), float(estimator._function().lams[0])
+        data = _training_data(function, X, y, sample_weight)
+        data = _sample(data, max_samples, random_state)
+        sigmas = _sigmas(function, data, bandwidths, 25)
+        spacing = as_rule(estimator._notes.get("rule") or function.sigma).spacing(data)
         return cls(
             bandwidths=sigmas,
-            approximate=approximate_norm(space.kernel, sigmas, choice.n, choice.spacing, lam),
-            true=np.array(true),
-            chosen=estimator.bandwidth_,
+            approximate=approximate_norm(data.space.kernel, sigmas, data.n, spacing, lam),
+            true=np.array([_largest_slope(function, data, sigma) for sigma in sigmas]),
+            chosen=function.sigma,
         ).plot(ax=ax, **style)
 
     def plot(self, *, ax: Axes | None = None, **style: Any) -> JacobianNormDisplay:
@@ -127,6 +127,7 @@ class CriterionDisplay(Display):
         estimator: Any,
         X: npt.ArrayLike,
         y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
         *,
         criterion: str = "loo",
         bandwidths: npt.ArrayLike | None = None,
@@ -141,13 +142,13 @@ class CriterionDisplay(Display):
         Parameters
         ----------
         estimator : fitted JacobianKernelRidge, or Pipeline that ends in one
-        X, y : training data, one target
+        X, y, sample_weight : training data, one target
         criterion : {"loo", "gcv", "mml"}
         bandwidths : array of shape (k,), optional
         alphas : array of shape (l,), optional
-            Ridge penalties of the map; without them a curve for the estimator's own penalty.
+            Ridge penalties of the map; by default a curve for the estimator's own penalty.
         max_samples : int
-            Above this many rows a random sample of them is looked at.
+            With more rows than this, a random sample is used.
         random_state : int, optional
         ax : matplotlib axes, optional
         **style
@@ -158,19 +159,21 @@ class CriterionDisplay(Display):
         CriterionDisplay
         """
         estimator, X = last_step(estimator, X)
-        space = _space(estimator)
+        check_one_target(estimator)
         check_choice("criterion", criterion, CRITERION_LABELS)
-        X, y = _sample(estimator, X, y, max_samples, random_state)
-        lam = _penalty(estimator)
-        sigmas, _ = _grid(estimator, X, bandwidths, 40)
-        lams = np.array([lam]) if alphas is None else np.sort(np.asarray(alphas, dtype=float))
-        grid = criterion_grid(X, y[:, 0] - y[:, 0].mean(), sigmas, lams, space)
+        function = estimator._function()
+        data = _training_data(function, X, y, sample_weight)
+        data = _sample(data, max_samples, random_state)
+        sigmas = _sigmas(function, data, bandwidths, 40)
+        lams = function.lams if alphas is None else np.sort(np.asarray(alphas, dtype=float))
+        grid = sigmas, lams
+        surface = CRITERIA[criterion].surface(data.spectrum, np.ones(1), *grid, each=data.each)
         return cls(
             bandwidths=sigmas,
             alphas=lams,
-            values=grid[criterion],
+            values=surface.values[..., 0].T,
             criterion=criterion,
-            chosen=(estimator.bandwidth_, lam),
+            chosen=(function.sigma, float(function.lams[0])),
         ).plot(ax=ax, **style)
 
     def plot(self, *, ax: Axes | None = None, **style: Any) -> CriterionDisplay:
@@ -185,51 +188,35 @@ class CriterionDisplay(Display):
         return self._drawn(plot_criterion_map(self.bandwidths, self.alphas, best, ax=ax, **look))
 
 
-def _space(estimator: Any) -> Space:
-    """Kernel and distance of a fit, whatever `set_params` has changed since."""
-    return estimator._function().space
-
-
-def _kernel_and_metric(estimator: Any) -> dict[str, Any]:
-    """Options for a fit to rows that have been mapped by the metric of the estimator."""
-    metric = estimator._notes["metric"]
-    return {"kernel": estimator.kernel_, "metric": "euclidean" if metric in LINEAR else metric}
-
-
-def _sample(
-    estimator: Any, X: npt.ArrayLike, y: npt.ArrayLike, size: int, random_state: int | None
-) -> tuple[Array, Array]:
-    """At most `size` rows, mapped by the metric; of given distances their columns, too."""
-    distance, X = _space(estimator).distance, check_rows(X)
+def _training_data(function: FittedFunction, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+    """Training rows as a fit sees them: merged, centred, and mapped by the metric."""
+    distance, X = function.space.distance, check_rows(X)
     distance.check(X)
-    y = check_targets(y, X)
-    if len(X) > check_number("max_samples", size, at_least=3):
-        drawn = np.random.default_rng(random_state).choice(len(X), int(size), replace=False)
-        kept = np.sort(drawn)
-        X, y = distance.some(X, kept), y[kept]
-    mapping = estimator._function().mapping
-    return X if mapping is None else mapping(X), y
+    w = None if sample_weight is None else check_weights(sample_weight, X)
+    source = mapped(array_source(X, check_targets(y, X), w, distance), function.mapping)
+    return training_data(source, function.space, kind=function.kind)
 
 
-def _penalty(estimator: Any) -> float:
-    """The penalty; of several targets that of the first."""
-    return float(np.ravel(estimator.alpha_)[0])
+def _sample(data: TrainingData, size: int, random_state: int | None) -> TrainingData:
+    """At most `size` of the rows."""
+    size = int(check_number("max_samples", size, at_least=3))
+    return replace(data, random_state=random_state).sample(size)
 
 
-def _grid(
-    estimator: Any, X: Array, given: Any, points: int, rule: str = GEOMETRY
-) -> tuple[Array, Choice]:
-    """Bandwidths to look at, and size, spacing and largest distance of rows as the kernel sees."""
-    options = _kernel_and_metric(estimator)
-    found = select_bandwidth(X, rule=rule, alpha=_penalty(estimator), **options)
+def _sigmas(function: FittedFunction, data: TrainingData, given: Any, points: int) -> Array:
+    """The bandwidths given, or a grid of them."""
     if given is not None:
-        return np.sort(np.asarray(given, dtype=float)), found
-    return sigma_grid(found.l_max, found.spacing, points, estimator.bandwidth_), found
+        return np.sort(np.asarray(given, dtype=float))
+    return sigma_grid(data.l_max, data.even_spacing, points, function.sigma)
 
 
-def _refitted(estimator: Any, X: Array, y: Array, sigma: float, lam: float) -> Any:
+def _largest_slope(function: FittedFunction, data: TrainingData, sigma: float) -> float:
+    """Largest norm of the gradient of a fit with this bandwidth, at and around the rows."""
     # A sample is small enough for the exact solver, whatever the model itself needed.
-    options: dict[str, Any] = {"solver": "exact", "n_landmarks": None, "landmarks": "kmeans"}
-    options |= _kernel_and_metric(estimator)
-    copy = clone(estimator).set_params(bandwidth=float(sigma), alpha=lam, **options)
-    return copy.fit(X, y[:, 0] if y.shape[1] == 1 else y)
+    rows = Centred(data.targets, data.w, np.zeros(data.targets.shape[1]))
+    fit = solve_exact(data.pairs, sigma, rows, function.lams, function.kind)
+    distance = data.space.distance
+    places = places_around(data.X, sigma, distance)
+    J = data.space.slopes(places, data.X, fit.dual_coef, sigma)
+    J /= distance.unit_steps(places)[:, None]
+    return float(np.linalg.norm(J.reshape(len(J), -1), axis=1).max())

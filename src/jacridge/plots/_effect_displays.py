@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from .. import last_step
 from .._checks import check_number
 from .._compute.arrays import Array
 from ..effects import AverageCurve, Effects, average_predictions
+from ..effects._errors import known_degrees
 from ._look import BLUE, GREY, Axes, Display, axes
 from ._model import plot_curve
-from ._model_displays import _check_one_target, _position, _table
+from ._model_displays import check_one_target, position_of, table_of
 
 
 def plot_effects(
@@ -104,7 +106,7 @@ class EffectsDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any = None, *, ax: Axes | None = None, **options: Any
     ) -> EffectsDisplay:
-        """Take the effects of a fitted model.
+        """Compute the effects of a fitted model.
 
         Parameters
         ----------
@@ -123,7 +125,7 @@ class EffectsDisplay(Display):
         return cls(effects=estimator.effects(X, **options)).plot(ax=ax)
 
     def plot(self, *, ax: Axes | None = None, **style: Any) -> EffectsDisplay:
-        """Draw the effects, those of a contrast with its label."""
+        """Draw the effects; contrasts are labelled."""
         columns = self.effects.dict()
         names = [
             " ".join(
@@ -165,7 +167,7 @@ class SlopeBandDisplay(Display):
         ax: Axes | None = None,
         **style: Any,
     ) -> SlopeBandDisplay:
-        """Take the slopes and their standard errors at the rows of X.
+        """Compute the slopes and their standard errors at the rows of X.
 
         Parameters
         ----------
@@ -173,7 +175,7 @@ class SlopeBandDisplay(Display):
         X : array of shape (n, p)
         feature : index or name
         level : float between 0 and 1
-            Coverage of the interval at each row by itself.
+            Coverage of the pointwise interval at each row.
         ax : matplotlib axes, optional
         **style
             Passed to the plot.
@@ -183,12 +185,12 @@ class SlopeBandDisplay(Display):
         SlopeBandDisplay
         """
         estimator, X = last_step(estimator, X)
-        _check_one_target(estimator)
+        check_one_target(estimator)
         level = check_number("level", level, above=0, below=1)
-        rows, names = _table(estimator, X)
-        j = _position(names, feature)
+        rows, names = table_of(estimator, X)
+        j = position_of(names, feature)
         slopes, errors = (part[:, j] for part in estimator.jacobian(X, return_std=True))
-        degrees = estimator._function().influences[0].residual_degrees
+        (degrees,) = known_degrees(estimator._function().degrees(attrgetter("residual_degrees")))
         reach = student.ppf((1 + level) / 2, degrees) * errors
         return cls(
             x=rows[:, j],
@@ -243,7 +245,7 @@ class AverageCurveDisplay(Display):
         AverageCurveDisplay
         """
         estimator, X = last_step(estimator, X)
-        _check_one_target(estimator)
+        check_one_target(estimator)
         curve = average_predictions(estimator, feature, X=X, **options)
         return cls(curve=curve).plot(ax=ax)
 

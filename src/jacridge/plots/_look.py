@@ -1,6 +1,6 @@
-"""Colours of Okabe and Ito, which the colour-blind can tell apart, and what all plots share.
+"""Okabe and Ito's colours, which colour-blind readers can tell apart, and shared parts of plots.
 
-Curves differ in their dashes as well, so that they survive a black-and-white print.
+Curves also differ in their dashes, so that they can be told apart in black and white.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", 
 DASHES = ("-", "--", "-.", ":")
 SIGMA = r"bandwidth $\sigma$"
 
-# matplotlib is an extra and has no types that hold between its versions.
+# matplotlib is an extra, and its types differ between versions.
 Axes = Any
 
 
@@ -29,12 +29,12 @@ def mark(ax: Axes, chosen: float | None, label: str = "chosen") -> None:
 
 
 def legend(ax: Axes) -> None:
-    """A legend without a frame that can still be read where it covers a line."""
+    """A legend without a frame that is readable even where it covers a line."""
     ax.legend(framealpha=0.85, edgecolor="none")
 
 
 class Display:
-    """Base of all displays: they remember where they were drawn, and as what.
+    """Base class of all displays: they store their axes, figure and artists.
 
     Attributes
     ----------

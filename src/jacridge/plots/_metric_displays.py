@@ -81,7 +81,7 @@ def plot_choices(
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MetricDisplay(Display):
-    """The learned metric: how much each pair of features weighs in a squared distance.
+    """The learned metric: the weight of each pair of features in a squared distance.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class MetricDisplay(Display):
     def from_estimator(
         cls, estimator: Any, *, ax: Axes | None = None, **style: Any
     ) -> MetricDisplay:
-        """Take the metric of a fitted estimator.
+        """Read the metric of a fitted estimator.
 
         Parameters
         ----------
@@ -118,8 +118,7 @@ class MetricDisplay(Display):
                 f"metric={estimator.metric!r}."
             )
         estimator = regressor_of(estimator)
-        T, std = np.asarray(estimator.metric_), estimator._feature_std
-        T = T if std is None else T * std[:, None]
+        T = np.asarray(estimator.metric_) * estimator._feature_std[:, None]
         M = T @ T.T
         names = estimator._function().names
         return cls(metric=M / np.trace(M), names=names).plot(ax=ax, **style)
@@ -145,12 +144,12 @@ class ChoiceDisplay(Display):
     def from_estimator(
         cls, estimator: Any, *, ax: Axes | None = None, **style: Any
     ) -> ChoiceDisplay:
-        """Take the candidates of a fitted estimator.
+        """Read the candidates of a fitted estimator.
 
         Parameters
         ----------
         estimator : fitted AutoKernelRidge, or Pipeline that ends in one
-            Or any other that chose a kernel or a metric.
+            Or any other estimator that chose a kernel or a metric.
         ax : matplotlib axes, optional
         **style
             Passed to the plot.

@@ -62,7 +62,7 @@ def plot_surface(
     ax: Axes | None = None,
     **style: Any,
 ) -> Axes:
-    """Prediction over two features as filled contours, with the places of the observations.
+    """Prediction over two features as filled contours, with the positions of the observations.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Displays of a fitted model: `from_estimator` computes, `plot` draws, in scikit-learn's manner.
+"""Displays of a fitted model: `from_estimator` computes and `plot` draws, as in scikit-learn.
 
-Each keeps what it has computed as attributes, so that it can be drawn again without computing.
+Each stores its results as attributes, so that it can be drawn again without computing.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from .. import last_step
 from .._checks import check_choice, check_number, check_rows
 from .._compute.arrays import Array
 from .._pipeline import regressor_of
+from ..effects._average import check_regressor
 from ._look import Axes, Display
 from ._model import plot_curve, plot_importances, plot_slopes, plot_surface
 
@@ -61,10 +62,10 @@ class CurveDisplay(Display):
         X : array of shape (n, p)
             Rows that give the range of the feature and the medians of the others.
         y : array of shape (n,), optional
-            Observations to draw, where X has one feature.
+            Observations to draw, if X has one feature.
         feature : index or name
         coverage : float between 0 and 1, optional
-            Coverage of the interval (see ``predict_interval``); without it none is drawn.
+            Coverage of the interval (see ``predict_interval``); by default none is drawn.
         points : int
         ax : matplotlib axes, optional
         **style
@@ -75,9 +76,9 @@ class CurveDisplay(Display):
         CurveDisplay
         """
         estimator, X = last_step(estimator, X)
-        _check_one_target(estimator)
-        X, names = _table(estimator, X)
-        j = _position(names, feature)
+        check_one_target(estimator)
+        X, names = table_of(estimator, X)
+        j = position_of(names, feature)
         x = np.linspace(X[:, j].min(), X[:, j].max(), points)
         rows = np.tile(np.median(X, axis=0), (points, 1))
         rows[:, j] = x
@@ -93,7 +94,7 @@ class CurveDisplay(Display):
         ).plot(ax=ax, **style)
 
     def plot(self, *, ax: Axes | None = None, **style: Any) -> CurveDisplay:
-        """Draw the curve, with the interval and the observations if there are some."""
+        """Draw the curve, with the interval and the observations if there are any."""
         lower, upper = self.interval or (None, None)
         ends = {"lower": lower, "upper": upper}
         ax = plot_curve(self.x, self.prediction, **ends, data=self.data, ax=ax, **style)
@@ -148,9 +149,9 @@ class SurfaceDisplay(Display):
         SurfaceDisplay
         """
         estimator, X = last_step(estimator, X)
-        _check_one_target(estimator)
-        X, names = _table(estimator, X)
-        i, j = (_position(names, feature) for feature in features)
+        check_one_target(estimator)
+        X, names = table_of(estimator, X)
+        i, j = (position_of(names, feature) for feature in features)
         x_1, x_2 = (np.linspace(X[:, f].min(), X[:, f].max(), points) for f in (i, j))
         rows = np.tile(np.median(X, axis=0), (points**2, 1))
         rows[:, i], rows[:, j] = np.tile(x_1, points), np.repeat(x_2, points)
@@ -203,14 +204,14 @@ class SlopeDisplay(Display):
         ax: Axes | None = None,
         **style: Any,
     ) -> SlopeDisplay:
-        """Take the Jacobian at the rows of X.
+        """Compute the Jacobian at the rows of X.
 
         Parameters
         ----------
         estimator : fitted JacobianKernelRidge, or Pipeline that ends in one
         X : array of shape (n, p)
         feature : index or name, optional
-            The feature whose slopes are drawn against its values; without it the importances.
+            The feature whose slopes are drawn against its values; by default the importances.
         ax : matplotlib axes, optional
         **style
             Passed to the plot.
@@ -221,9 +222,9 @@ class SlopeDisplay(Display):
         """
         estimator, X = last_step(estimator, X)
         if feature is not None:
-            _check_one_target(estimator)
-        rows, names = _table(estimator, X)
-        position = None if feature is None else _position(names, feature)
+            check_one_target(estimator)
+        rows, names = table_of(estimator, X)
+        position = None if feature is None else position_of(names, feature)
         slopes = np.asarray(estimator.jacobian(X))
         return cls(slopes=slopes, X=rows, names=names, feature=position).plot(ax=ax, **style)
 
@@ -235,7 +236,9 @@ class SlopeDisplay(Display):
         return self._drawn(plot_slopes(self.X[:, j], self.slopes[:, j], name=name, ax=ax, **style))
 
 
-def _check_one_target(estimator: Any) -> None:
+def check_one_target(estimator: Any) -> None:
+    """Refuse models of classes or of several targets."""
+    check_regressor(estimator)
     check_is_fitted(estimator)
     if np.ndim(estimator.dual_coef_) > 1:
         raise ValueError(
@@ -244,20 +247,21 @@ def _check_one_target(estimator: Any) -> None:
         )
 
 
-def _table(estimator: Any, X: Any) -> tuple[Array, list[str]]:
+def table_of(estimator: Any, X: Any) -> tuple[Array, list[str]]:
     """Rows as an array, and the names of the columns."""
     check_is_fitted(estimator)
     return check_rows(X), regressor_of(estimator)._function().names
 
 
-def _position(names: list[str], feature: int | str) -> int:
+def position_of(names: list[str], feature: int | str) -> int:
+    """Index of a feature given by index or name."""
     if isinstance(feature, str):
         return names.index(check_choice("feature", feature, names))
     return int(check_number("feature", feature, at_least=0, below=len(names)))
 
 
 def _on_made_rows(method: Callable[..., Any], rows: Array, *options: Any) -> Any:
-    """Call a method on made-up rows: their columns have no names, even if the training rows had."""
+    """Call a method on artificial rows, which have no column names, without a warning."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         return method(rows, *options)

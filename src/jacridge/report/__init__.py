@@ -34,8 +34,8 @@ from ._tasks import COLUMN_METRICS, TASKS, ModelSpec
 __all__ = ["report_page", "write_report"]
 
 Progress = Callable[[int, int, str], object]
-Parts = dict[str, str | list[Figure]]  # of the page, by their names in the template
-# Texts and charts on the predictions of each task.
+Parts = dict[str, str | list[Figure]]  # parts of the page, by their names in the template
+# Text and charts on the predictions of each task.
 STORIES: dict[str, Any] = {"regression": _numbers, "classification": _classes}
 
 
@@ -60,38 +60,38 @@ def report_page(
     random_state: int | None = 0,
     progress: Progress = lambda done, total, what: None,
 ) -> str:
-    """The report as one HTML page that asks no other host for anything.
+    """The report as one HTML page that loads nothing from other hosts.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features), or data frame of pandas or polars
-        Columns of a data frame that hold texts are one-hot encoded.
+        Text columns of a data frame are one-hot encoded.
     y : array of shape (n_samples,)
         Numbers, or labels of classes.
     features : names of the columns of an array, or columns of a data frame to use
     target : name of y
     task : {"auto", "regression", "classification"}
-        By "auto", texts, truth values and targets of two values are classes.
+        With "auto", text, booleans and targets with two values are classes.
     bandwidth : as for JacobianKernelRidge; "auto" stands for AutoKernelRidge
         The automatic model chooses kernel, metric, bandwidth and penalty.
     alpha : as for JacobianKernelRidge, optional
-        Chosen by "auto", else 1e-3, if not given.
+        By default chosen if `bandwidth` is "auto", else 1e-3.
     kernel : as for JacobianKernelRidge
-        By "auto" it is chosen where everything is; else it is "gaussian".
-    metric : as for JacobianKernelRidge, but for "precomputed"
-        By "auto" it is learned where everything is chosen; else features are standardised.
-        "geodesic" takes two columns: latitude, then longitude.
-    standardize : whether columns of numbers are divided by their standard deviations
-        For the metric "auto", which may then also be learned.
+        "auto": chosen if `bandwidth` is "auto", else "gaussian".
+    metric : as for JacobianKernelRidge, except "precomputed"
+        "auto": learned if `bandwidth` is "auto", else features are standardised. "geodesic" needs
+        two columns: latitude, then longitude.
+    standardize : whether numeric columns are divided by their standard deviations
+        Only for the metric "auto", which may also be learned.
     source : file that the code on the page reads
     options : further options of the command that the page shows, such as ("--drop", "id")
     left_out : number of rows of the file that lack a value and are not in X
-    losses : sentences on these rows
+    losses : sentences about these rows
     remarks : names and sentences of further remarks on the data
-    parts : for columns that were made of another one, such as the parts of a date, its name
+    parts : for columns made from another column, such as the parts of a date, that column's name
     random_state : int, optional
         Seed of the samples, folds and choices.
-    progress : function of (steps done, all steps, what is done now), optional
+    progress : function of (steps done, number of steps, current step), optional
 
     Returns
     -------
@@ -133,7 +133,7 @@ def case_of(
 
 
 def write_report(path: str | Path, X: npt.ArrayLike, y: npt.ArrayLike, **options: Any) -> Path:
-    """Write the page of :func:`report_page` to a file, all of it or nothing; returns its path.
+    """Write the page of :func:`report_page` to a file, completely or not at all; return its path.
 
     Examples
     --------
@@ -159,16 +159,16 @@ class Report(NamedTuple):
 def make_report(case: Case, source: Origin, progress: Progress) -> Report:
     """Make the page; parts that take time are computed in parallel."""
     start = perf_counter()
-    # Many small systems: two at a time are faster than threads inside of each. The limit is set in
-    # each thread, because OpenMP, which boosted trees use, has one for each.
+    # Many small systems: solving two at a time is faster than threads inside each. The limit is set
+    # in each thread, because OpenMP, which boosted trees use, has one for each thread.
     workers = ThreadPoolExecutor(3, initializer=threadpool_limits, initargs=(1,))
     with threadpool_limits(1), _warnings_of_this_thread(), workers as pool:
         progress(0, 4, "fitting the model, and others to compare it with")
         folds = pool.submit(folds_of, case, pool.map)
-        # The rules for an automatic model have a penalty of their own, and need not wait for it.
+        # For an automatic model, the rules have their own penalty and need not wait for the model.
         early = pool.submit(_curious.rules, case) if case.spec.is_auto else None
         case.estimator.predict(case.Z[:1])
-        progress(1, 4, "looking at the columns")
+        progress(1, 4, "analysing the columns")
         diagnosis = pool.submit(lambda: case.diagnosis)
         rules = early or pool.submit(_curious.rules, case)
         sizes = pool.submit(importances, case)
@@ -210,7 +210,7 @@ def _performance(case: Case, folds: Folds | None, found: list[_quality.Remark]) 
 
 @contextmanager
 def _warnings_of_this_thread() -> Iterator[None]:
-    """Show the warnings of the fit; those of comparisons, which run in other threads, are not."""
+    """Show warnings of the fit, but not of comparisons, which run in other threads."""
     show, here = warnings.showwarning, threading.get_ident()
     with warnings.catch_warnings():
         warnings.simplefilter("default")
@@ -231,7 +231,7 @@ def _matters(case: Case, sizes: list[tuple[Column, float]]) -> Parts:
 
 
 def _texts(case: Case, source: Origin) -> Parts:
-    """Texts that need no further fit."""
+    """Text that needs no further fit."""
     file = "standard input" if source.name == "-" else Path(source.name).name
     return {
         "title": escape(f"{case.target} by jacridge"),

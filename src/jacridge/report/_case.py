@@ -1,4 +1,4 @@
-"""The data of a report and what is fitted to them."""
+"""The data of a report, and the models fitted to them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .._pipeline import metric_word, named, regressor_of
 from ._columns import Column, Table, deviations
 from ._tasks import REGRESSION, ModelSpec, Task
 
-# What is solved many times (curves, sliders, rules) is solved on at most this many rows.
+# Curves, sliders and rules, which are solved many times, use at most this many rows.
 SOLVED_ROWS = 250
-# A row is predicted far off if its error is so many times that which nine rows in ten stay below,
-# and more than a share of the deviation of the target: where there is no noise, both are small.
+# A row is predicted far off if its error is more than this many times the 90 % quantile, and more
+# than this share of the target's standard deviation: without noise, the quantile is tiny.
 FAR_OFF, SHARE_OFF = 4.0, 0.2
 RARE_SHARE = 1 / 3  # of the rows are of a rare class
 
 
 @dataclass(frozen=True)
 class Case:
-    """The data of a report and what is fitted to them, each made once and when asked for."""
+    """The data of a report and the models fitted to them, each computed once, on first use."""
 
     table: Table
     y: Any
@@ -45,28 +45,28 @@ class Case:
 
     @cached_property
     def deviation(self) -> Array:
-        """Standard deviations of the columns of numbers; one for the rest and for constants."""
+        """Standard deviations of numeric columns; one for the rest and for constants."""
         return deviations(self.table)
 
     @cached_property
     def centre(self) -> Array:
-        """Means that the columns are centred at; zero for those that are left as they are."""
+        """Means at which the columns are centred; zero for columns that are not centred."""
         return self._mean if self.spec.scales else np.zeros(self.X.shape[1])
 
     @property
     def _mean(self) -> Array:
-        """Means of the columns of numbers; zero for the rest."""
+        """Means of the numeric columns; zero for the rest."""
         is_number = np.arange(self.X.shape[1]) < len(self.table.numbers)
         return np.where(is_number, self.X.mean(axis=0), 0.0)
 
     @property
     def standardized(self) -> Array:
-        """The rows with columns of numbers centred and of variance 1, as other rules want them."""
+        """The rows with numeric columns centred and of variance 1, for other rules."""
         return np.asarray((self.X - self._mean) / self.deviation)
 
     @cached_property
     def scale(self) -> Array:
-        """Divisors of the columns before the model sees them."""
+        """Divisors that are applied to the columns before the model."""
         return self.deviation if self.spec.scales else np.ones(self.X.shape[1])
 
     def seen(self, X: Array) -> Array:
@@ -88,7 +88,7 @@ class Case:
         return self.some_rows(SOLVED_ROWS)
 
     def some_rows(self, most: int) -> Indices:
-        """Positions of at most so many rows, at random, in order."""
+        """Positions of at most `most` random rows, in order."""
         rng, n = np.random.default_rng(self.spec.random_state), len(self.X)
         return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
 
@@ -111,7 +111,7 @@ class Case:
     def main(self) -> int | None:
         """The class whose probability is drawn: the most frequent of many.
 
-        Of two it is a rare one, of which people want to know, else the second.
+        Of two classes, a rare one, which is usually of interest, else the second.
         """
         if not self.classes:
             return None
@@ -135,7 +135,7 @@ class Case:
 
     @cached_property
     def loo_outputs(self) -> Array:
-        """Outputs for each row by the model without it, bandwidth and metric held fixed."""
+        """Outputs for each row by the model without it, with bandwidth and metric held fixed."""
         return self.task.loo_outputs(self.estimator, self.y)
 
     @property
@@ -145,7 +145,7 @@ class Case:
 
     @cached_property
     def far_off(self) -> Indices:
-        """Positions of the rows that the model without them predicts far off, the worst first."""
+        """Positions of rows whose leave-one-out prediction is far off, the worst first."""
         if self.classes:
             return np.empty(0, dtype=np.intp)
         size = np.abs(self.y - self.loo_predictions)
@@ -172,7 +172,7 @@ class Case:
 
     @cached_property
     def diagnosis(self) -> Any:
-        """Diagnosis of the model; None where too few rows differ to tell."""
+        """Diagnosis of the model; None if too few rows differ."""
         return answer(named(self.estimator, self.table.names).diagnose)
 
     @cached_property
@@ -182,7 +182,7 @@ class Case:
 
 
 def answer(work: Any, *data: Any, **options: Any) -> Any:
-    """Result of a call; None where it has no answer."""
+    """Result of a call; None if it raises ValueError or LinAlgError."""
     try:
         return work(*data, **options)
     except (ValueError, LinAlgError):

@@ -16,7 +16,7 @@ from ._folds import OURS, Folds
 Chart = dict[str, Any]
 MOST_POINTS, ROC_POINTS = 1200, 150
 DRAWN_CLASSES = 4
-ALIKE = 0.8  # correlation of rows that follow each other, from which they are joined by a line
+ALIKE = 0.8  # correlation of consecutive rows from which they are joined by a line
 DRAWN_INTERVALS = 100
 FEWEST = 25  # rows in a bin of the calibration curve
 # Classes of lines in the page's style, for models and for classes.
@@ -24,7 +24,7 @@ LOOKS = ("c1", "c2 dashed", "c3 dotted", "c4")
 
 
 def numbers(values: Array) -> Any:
-    """Nested lists of numbers with six digits that differ; null where a number is not finite."""
+    """Nested lists of numbers with six digits that differ; null for numbers that are not finite."""
     if np.ndim(values) > 1:
         return [numbers(row) for row in values]
     finite = np.asarray(values)[np.isfinite(values)]
@@ -42,7 +42,7 @@ def _axis(label: str, *values: Array, room: float = 0.04) -> Chart:
 
 
 def _spread(n: int, most: int = MOST_POINTS) -> Array:
-    """At most so many of n places, evenly spread."""
+    """At most `most` of n places, evenly spread."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
 
 
@@ -57,18 +57,18 @@ def _range(kind: str, x: Array, low: Array, high: Array, **look: str) -> Chart:
 
 
 def _chart(name: str, x: Chart, y: Chart, layers: list[Chart], alt: str) -> Chart:
-    """Layers over two axes, and a sentence for those who do not see them."""
+    """Layers over two axes, and a sentence for readers who cannot see them."""
     return {"id": name, "x": x, "y": y, "layers": layers, "alt": alt}
 
 
 def _at_edge(axis: Chart, values: Array) -> Array:
-    """Values within an axis; those beyond its ends are drawn just inside."""
+    """Values within an axis; values beyond its ends are moved just inside."""
     inside = 0.01 * (axis["high"] - axis["low"])
     return np.clip(values, axis["low"] + inside, axis["high"] - inside)
 
 
 def _far_dots(case: Case, x: Chart, y: Chart, values: Array) -> list[Chart]:
-    """Rows that are predicted far off, which axes need not reach; nothing if there are none."""
+    """Rows that are predicted far off, possibly beyond the axes; empty if there are none."""
     far = case.far_off
     places = _at_edge(x, case.loo_predictions[far]), _at_edge(y, values[far])
     return [_marks("dots", "miss", *places)] if len(far) else []
@@ -98,7 +98,7 @@ def residual_chart(case: Case) -> Chart:
 
 
 def interval_chart(case: Case, folds: Folds) -> Chart:
-    """Intervals of rows kept aside, in the order of predictions or time, and what was observed."""
+    """Intervals of rows kept aside, in order of prediction or time, and the observations."""
     predicted = folds.predicted[OURS]
     order = np.arange(len(predicted)) if folds.later else np.argsort(predicted)
     some = order[_spread(len(order), DRAWN_INTERVALS)]
@@ -141,7 +141,7 @@ def effect_chart(case: Case, curve: Curve, number: int, everything: Chart) -> Ch
 
 
 def lines_of(case: Case) -> list[int]:
-    """Which outputs effects show: the main one, or the most frequent of many classes."""
+    """Outputs that effects show: the main one, or the most frequent of many classes."""
     if len(case.classes) < 3:
         return [case.main or 0]
     counts = case.task.observed(case.y).sum(axis=0)
@@ -149,7 +149,7 @@ def lines_of(case: Case) -> list[int]:
 
 
 def _effect_layers(curve: Curve, k: int, i: int, count: int) -> list[Chart]:
-    """One output: with the spread of the rows' own curves, if it is drawn alone."""
+    """Layers of one output; with the spread of the rows' own curves if it is the only one."""
     x, mean = curve.steps.x, curve.mean[k]
     if curve.steps.levels:
         kind, layers = "bars", [_marks("dots", f"big {LOOKS[i][:2]}", x, mean)]
@@ -193,7 +193,7 @@ def surface_chart(case: Case, surface: EffectSurface) -> Chart:
 
 
 def line_chart(case: Case) -> Chart:
-    """The fitted curve of the only column, with the observations, and intervals of numbers."""
+    """The fitted curve of the only column, with the observations; with intervals for numbers."""
     x = case.X[:, 0]
     at = np.linspace(x.min(), x.max(), 160)
     curve, some = case.predict(at[:, None]), _spread(len(x))
@@ -224,14 +224,14 @@ def series_chart(case: Case, place: int) -> Chart:
 
 
 def _over_time(predicted: Array) -> tuple[str, str]:
-    """A line, or dots where rows that follow each other in time have little in common."""
+    """A line, or dots if consecutive rows have little in common."""
     varies = predicted.std() > 0
     alike = varies and np.corrcoef(predicted[1:], predicted[:-1])[0, 1] > ALIKE
     return ("line", "c1 thin") if alike or not varies else ("dots", "dot")
 
 
 def calibration_chart(observed: Array, predicted: dict[str, Array]) -> Chart:
-    """Observed shares against probabilities, in bins of as many rows each."""
+    """Observed shares against probabilities, in bins with equal numbers of rows."""
     curves = {name: calibration(observed, outputs) for name, outputs in predicted.items()}
     ours = ", ".join(f"{p:.2f} predicted and {s:.2f} observed" for p, s in curves[OURS].T)
     words = f"Observed shares against predicted probabilities: this model, {ours}."
@@ -243,7 +243,7 @@ def calibration_chart(observed: Array, predicted: dict[str, Array]) -> Chart:
 def calibration(observed: Array, outputs: Array, bins: int = 10) -> Array:
     """Mean probability and observed share in each bin, of shape (2, bins).
 
-    Bins hold equally many rows, so that no share rests on a handful; fewer bins for few rows.
+    Bins have equal numbers of rows, so that no share rests on a few rows; few rows get fewer bins.
     """
     p, seen = outputs.ravel(), observed.ravel()
     parts = np.array_split(np.argsort(p, kind="stable"), np.clip(len(p) // FEWEST, 1, bins))
@@ -264,7 +264,7 @@ def roc(observed: Array, outputs: Array) -> Array:
 
 
 def _shares(name: str, across: str, up: str, curves: dict[str, Array], alt: str) -> Chart:
-    """A line for each model over shares from 0 to 1, ours last and so on top, and a diagonal."""
+    """A line for each model over shares from 0 to 1, ours last and therefore on top; a diagonal."""
     unit, ends = {"low": -0.03, "high": 1.03}, np.array([0, 1])
     lines = [
         _marks("line", look, *curve) for look, curve in zip(LOOKS, curves.values(), strict=False)

@@ -17,31 +17,32 @@ from ._quality import Remark, leak
 from ._tasks import accuracy
 
 MOST_CLASSES = 12
-# A class with a smaller share of the rows is hardly seen in training.
+# A class with a smaller share of the rows is rare in training.
 RARE = 0.02
 
 
 def verdict(case: Case, folds: Folds | None) -> str:
-    """How often the model names the right class, beside others."""
+    """How often the model predicts the right class, compared with other models."""
     observed, predicted = _kept_aside(case, folds)
     target = f"<b>{escape(case.target)}</b>"
     right = percent(accuracy(observed, predicted[OURS]))
     most = percent(float(observed.mean(axis=0).max()))
     if folds is None:
         return (
-            f"Predicting each row from all others, the model names the right class of {target} in "
+            f"Predicting each row from all others, the model finds the right class of {target} in "
             f"<b>{right}</b> of the rows; the most frequent class has {most}."
         )
     trees, linear = (percent(accuracy(observed, found)) for found in list(predicted.values())[1:])
     return (
-        f"On {folds.which}, the model names the right class of {target} in <b>{right}</b> of the "
+        f"On {folds.which}, the model finds the right class of {target} in <b>{right}</b> of the "
         f"cases; on the same rows boosted trees reach {trees}, logistic regression {linear}, and "
-        f"naming the most frequent class {most}.{_found(case, observed, predicted[OURS])}"
+        f"always predicting the most frequent class {most}."
+        f"{_found(case, observed, predicted[OURS])}"
     )
 
 
 def _found(case: Case, observed: Array, predicted: Array) -> str:
-    """How many rows of the rarer of two classes are found, if it has few of the rows."""
+    """Share of the rarer of two classes that is found, if this class is rare."""
     k = case.main
     if len(case.classes) > 2 or k is None or not 0 < observed[:, k].mean() < RARE_SHARE:
         return ""
@@ -63,14 +64,14 @@ def words(case: Case, folds: Folds | None) -> str:
     many = len(case.classes) > 2
     each = " All classes count, each against the rest." if many else ""
     return (
-        f"{confusion(case, observed, predicted[OURS])}<p>The table and the charts are of {rows}. "
+        f"{confusion(case, observed, predicted[OURS])}<p>The table and the charts show {rows}. "
         "A calibrated model lies on the diagonal of the first chart: of the rows with a "
-        f"probability of 0.8, eight in ten are of the class.{each}</p>"
+        f"probability of 0.8, eight in ten belong to the class.{each}</p>"
     )
 
 
 def confusion(case: Case, observed: Array, predicted: Array) -> str:
-    """How many rows of each class are taken for which, the most frequent classes first."""
+    """Numbers of rows by observed and predicted class, the most frequent classes first."""
     counts = np.zeros((len(case.classes), len(case.classes)), dtype=int)
     np.add.at(counts, (observed.argmax(axis=1), predicted.argmax(axis=1)), 1)
     often = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[:MOST_CLASSES])
@@ -97,7 +98,7 @@ def confusion(case: Case, observed: Array, predicted: Array) -> str:
 def figures(case: Case, folds: Folds | None) -> Iterator[Figure]:
     """The calibration curve and the ROC, of all models on the same rows."""
     observed, predicted = _kept_aside(case, folds)
-    # Two classes mirror each other.
+    # The curves of two classes mirror each other.
     one = slice(None) if len(case.classes) > 2 or case.main is None else [case.main]
     shown, each = observed[:, one], {name: found[:, one] for name, found in predicted.items()}
     looks = ("c1", "c2 dashed", "c3 dotted")
@@ -118,7 +119,7 @@ def remarks(case: Case) -> Iterator[Remark]:
     for i in np.flatnonzero(shares < RARE):
         count = round(shares[i] * len(case.y))
         sentence = f"{plural(count, 'row')} of `{case.target}` = `{case.classes[i]}`"
-        yield Remark("rare class", f"Only {sentence}: its accuracy is hardly known.", True)
+        yield Remark("rare class", f"Only {sentence}: its accuracy is very uncertain.", True)
     if len(case.y) < 20 or len(case.columns) == 1:
         return
     for column in case.columns:
@@ -133,7 +134,7 @@ def _separates(case: Case, x: Array) -> bool:
         return False
     counts = np.zeros((len(values), len(case.classes)))
     np.add.at(counts, (of_row.ravel(), case.task.observed(case.y).argmax(axis=1)), 1)
-    if np.count_nonzero(counts) > len(values):  # one value with two classes
+    if np.count_nonzero(counts) > len(values):  # some value occurs in two classes
         return False
     changes = np.count_nonzero(np.diff(counts.argmax(axis=1)))
     return bool(x.shape[1] > 1 or changes < len(case.classes))

@@ -23,7 +23,7 @@ from ._pieces import joined, marked_up
 
 LINE = 90  # characters of a line of code
 GZIP = b"\x1f\x8b"  # the first bytes of a gzip file
-# Suffixes of files that are no text, and the function of polars that reads each.
+# Suffixes of files that are not text, and the polars function that reads each.
 POLARS_READERS = {
     ".parquet": "parquet",
     ".feather": "ipc",
@@ -52,7 +52,7 @@ IMPORTS = {
     }.items()
     for name in names
 }
-# Parts of a date without its time, as the command makes them.
+# Parts of a date without its time, as the command computes them.
 PARTS_OF_DATES = {
     "year": "(date.dt.year() + (date.dt.ordinal_day() - 1) / 366)",
     **{
@@ -66,7 +66,7 @@ NULL_WORDS = ["NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the rows came from: a file, the options that read it, and what was left out."""
+    """Source of the rows: a file, the options for reading it, and the rows left out."""
 
     name: str
     options: tuple[str, ...] = ()
@@ -77,24 +77,24 @@ class Origin:
 
     @property
     def file(self) -> str:
-        """The file that code can read; standard input is gone, so some name stands for it."""
+        """The file that code can read; a placeholder for standard input."""
         return "data.csv" if self.name == "-" else self.name
 
     def lost_many(self, n: int) -> bool:
-        """Whether more than a fifth of the rows is left out, if n are kept."""
+        """Whether more than a fifth of all rows is left out, if n are kept."""
         return self.left_out > (n + self.left_out) / 5
 
 
 def code_blocks(case: Case, source: Origin) -> str:
-    """HTML of the blocks, each with a title; Python only where it can read the file as we did."""
+    """HTML of the blocks, each with a title; Python only if it can read the file as we did."""
     why = _beyond_python(case, source)
     in_python = {} if why else {"Python": python_code, "scikit-learn only": sklearn_code}
-    if case.spec.distance == "geodesic":  # which scikit-learn's kernels do not take
+    if case.spec.distance == "geodesic":  # not supported by scikit-learn's kernels
         in_python.pop("scikit-learn only", None)
     blocks = {**in_python, "On the command line": command}
     note = (
-        f"<p>There is no Python code to copy, as it would have to repeat {marked_up(why)}. "
-        "The command does this, and its model file keeps how it is done.</p>"
+        f"<p>There is no Python code to copy, because it would have to repeat {marked_up(why)}. "
+        "The command does this, and its model file stores how.</p>"
     )
     return (note if why else "") + "".join(
         f'<div class="code"><h3>{title}</h3>'
@@ -104,24 +104,24 @@ def code_blocks(case: Case, source: Origin) -> str:
 
 
 def _beyond_python(case: Case, source: Origin) -> str:
-    """Steps taken on the table that a few lines of Python do not repeat; empty if none."""
+    """Steps of reading the table that a few lines of Python cannot repeat; empty if none."""
     dates = [name for name in _dates(case) if name not in source.formats]
     done = {
         f"how the dates in {', '.join(f'`{name}`' for name in dates)} became numbers": dates,
         "how decimal commas were read": "--decimal" in source.options,
         "how the header was found": any(name == TITLES for name, _ in source.remarks),
         "how gaps were filled": any(name == GAPS_FILLED for name, _ in source.remarks),
-        "how texts were read as numbers": any(
+        "how text was read as numbers": any(
             name in (TEXTS_READ, UNREAD) for name, _ in source.remarks
         ),
-        "how texts that are not UTF-8 were joined": _has_old_parts(source.file),
+        "how files that are not UTF-8 were joined": _has_old_parts(source.file),
     }
     parts = [what for what, is_so in done.items() if is_so]
     return joined(parts) if parts else ""
 
 
 def _dates(case: Case) -> dict[str, list[str]]:
-    """The columns of dates, and the names of the features that were made of each."""
+    """The columns of dates, and the names of the features made from each."""
     return {
         column.name: [case.table.names[place] for place in column.places]
         for column in case.columns
@@ -130,7 +130,7 @@ def _dates(case: Case) -> dict[str, list[str]]:
 
 
 def _reading_dates(case: Case, source: Origin) -> str:
-    """Lines that turn dates into the features that were made of them."""
+    """Lines that turn dates into features."""
     lines = []
     for name, parts in _dates(case).items():
         form = source.formats[name]
@@ -143,7 +143,7 @@ def _reading_dates(case: Case, source: Origin) -> str:
 
 
 def python_code(case: Case, source: Origin) -> str:
-    """A model that makes its choices again when it is fitted."""
+    """Code for a model that makes its choices again in the fit."""
     name = (case.task.automatic if case.spec.is_auto else case.task.plain).__name__
     made, prepared = f"{name}({_options(case)})", _preparing(case)
     steps = f"make_pipeline(\n{prepared}    {made},\n)" if prepared else made
@@ -169,7 +169,7 @@ def sklearn_code(case: Case, source: Origin) -> str:
 
 
 def _sklearn_model(case: Case) -> str:
-    """Lines of the last step: the solution itself, or one by as many landmarks."""
+    """Lines of the last step: the same solution, or one with the same number of landmarks."""
     if case.estimator.solver_ == "exact":
         return (
             "    GaussianProcessRegressor(  # its mean is kernel ridge regression\n"
@@ -186,7 +186,7 @@ def _sklearn_model(case: Case) -> str:
 
 
 def _coding(case: Case) -> tuple[str, str]:
-    """Lines that code classes as numbers, and those that turn predictions into classes."""
+    """Lines that code classes as numbers, and lines that turn predictions into classes."""
     if not case.classes:
         return "", _predicting(case)
     est, two = case.estimator, len(case.classes) == 2
@@ -207,11 +207,11 @@ def _coding(case: Case) -> tuple[str, str]:
 
 def _kernel(case: Case) -> str:
     """The kernel as a kernel of scikit-learn's Gaussian processes."""
-    return in_other_packages(case.estimator.kernel_, case.estimator.bandwidth_)["in scikit-learn"]
+    return in_other_packages(case.estimator.kernel_, case.estimator.bandwidth_)["sklearn"]
 
 
 def _map(case: Case) -> tuple[str, str]:
-    """Lines that write the metric's map, and the step that applies it; nothing without one."""
+    """Lines that define the metric's map, and the step that applies it; empty without a map."""
     T, warp = case.estimator.metric_, case.estimator.warp_
     if warp is None and np.array_equal(T, np.eye(len(T))):
         return "", ""
@@ -236,7 +236,7 @@ def _map(case: Case) -> tuple[str, str]:
 
 
 def _array(name: str, values: Array, what: str) -> str:
-    """Lines that write an array, with a comment."""
+    """Lines that define an array, with a comment."""
     text = np.array2string(
         values,
         separator=", ",
@@ -270,7 +270,7 @@ def command(case: Case, source: Origin) -> str:
 
 
 def _with_all_rows(case: Case, source: Origin, words: list[str]) -> str:
-    """The command for a report that fills gaps, if many rows are left out for theirs."""
+    """The command for a report that fills gaps, if many rows are left out because of gaps."""
     if not source.lost_many(len(case.y)):
         return ""
     filled = shlex.join(["jacridge", "report", source.file, *words, "--missing", "impute"])
@@ -279,7 +279,7 @@ def _with_all_rows(case: Case, source: Origin, words: list[str]) -> str:
 
 
 def _imports(code: str) -> str:
-    """Imports of what the code names outside of its texts, in the order in which tools sort."""
+    """Imports of the names in the code outside its strings, in the order of sorting tools."""
     bare = re.sub(r"""'[^'\n]*'|"[^"\n]*"|#.*""", "", code)
     used = [line for name, line in IMPORTS.items() if re.search(rf"\b{name}[.(]", bare)]
     return "".join(f"{line}\n" for line in sorted(used, key=lambda line: (line.split()[1], line)))
@@ -297,13 +297,13 @@ def _preparing(case: Case) -> str:
 
 
 def _given(case: Case) -> tuple[Any, Any]:
-    """Bandwidth and penalty as asked for, as words, numbers or lists; a function's value."""
+    """Bandwidth and penalty as asked for, as words, numbers or lists; a function by its value."""
     bandwidth = case.estimator.bandwidth_ if callable(case.spec.bandwidth) else case.spec.bandwidth
     return np.asarray(bandwidth).tolist(), np.asarray(case.spec.penalty).tolist()
 
 
 def _options(case: Case) -> str:
-    """Arguments of the estimator; defaults of the automatic one are left out."""
+    """Arguments of the estimator, without defaults of the automatic estimator."""
     (bandwidth, alpha), spec = _given(case), case.spec
     default = {"alpha": "auto", "kernel": "auto", "metric": "auto"}
     if not spec.is_auto:
@@ -315,7 +315,7 @@ def _options(case: Case) -> str:
 
 
 def _reading(case: Case, source: Origin) -> str:
-    """Lines that read the table, and leave out the rows that the report left out."""
+    """Lines that read the table and drop the rows that the report left out."""
     kind = POLARS_READERS.get(Path(source.file).suffix.lower(), "csv")
     text, file = _text(source.file) if kind == "csv" else "", repr(source.file)
     options = _csv_options(source) if kind == "csv" else _sheet(source)
@@ -337,7 +337,7 @@ def _reading(case: Case, source: Origin) -> str:
 
 
 def _names(names: Sequence[str]) -> str:
-    """A list of names, on several lines where it is long."""
+    """A list of names, on several lines if it is long."""
     if len(repr(names)) <= LINE:
         return repr(list(names))
     lines = [""]
@@ -356,7 +356,7 @@ def _has_old_parts(pattern: str) -> bool:
 
 
 def _text(file: str) -> str:
-    """Lines that read a text for polars: not UTF-8, with blank lines, or names in quotes."""
+    """Lines that read text for polars: not UTF-8, with blank lines, or with quoted names."""
     try:
         data = Path(file).read_bytes()
         packed = data.startswith(GZIP)
@@ -376,7 +376,7 @@ def _text(file: str) -> str:
 
 
 def _csv_options(source: Origin) -> list[str]:
-    """Options for reading a text file; types are found by looking at all of it."""
+    """Options for reading a text file; types are inferred from the whole file."""
     separator = _separator(source.file)
     options = {
         f"separator={separator!r}": separator != ",",
@@ -395,7 +395,7 @@ def _sheet(source: Origin) -> list[str]:
 
 
 def _separator(file: str) -> str:
-    """The separator of a file, by its first line, or by its name where it cannot be read."""
+    """The separator of a file, from its first line, or from its name if it cannot be read."""
     path = next(iter(sorted(glob.glob(file))), file)
     opened = gzip.open if path.endswith(".gz") else open
     try:

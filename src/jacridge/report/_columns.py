@@ -22,8 +22,8 @@ TASK_NAMES = ("regression", "classification")
 # Words in the names of columns.
 IDS = {"id", "key", "nr", "no", "index", "uuid"}
 YEAR = " (year)"  # ends the name of the part of a date that grows with time
-WAVES = (" sine)", " cosine)")  # end the names of parts that begin again
-# Parts of a date that begin again: what is drawn of each, and at which share of its round.
+WAVES = (" sine)", " cosine)")  # end the names of cyclic parts
+# Cyclic parts of a date: the values drawn for each, and their positions in the cycle.
 CYCLE_VALUES: dict[str, dict[str, float]] = {
     "month": {str(i + 1): i / 12 for i in range(12)},
     "weekday": {
@@ -31,20 +31,20 @@ CYCLE_VALUES: dict[str, dict[str, float]] = {
     },
     "hour": {str(i): i / 24 for i in range(0, 24, 2)},
 }
-MARK = " (missing)"  # ends the name of a column that marks the gaps of another one
-GAP = "(missing)"  # the category of texts that are missing
+MARK = " (missing)"  # ends the name of a column that marks the gaps of another column
+GAP = "(missing)"  # the category of missing text
 # Names of remarks.
 GAPS_FILLED, TEXTS_READ, TITLES = "gaps filled", "texts as numbers", "rows above the header"
 UNUSED, UNREAD = "columns left out", "values left out"
 DOUBTS = (UNUSED, UNREAD)  # reasons for doubt, which the verdict of a report names
 FEWEST_TIMES = 10
-# Columns whose ranks agree like this say nearly the same; so many columns are compared at most.
+# Rank correlation from which columns say nearly the same, and largest number of columns compared.
 ALIKE_RANKS, MOST_COMPARED, NAMED_PAIRS = 0.98, 500, 3
 TIME_WORDS = {"year", "month", "week", "day", "hour", "minute", "second", "time", "t", "step"}
 
 
 def task_name(asked: str, y: Any) -> str:
-    """The task that is asked for; by "auto" texts, truth values and two values are classes.
+    """The task that is asked for; with "auto", text, booleans and two values are classes.
 
     Each of the two values must occur more than once.
     """
@@ -58,9 +58,9 @@ def task_name(asked: str, y: Any) -> str:
 
 
 def looks_like_id(name: str, x: Array) -> bool:
-    """Whether whole numbers, all different, number the rows: by their name, or one after another.
+    """Whether distinct whole numbers number the rows: judged by their name, or if consecutive.
 
-    Years, days and hours that follow each other do not.
+    Consecutive years, days and hours do not.
     """
     if len(x) < 10 or (x != np.floor(x)).any() or len(np.unique(x)) < len(x):
         return False
@@ -69,9 +69,9 @@ def looks_like_id(name: str, x: Array) -> bool:
 
 
 def follows_time(name: str, x: Array) -> bool:
-    """Whether rows are in the order of their times: a sorted column of years, days, hours.
+    """Whether rows are in time order: whether a column of years, days or hours is sorted.
 
-    The years of a date may repeat, as several rows may have one date.
+    The years of a date may repeat, because several rows may have the same date.
     """
     values, steps = len(np.unique(x)), np.diff(x)
     if values < FEWEST_TIMES or not ((steps >= 0).all() or (steps <= 0).all()):
@@ -86,7 +86,7 @@ def _words_in(name: str) -> set[str]:
 
 
 def place_columns(numbers: Sequence[str]) -> tuple[str, str] | None:
-    """The columns of longitude and latitude, by their names; None if one is not there."""
+    """The columns of longitude and latitude, by their names; None if one is missing."""
     found = [
         next((name for name in numbers if words & set(re.split(r"[^a-z]+", name.lower()))), None)
         for words in ({"lon", "lng", "long", "longitude"}, {"lat", "latitude"})
@@ -103,9 +103,9 @@ def columns_prepared(
 ) -> ColumnTransformer:
     """Numbers standardised, categories one-hot.
 
-    Two categories are then at the squared distance 2, the mean one of two standardised numbers.
-    With `marked`, gaps are filled, and those of the marked columns shown in columns of their own;
-    those of texts are a category.
+    Two categories then have the squared distance 2, the mean for two standardised numbers. With
+    `marked`, gaps are filled, and additional columns show the gaps of the marked columns; missing
+    text is a category.
     """
     scale = StandardScaler() if standardize else "passthrough"
     encode = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
@@ -124,11 +124,11 @@ def columns_prepared(
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table as people know it, and the encoded columns that stand for it."""
+    """A column of the table as read, and the encoded columns that represent it."""
 
     name: str
     places: list[int]
-    levels: tuple[str, ...] = ()  # of a column of texts
+    levels: tuple[str, ...] = ()  # of a text column
 
     @property
     def is_number(self) -> bool:
@@ -137,13 +137,13 @@ class Column:
 
     @property
     def order(self) -> list[int]:
-        """Positions of the levels as they are shown: missing texts last, never the reference."""
+        """Positions of the levels as shown: missing text last, never the reference."""
         return sorted(range(len(self.levels)), key=lambda i: self.levels[i] == GAP)
 
 
 @dataclass(frozen=True)
 class Table:
-    """Features as numbers: X holds the columns of numbers, then one column for each category."""
+    """Features as numbers: X holds the numeric columns, then one column for each category."""
 
     X: Array
     names: list[str]
@@ -153,27 +153,28 @@ class Table:
 
     @cached_property
     def time(self) -> int | None:
-        """The column of X whose times the rows follow; None if they follow none."""
+        """The column of times in whose order the rows are; None if there is none."""
         found = (i for i, name in enumerate(self.numbers) if follows_time(name, self.X[:, i]))
         return next(found, None)
 
     @property
     def time_name(self) -> str:
-        """The name of that column as people know it."""
+        """The name of that column in the table."""
         return "" if self.time is None else self.names[self.time].removesuffix(YEAR)
 
 
 def deviations(table: Table) -> Array:
-    """Standard deviations of the columns of numbers; one for categories and for constants."""
+    """Standard deviations of the numeric columns; one for categories and for constants."""
     is_number = np.arange(len(table.names)) < len(table.numbers)
     deviation = table.X.std(axis=0)
     return np.where(is_number & (deviation > 0), deviation, 1.0)
 
 
 def alike(table: Table) -> list[tuple[str, str, float]]:
-    """Pairs of columns of numbers that rank the rows alike, and their rank correlations.
+    """Pairs of numeric columns that rank the rows alike, and their rank correlations.
 
-    The most alike first. Of a date the year counts. Very wide tables are not searched.
+    The highest correlation comes first. Only the year of a date counts. Very wide tables are not
+    searched.
     """
     place_of = {c.name: c.places[0] for c in table.columns if not c.levels}
     place_of = {name: i for name, i in place_of.items() if not table.names[i].endswith(WAVES)}
@@ -187,7 +188,7 @@ def alike(table: Table) -> list[tuple[str, str, float]]:
 
 
 def on_alike(pairs: Sequence[tuple[str, str, float]]) -> str:
-    """The sentence on pairs of columns that say nearly the same."""
+    """The sentence about pairs of columns that say nearly the same."""
     one, *others = (f"`{a}` and `{b}`" for a, b, _ in pairs[:NAMED_PAIRS])
     more = f", and {len(pairs) - NAMED_PAIRS:,} more pairs" if len(pairs) > NAMED_PAIRS else ""
     shown = "; ".join([one, *others]) + more
@@ -198,9 +199,9 @@ def on_alike(pairs: Sequence[tuple[str, str, float]]) -> str:
 
 
 def table_of(X: Any, features: Sequence[str] | None, parts: Mapping[str, str]) -> Table:
-    """A table from an array, or from a data frame whose columns hold numbers or texts.
+    """A table from an array, or from a data frame whose columns hold numbers or text.
 
-    `parts` names, for columns that were made of another one, that one.
+    `parts` has, for columns made from another column, the name of that column.
     """
     if not hasattr(X, "columns"):
         X = check_rows(X)
@@ -228,7 +229,7 @@ def table_of(X: Any, features: Sequence[str] | None, parts: Mapping[str, str]) -
 
 
 def _together(names: Any, parts: Mapping[str, str]) -> list[Column]:
-    """Columns of numbers, those made of one column together."""
+    """Numeric columns, with those made from the same column grouped."""
     places: dict[str, list[int]] = {}
     for i, name in enumerate(names):
         places.setdefault(parts.get(name, name), []).append(i)

@@ -1,4 +1,4 @@
-"""Texts and tables of the part of a report for the curious: the model, its rules, its geometry."""
+"""Text and tables of the section "For the curious": the model, its rules, its geometry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._words import of_rows
 
 
 def _choice_text(case: Case) -> str:
-    """Sentence on what was chosen, and by which errors."""
+    """Sentence about what was chosen, and by which errors."""
     asked = {"kernel": case.spec.kernel, "metric": case.spec.model_metric}
     chosen = [what for what, word in asked.items() if word == "auto"]
     given = [what for what in asked if what not in chosen]
@@ -75,20 +75,20 @@ def candidates(case: Case) -> str:
     return (
         "<h3>Kernels and metrics that were tried</h3>"
         f"{scroll(table(head, rows, chosen[0] if chosen else None))}"
-        '<p class="small">On half of a sample of the rows, predicted from the other half; the '
-        "model itself is fitted to all. The finalists, which were tried on more rows, stand first; "
-        f"then candidates are ranked by the {score} of 98 % of these rows, without the hardest "
-        "2 %. Among candidates that are equally good the simpler one is taken.</p>"
+        '<p class="small">Measured on half of a sample of the rows, predicted from the other half; '
+        "the model itself is fitted to all rows. Finalists, which were tried on more rows, come "
+        f"first; otherwise candidates are ranked by the {score} of 98 % of these rows, without the "
+        "hardest 2 %. Among equally good candidates, the simplest is used.</p>"
     )
 
 
 def _score(case: Case, error: float) -> str:
-    """A held-out error as people know it: a log loss, or an R² for numbers."""
+    """A held-out error in familiar form: a log loss for classes, an R² for numbers."""
     return number(error) if case.classes else f"{1 - error:.3f}".replace("-", "−")
 
 
 def geometry(case: Case) -> str:
-    """The four numbers that the paper's rule looks at, and what they mean."""
+    """The numbers that the paper's rule uses, and what they mean."""
     choice, n = case.choice, len(case.X)
     options = {"rule": "jacobian_median", "alpha": case.lam, "metric": case.spec.distance}
     nearest = answer(select_bandwidth, case.mapped(case.Z), **options)
@@ -112,17 +112,17 @@ def geometry(case: Case) -> str:
 
 
 def sample(case: Case) -> str:
-    """Which rows the sliders are for."""
+    """Which rows and which kernel the sliders use."""
     rows = of_rows(case, len(case.rows))
     what = "" if case.main is None else f"the indicator of <b>{escape(case.shown)}</b> in "
     metric = "the metric of the model"
     if case.spec.distance == "geodesic":
-        metric = "straight distances through the globe, as slopes along geodesics take long"
+        metric = "straight-line distances through the globe, because geodesic slopes are slow"
     return f"The sliders fit {what}{rows} with the kernel of the model and {metric}."
 
 
 def norm_caption(case: Case) -> str:
-    """The caption of the chart of the Jacobian norm; the approximate one is for the Gaussian."""
+    """Caption of the chart of the Jacobian norm; the approximate one is for Gaussian kernels."""
     if not KERNELS[case.estimator.kernel_].has_closed_form:
         return 'Jacobian norm: <span class="key c1">steepest slope of the fit</span>'
     return (
@@ -132,7 +132,7 @@ def norm_caption(case: Case) -> str:
 
 
 def norm_text(case: Case) -> str:
-    """How the norms are found."""
+    """How the norms are computed."""
     true = (
         "The true norm is the steepest slope of the fit at and around the rows shown, in the "
         "model's metric."
@@ -140,8 +140,8 @@ def norm_text(case: Case) -> str:
     if not KERNELS[case.estimator.kernel_].has_closed_form:
         return true
     return (
-        f"{true} The approximate norm is known up to a constant: it is drawn to meet the true one "
-        "at the chosen bandwidth."
+        f"{true} The approximate norm is only known up to a constant: it is scaled to meet the "
+        "true norm at the chosen bandwidth."
     )
 
 
@@ -151,7 +151,7 @@ def rules_text(case: Case) -> str:
     return (
         f"One bandwidth of a Gaussian kernel for all features, by each rule on {on}, at "
         f"λ = {number(_rules_alpha(case))} unless the rule chooses its own: the leave-one-out R², "
-        "the bandwidth σ and the seconds to choose it. Rules above <code>loo</code> never look at "
+        "the bandwidth σ and the seconds to choose it. Rules above <code>loo</code> do not use "
         "the target."
     )
 
@@ -161,14 +161,14 @@ def _rules_alpha(case: Case) -> float:
 
 
 def rules(case: Case) -> str:
-    """A row for each rule that has an answer, the chosen one marked."""
+    """A row for each rule that returns a bandwidth, with the chosen rule marked."""
     own_units = not case.spec.standardize or case.spec.distance == "geodesic"
     X, metric = case.X if own_units else case.standardized, case.spec.distance
     Z, y = X[case.rows], case.outcomes[case.rows]
     rows: list[tuple[str, ...]] = []
     marked = None
     for name, rule in SELECTORS.items():
-        # The point of the automatic one is to choose both.
+        # The purpose of the automatic rule is to choose both.
         alpha = "auto" if rule.is_automatic else _rules_alpha(case)
         choice = answer(select_bandwidth, Z, y, name, alpha=alpha, metric=metric, random_state=0)
         if choice is None:

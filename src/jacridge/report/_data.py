@@ -1,4 +1,4 @@
-"""Data of the charts as JSON, with all fits over (sigma, lambda)."""
+"""Data of the charts as JSON, including all fits over (sigma, lambda)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .._rules.grids import fit_grid, sigma_grid
 from ._case import Case
 from ._charts import Chart, numbers
 
-# Rows whose predictions move with the sliders.
+# Number of rows whose predictions change with the sliders.
 SHOWN_ROWS = 150
 EARTH_RADIUS = 6_371_009.0  # metres, the mean radius of the ellipsoid WGS84
 
 
 def page_data(sliders: dict[str, Any], charts: list[Chart]) -> str:
-    """The numbers behind the charts, safe inside a script element."""
-    # Nothing in a string can end the script element, or begin another one.
+    """The numbers of the charts, safe inside a script element."""
+    # Escaped, so that no string can end the script element or begin another one.
     data = {**sliders, "charts": charts}
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
@@ -33,7 +33,7 @@ def slider_data(case: Case) -> dict[str, Any]:
     X, y = case.mapped(case.Z[case.rows]), case.outcomes[case.rows]
     X = in_space(X) if case.spec.distance == "geodesic" else X
     mean, est = y.mean(), case.estimator
-    # A penalty of zero has no place on a log scale.
+    # A penalty of zero cannot be shown on a log scale.
     lam = max(case.lam, 1e-10)
     spacing = theory.even_spacing(len(X), case.choice.p, case.choice.l_max)
     sigmas = sigma_grid(case.choice.l_max, spacing, 18, est.bandwidth_)
@@ -58,9 +58,9 @@ def slider_data(case: Case) -> dict[str, Any]:
 
 
 def in_space(places: Array) -> Array:
-    """Latitudes and longitudes in degrees as points in space, in metres, on a sphere.
+    """Latitudes and longitudes in degrees as points on a sphere, in metres.
 
-    Straight lines between them are as long as geodesics to 1 % up to 3000 km.
+    Up to 3000 km, straight lines between them differ from geodesics by at most 1 % in length.
     """
     lat, lon = np.radians(places).T
     directions = [np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)]
@@ -68,7 +68,7 @@ def in_space(places: Array) -> Array:
 
 
 def _packed(values: Array, y: Array) -> dict[str, Any]:
-    """Values as whole numbers of 16 bits, in the range of y and as much again on either side."""
+    """Values as 16-bit integers, for the range of y extended by its width on either side."""
     reach = np.ptp(y) or 1.0
     low, high = float(y.min() - reach), float(y.max() + reach)
     share = (np.nan_to_num(values, nan=low) - low) / (high - low)

@@ -1,4 +1,4 @@
-"""Reasons to doubt a model, and other models that would do: the verdict, quality and trust."""
+"""Reasons to doubt a model, and models that are better or simpler."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ CLEARLY = 0.02  # a difference of R2 or accuracy
 SLIGHTLY = 0.005
 HARDLY = 0.95  # an error is hardly smaller than another above this ratio
 MUCH = 0.8  # an error is much smaller than another below this ratio
-FLATTERED = 0.1  # by which the R2 of leave-one-out exceeds that of rows kept aside
+FLATTERED = 0.1  # excess of the leave-one-out R2 over the R2 of rows kept aside
 
-# For each model, and for a constant, the score that is high if the model is good, and the one
-# that is low.
+# For each model, and for a constant: the score that a good model maximises, and the one that it
+# minimises.
 ScorePairs = dict[str, tuple[float, float]]
 
 
@@ -35,7 +35,7 @@ def doubts(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
     scores = _scores(case, folds)
     instead = "" if leaks else _instead(case, scores)
     said = {
-        "best single feature": leaks,  # by the remark, with its name
+        "best single feature": leaks,  # the remark covers it, with the feature's name
         "leave-one-out R2": _predict_nothing(scores),
     }
     found = [f for f in findings(case) if f.warning and not said.get(f.name)]
@@ -54,7 +54,7 @@ def doubts(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
 
 
 def findings(case: Case) -> list[Finding]:
-    """Findings of the diagnosis; a choice that lost on held-out rows is a warning, or left out."""
+    """Findings of the diagnosis; a choice that did worse on held-out rows warns, or is left out."""
     if case.diagnosis is None:
         return []
     found = []
@@ -68,7 +68,7 @@ def findings(case: Case) -> list[Finding]:
 
 
 def _unseen(case: Case, folds: Folds | None) -> Iterator[Remark]:
-    """Doubts that come from rows that the model has not seen."""
+    """Doubts from rows that the model has not seen."""
     if folds is not None:
         yield from _intervals(folds)
         yield from _flattery(case, folds)
@@ -90,7 +90,7 @@ def _others(case: Case, folds: Folds | None) -> Iterator[Remark]:
     if folds is None or not better or _predict_nothing(scores):
         return
     beyond = (
-        " A kernel model returns to the mean beyond the times that it has seen; columns with "
+        " A kernel model returns to the mean beyond the times in its training data; columns with "
         f"earlier values of <b>{escape(case.target)}</b> may help."
     )
     sentence = f"{_predict_better(better, 'these rows ')}.{beyond if folds.later else ''}"
@@ -103,7 +103,7 @@ def _on_rows(case: Case, folds: Folds | None) -> list[Remark]:
 
 
 def _predict_better(who: str, rows: str = "") -> str:
-    """Sentence on a model that is clearly better."""
+    """Sentence about a model that is clearly better."""
     return f"{_subject(who)} predict{'' if who == TREES else 's'} {rows}better"
 
 
@@ -122,14 +122,14 @@ def _far_off(case: Case) -> Iterator[Remark]:
     else:
         which, verb, each = plural(len(far), "row"), "are", "each of them"
     sentence = (
-        f"{which.capitalize()} {verb} predicted far off by the model without {each}: are the "
-        "values right?"
+        f"{which.capitalize()} {verb} far from the prediction of the model fitted without {each}: "
+        "are the values correct?"
     )
     yield Remark("worst rows", sentence, True, f"{which} predicted far off")
 
 
 def _flattery(case: Case, folds: Folds) -> Iterator[Remark]:
-    """A leave-one-out R² that is clearly above that of rows kept aside."""
+    """A leave-one-out R² that is clearly above the R² of rows kept aside."""
     if case.classes or folds.later:
         return
     ours, loo = r2(folds.observed, folds.predicted[OURS]), r2(case.y, case.loo_predictions)
@@ -143,7 +143,7 @@ def _flattery(case: Case, folds: Folds) -> Iterator[Remark]:
 
 
 def _scores(case: Case, folds: Folds | None) -> ScorePairs:
-    """ScorePairs on the rows kept aside; empty if there are none."""
+    """Scores of the models on the rows kept aside; empty if there are none."""
     if folds is None:
         return {}
     seen, (high, low) = folds.observed, case.task.scores.values()
@@ -152,12 +152,12 @@ def _scores(case: Case, folds: Folds | None) -> ScorePairs:
 
 
 def _instead(case: Case, scores: ScorePairs) -> str:
-    """Sentences on models that are better, or simpler and as good."""
+    """Sentences about models that are better, or simpler and as good."""
     target = f"<b>{escape(case.target)}</b>"
     if _predict_nothing(scores):
         if case.classes:
             return f"None of them is better than the shares of the classes of {target} alone. "
-        return f"None of them predicts {target} better than its mean does. "
+        return f"None of them predicts {target} better than its mean. "
     better = _better(scores)
     if better:
         advice = f": prefer {'them' if better == TREES else 'it'}" if better != "constant" else ""
@@ -167,7 +167,7 @@ def _instead(case: Case, scores: ScorePairs) -> str:
 
 
 def _beside(name: str, scores: ScorePairs, high: str, low: str) -> str:
-    """Sentence on a model that is about as good as ours; empty if there is nothing to say."""
+    """Sentence about a model that is about as good as ours; empty if there is nothing to say."""
     ours, theirs = scores[OURS], scores[name]
     gain, less = theirs[0] - ours[0], ours[1] - theirs[1]
     is_linear = name != TREES
@@ -185,7 +185,7 @@ def _beside(name: str, scores: ScorePairs, high: str, low: str) -> str:
 
 
 def _predict_nothing(scores: ScorePairs) -> bool:
-    """Whether no model predicts better than a constant does."""
+    """Whether no model predicts better than a constant."""
     if not scores:
         return False
     high, low = scores["constant"]
@@ -210,9 +210,9 @@ def _better(scores: ScorePairs) -> str:
 
 
 def summary(case: Case, folds: Folds | None, remarks: list[Remark]) -> dict[str, Any]:
-    """ScorePairs of each model on rows that it has not seen, and all findings, as plain values.
+    """Scores of each model on rows that it has not seen, and all findings, as plain values.
 
-    If no rows were kept aside, the score of our model is that of leave-one-out.
+    If no rows were kept aside, the score of our model is its leave-one-out score.
     """
     observed, outputs = case.task.observed(case.y), {OURS: case.loo_outputs}
     if folds is not None:
@@ -256,7 +256,7 @@ def _findings(rows: list[Remark]) -> str:
 
 
 def diagnosis(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
-    """Doubts about the model, a link to those about the data, and findings that are no doubts."""
+    """Doubts about the model, a link to doubts about the data, and the other findings."""
     found = findings(case)
     against = _on_rows(case, folds) + [_as_remark(f) for f in found if f.warning]
     passed = [_as_remark(finding) for finding in found if not finding.warning]
@@ -281,13 +281,13 @@ def diagnosis(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
 
 
 def _as_remark(finding: Finding) -> Remark:
-    """Finding with numbers and R² as the page writes them."""
+    """Finding with numbers and R² formatted as on the page."""
     aside = f'<span class="small">({number(finding.value)})</span>'
     sentence = f"{_as_written(finding.sentence)} {aside}"
     return Remark(finding.name.replace("R2", "R²"), sentence, finding.warning)
 
 
 def _as_written(text: str) -> str:
-    """Sentence of the diagnosis with numbers and R² as the page writes them."""
+    """Sentence of the diagnosis with numbers and R² formatted as on the page."""
     power = re.compile(r"-?\d+(?:\.\d+)?e[+-]\d+")
     return power.sub(lambda m: number(float(m[0])), escape(re.sub(r"\bR2\b", "R²", text)))

@@ -14,7 +14,7 @@ from ._case import Case, answer
 from ._columns import CYCLE_VALUES, YEAR, Column, place_columns
 from ._units import labels_of_two
 
-WATCHED_ROWS = 400  # whose predictions are watched
+WATCHED_ROWS = 400  # rows whose predictions are used for importances
 BACKGROUND = 40  # rows over which effect curves are averaged
 POINTS = 20
 DOTS = 400  # rows on a map
@@ -23,14 +23,14 @@ MOST_LEVELS = 12
 RUG = 150  # rows whose values are marked below a curve
 STRAIGHT = 0.99  # share of the variance of a curve that a line explains
 FLAT = 0.02  # importances of this share of the deviation of the target are not shown
-HEAVY = 5.0  # how much longer the upper tail of a column with a log axis is than the lower
+HEAVY = 5.0  # ratio of the upper to the lower tail of a column from which its axis is logarithmic
 
 
 @dataclass(frozen=True)
 class Curve:
     """Mean outputs as one column changes, and the middle 80 % of the rows' own curves.
 
-    `mean`, `low` and `high` have one row for each class, or one row for a target of numbers.
+    `mean`, `low` and `high` have one row for each class, or one row for a numeric target.
     """
 
     column: Column
@@ -38,17 +38,17 @@ class Curve:
     mean: Array
     low: Array
     high: Array
-    error: Array | None = None  # half the width of a 95 % interval of the mean, of numbers
+    error: Array | None = None  # half the width of a 95 % interval of the mean, for numbers
 
     @property
     def is_straight(self) -> bool:
-        """Whether the mean outputs lie on lines: the first of them, to 1 % of its variance."""
+        """Whether the mean of the first output is a straight line, up to 1 % of its variance."""
         x, mean = self.steps.x, self.mean[0]
         return bool(np.ptp(mean) > 0 and np.corrcoef(x, mean)[0, 1] ** 2 > STRAIGHT)
 
 
 def importances(case: Case) -> list[tuple[Column, float]]:
-    """How far predictions move when a column takes the values of other rows, largest first."""
+    """How far predictions change if a column takes values of other rows, largest first."""
     rng, some = np.random.default_rng(0), case.some_rows(WATCHED_ROWS)
     X = case.X[some]
     before = case.outputs(X)
@@ -61,7 +61,7 @@ def importances(case: Case) -> list[tuple[Column, float]]:
 
 
 def are_flat(case: Case, sizes: list[tuple[Column, float]]) -> bool:
-    """Whether no column moves the predictions by more than a small share of their deviation."""
+    """Whether no column changes the predictions by more than a small share of their deviation."""
     return bool(max((size for _, size in sizes), default=0.0) <= FLAT * case.outcomes.std())
 
 
@@ -83,7 +83,7 @@ class Steps(NamedTuple):
 def steps_of(case: Case, column: Column) -> Steps:
     """The most frequent categories, the two values, or numbers from the 1 % to the 99 % quantile.
 
-    Of a date the year is changed. Points are even on a log scale where the upper tail is long.
+    For a date, the year changes. Points are even on a log scale if the upper tail is long.
     """
     if column.levels:
         counts = case.X[:, column.places].sum(axis=0)
@@ -106,14 +106,14 @@ def steps_of(case: Case, column: Column) -> Steps:
 
 
 def curves_of(case: Case, column: Column) -> list[Curve]:
-    """The partial dependence of the prediction on a column; of a date, on each of its parts."""
+    """Partial dependence of the prediction on a column; for a date, on each of its parts."""
     cycles = cycles_of(case, column)
     along = not cycles or any(case.table.names[place].endswith(YEAR) for place in column.places)
     return ([_curve(case, column, steps_of(case, column))] if along else []) + cycles
 
 
 def cycles_of(case: Case, column: Column) -> list[Curve]:
-    """The partial dependence of the prediction on the months, weekdays and hours of a date."""
+    """Partial dependence of the prediction on the months, weekdays and hours of a date."""
     return [
         _curve(case, Column(_of_cycle(column.name, name), places), cycle_of(case, places, name))
         for name in CYCLE_VALUES
@@ -122,13 +122,13 @@ def cycles_of(case: Case, column: Column) -> list[Curve]:
 
 
 def _waves(case: Case, date: str, cycle: str) -> list[int]:
-    """Places of the sine and the cosine of a cycle, as far as they are features."""
+    """Places of the sine and the cosine of a cycle, if they are features."""
     names = [f"{date} ({cycle} {wave})" for wave in ("sine", "cosine")]
     return [case.table.names.index(name) for name in names if name in case.table.names]
 
 
 def times_of(case: Case, place: int) -> Array:
-    """Values of a column of times; those of a date with its hour, which is a feature of its own."""
+    """Values of a column of times; a date includes its hour, which is a separate feature."""
     name, x = case.table.names[place], case.X[:, place]
     hour = _waves(case, name.removesuffix(YEAR), "hour") if name.endswith(YEAR) else []
     if len(hour) < 2:
@@ -138,12 +138,12 @@ def times_of(case: Case, place: int) -> Array:
 
 
 def _of_cycle(column: str, cycle: str) -> str:
-    """The title of the effect of a part of a date."""
+    """Title of the effect of a part of a date."""
     return f"{cycle} of the year" if column.lower() == cycle else f"{column} ({cycle})"
 
 
 def cycle_of(case: Case, places: list[int], cycle: str) -> Steps:
-    """Sine and cosine over one round, at values that occur in some row."""
+    """Sine and cosine over one cycle, at values that occur in some row."""
     seen = np.unique(np.arctan2(*case.X[:, places].T) / (2 * np.pi))
     values = CYCLE_VALUES[cycle]
     away = {k: np.abs((seen - share + 0.5) % 1 - 0.5).min() for k, share in values.items()}
@@ -178,9 +178,9 @@ def _error(case: Case, place: int, x: Array, background: Array) -> Array | None:
 
 
 def has_no_error(estimate: Any, std_error: Any, conf_high: Any) -> bool:
-    """Whether a 95 % interval is wider than that of one degree of freedom, or unknown.
+    """Whether a 95 % interval is unknown, or wider than with one degree of freedom.
 
-    A model that follows its few rows leaves less: its intervals go to infinity.
+    A model that follows its few rows has fewer degrees of freedom: its intervals become infinite.
     """
     reach = np.asarray(conf_high) - estimate
     return not bool(np.all(reach <= student.ppf(0.975, 1) * np.asarray(std_error) * (1 + 1e-9)))
@@ -200,7 +200,7 @@ class EffectSurface:
 
 
 def surface_of(case: Case) -> EffectSurface | None:
-    """The prediction over longitude and latitude, or over the only two columns; None for others."""
+    """The prediction over longitude and latitude, or over the only two columns; else None."""
     pair = _place_columns(case)
     is_map = pair is not None
     if pair is None and len(case.columns) == 2 and all(c.is_number for c in case.columns):

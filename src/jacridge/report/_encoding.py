@@ -18,7 +18,7 @@ SEPARATORS = ",;\t|"
 
 
 def encoding_of(data: bytes) -> str:
-    """Encoding of a text by its byte order mark; without one, UTF-16 is told by its zero bytes."""
+    """Encoding of text by its byte order mark; without one, UTF-16 is recognised by zero bytes."""
     for mark, encoding in MARKS.items():
         if data.startswith(mark):
             return encoding
@@ -33,7 +33,7 @@ def encoding_of(data: bytes) -> str:
 def separator_of(line: str) -> str:
     """The character that separates the cells of a table's first line.
 
-    Separators in quotes do not count, nor do decimal commas where there is another separator.
+    Separators in quotes do not count, nor do decimal commas if there is another separator.
     """
     bare = re.sub('"[^"]*"', "", line)
     if any(other in bare for other in SEPARATORS[1:]):
@@ -42,7 +42,7 @@ def separator_of(line: str) -> str:
 
 
 def text_encoding(data: bytes) -> str:
-    """Encoding of a text: by its mark, else UTF-8, else Windows-1252, which has Latin-1 in it."""
+    """Encoding of text: by its mark, else UTF-8, else Windows-1252, which includes Latin-1."""
     found = encoding_of(data)
     try:
         data.decode(found)

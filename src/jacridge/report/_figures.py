@@ -1,4 +1,4 @@
-"""Which charts the report has on what matters, and where charts stand on the page."""
+"""Charts of effects, places and times, and their HTML."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Figure(NamedTuple):
 
     @property
     def html(self) -> str:
-        """Where the chart goes, under its caption."""
+        """Placeholder of the chart, below its caption."""
         return (
             f"<figure><figcaption>{self.caption}</figcaption>"
             f'<div class="chart" id="{self.chart["id"]}"></div></figure>'

@@ -16,7 +16,7 @@ from .._compute.arrays import Array, Indices
 from ._case import Case, answer
 
 FEWEST_ROWS = 20
-# From so many rows on, one fit to some of them is judged by some others.
+# From this many rows on, one fit to some of the rows is judged on some others.
 MANY_ROWS, MOST_TRAINING, MOST_TEST = 2000, 1500, 1000
 COVERAGE = 0.9
 OURS, TREES = "this model", "boosted trees"

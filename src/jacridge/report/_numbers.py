@@ -17,13 +17,13 @@ from ._pieces import number, percent, share, unrounded
 from ._quality import Remark, leak
 from ._tasks import r2, typical_error
 
-# A column whose ranks agree with those of the target like this may know its answer.
+# Rank correlation with the target from which a column may reveal the target.
 LEAKING_CORRELATION = 0.99
 MOST_NAMED = 5  # rows
 
 
 def verdict(case: Case, folds: Folds | None) -> str:
-    """How well the model predicts, beside others."""
+    """How well the model predicts, compared with other models."""
     target = f"<b>{escape(case.target)}</b>"
     if case.y.var() == 0:
         return f"The target {target} is constant, so R² is not defined."
@@ -44,7 +44,7 @@ def verdict(case: Case, folds: Folds | None) -> str:
 
 
 def _between(case: Case, folds: Folds) -> str:
-    """How well rows are predicted from those before and after them, where the others are later."""
+    """How well rows are predicted from rows before and after, if test rows are later rows."""
     if not folds.later:
         return ""
     score = share(r2(case.y, case.loo_predictions))
@@ -52,10 +52,10 @@ def _between(case: Case, folds: Folds) -> str:
 
 
 def words(case: Case, folds: Folds | None) -> str:
-    """Text on the charts, and the measured coverage of the intervals."""
+    """Text about the charts, and the measured coverage of the intervals."""
     text = (
-        f"<p>One model is fitted to all {len(case.y):,} rows. In the first two charts each row is "
-        f"predicted by that model without the row itself (R² = "
+        f"<p>One model is fitted to all {len(case.y):,} rows. In the first two charts, each row is "
+        f"predicted by this model without the row itself (R² = "
         f"{share(r2(case.y, case.loo_predictions))}), {_how_kind(case, folds)}.</p>"
     )
     if folds is None:
@@ -110,9 +110,9 @@ def _worst(case: Case) -> str:
     which = "it" if len(far) == 1 else "them"
     without = f" Without {which} R² is {rest} instead of {score}." if rest != score else ""
     return (
-        '<p><span class="doubt">⚠</span> Predicted far off, with more than four times the error '
-        f"that nine rows in ten stay below: {', '.join(rows)}{more}.{without} Rows are counted "
-        "without the header, and without rows that are left out.</p>"
+        '<p><span class="doubt">⚠</span> Predicted far off, with an error more than four times the '
+        f"90 % quantile: {', '.join(rows)}{more}.{without} Row numbers do not count the header or "
+        "rows that are left out.</p>"
     )
 
 
@@ -137,7 +137,7 @@ def _drawn(folds: Folds) -> str:
 
 
 def remarks(case: Case) -> Iterator[Remark]:
-    """Columns that may know the target; the time, which is always known, does not."""
+    """Columns that may reveal the target, except the time, which is always known."""
     if case.y.var() == 0 or len(case.y) < 10 or len(case.columns) == 1:
         return
     y, varied = rankdata(case.y), case.X.std(axis=0) > 0

@@ -1,4 +1,4 @@
-"""Numbers, names and tables as HTML; whatever came with the data is escaped."""
+"""Numbers, names and tables as HTML; everything from the data is escaped."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float | None) -> str:
-    """A number as people write it: three digits, commas between thousands, a dash for none.
+    """A number with three digits and commas between thousands; a dash for None.
 
-    Zeros at the end stay where they are digits of a rounded number, so that columns line up.
+    Trailing zeros of rounded numbers are kept, so that columns line up.
     """
     if value is None or not np.isfinite(value):
         return "–"
@@ -33,9 +33,9 @@ def number(value: float | None) -> str:
 
 
 def unrounded(value: float) -> str:
-    """A value of the data as it is; six digits where it has more than ten.
+    """A value of the data in full; with six digits if it has more than ten.
 
-    Commas from 10,000 on, as the value may be a year.
+    Commas only from 10,000 on, because the value may be a year.
     """
     if value != 0 and not 1e-5 <= abs(value) < 1e15:
         exact, power = f"{value:.5e}".replace("-", "−", value < 0).split("e")
@@ -50,14 +50,14 @@ def unrounded(value: float) -> str:
 
 
 def brief(seconds: float) -> str:
-    """Seconds, of which less than a hundredth is not told."""
+    """Seconds; below 0.01 as "< 0.01"."""
     if seconds < 0.01:
         return "&lt; 0.01"
     return f"{seconds:.2f}" if seconds < 1 else number(seconds)
 
 
 def day_of(years: float) -> str:
-    """The date of a time in years, of which each day is one in 366."""
+    """The date of a time in years, where a day is 1/366 of a year."""
     year = int(years)
     return f"{date(year, 1, 1) + timedelta(days=round((years - year) * 366))}"
 
@@ -68,18 +68,18 @@ def share(value: float) -> str:
 
 
 def plural(count: int, word: str) -> str:
-    """A count and what is counted."""
+    """A count and its noun, in the plural unless the count is one."""
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def joined(parts: Sequence[str]) -> str:
-    """Parts of a sentence with commas, and the last one with "and"."""
+    """Parts of a sentence joined by commas, the last one by "and"."""
     *first, last = parts
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def breakable(text: str) -> str:
-    """The name of a column, which may be broken after an underscore."""
+    """The name of a column, with possible line breaks after underscores."""
     return escape(text).replace("_", "_<wbr>")
 
 
@@ -95,7 +95,7 @@ def plain_text(html: str) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], marked: int | None = None) -> str:
-    """A table of texts that are HTML already; columns after the first hold numbers."""
+    """A table of HTML strings; columns after the first hold numbers."""
     lines = [f"<tr><th>{head[0]}</th>" + "".join(f'<th class="number">{h}</th>' for h in head[1:])]
     for i, (first, *values) in enumerate(rows):
         look = ' class="chosen"' if i == marked else ""
@@ -105,11 +105,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], marked: int | None
 
 
 def scroll(html: str) -> str:
-    """Something wide that may be moved to the side."""
+    """A container that scrolls sideways, for wide content."""
     return f'<div class="scroll" tabindex="0">{html}</div>'
 
 
 def percent(value: float) -> str:
-    """A share in percent, which is not broken before the sign."""
+    """A share in percent, without a line break before the sign."""
     digits = 0 if 0.005 <= value < 0.995 or value in (0, 1) else 1
     return f"{100 * value:.{digits}f}\N{NO-BREAK SPACE}%"

@@ -14,9 +14,9 @@ from ._columns import DOUBTS, YEAR, alike, looks_like_id, on_alike
 from ._pieces import unrounded
 
 POSSIBLE_LEAK = "possible leak"  # the name of a remark
-# A value so many robust standard deviations from the median is named.
+# A value more than this many robust standard deviations from the median is reported.
 FAR_OUT = 8.0
-# At most so many values that are so many times as far out as the next one may be errors.
+# At most FEW values that are more than ALONE times as far out as the next one may be errors.
 FEW, ALONE = 3, 3.0
 
 
@@ -30,11 +30,11 @@ class Remark:
     name: str
     sentence: str
     warning: bool = False
-    short: str = ""  # how the verdict has it; if empty, the remark is only counted
+    short: str = ""  # wording in the verdict; if empty, the remark is only counted
 
 
 def leak(column: str, target: str, what: str) -> Remark:
-    """The remark on a column that may know the target, and what it does."""
+    """The remark on a column that may reveal the target."""
     sentence = f"`{column}` {what}. Is it known before `{target}` is?"
     return Remark(POSSIBLE_LEAK, sentence, True, f"`{column}` may give `{target}` away")
 
@@ -60,7 +60,7 @@ def remarks(case: Case, on_target: Iterable[Remark], source: Origin) -> list[Rem
 
 
 def _losses(source: Origin, n: int) -> Iterator[Remark]:
-    """Rows that are left out: a doubt if they are many, or all those of a category."""
+    """Rows that are left out: a doubt if they are many, or all rows of a category."""
     if source.losses:
         short = f"{source.left_out:,} of {n + source.left_out:,} rows left out"
         yield Remark("rows left out", source.losses[0], source.lost_many(n), short)
@@ -90,7 +90,7 @@ def _ids(case: Case) -> Iterator[Remark]:
         whole = column.is_number and looks_like_id(column.name, case.X[:, column.places[0]])
         if whole or len(column.levels) == n > 10:
             sentence = f"`{column.name}` looks like an id: it numbers or names the rows."
-            yield Remark("id", f"{sentence} Leave it out, unless it matters.", True)
+            yield Remark("id", f"{sentence} Leave it out unless it matters.", True)
 
 
 def _alike(case: Case) -> Iterator[Remark]:
@@ -100,13 +100,13 @@ def _alike(case: Case) -> Iterator[Remark]:
 
 
 def _dates(case: Case) -> Iterator[Remark]:
-    """Dates that the rows do not follow, by which nothing was measured."""
+    """Dates if the rows are not in their order, so that nothing was measured over time."""
     found = [name for name in case.table.names if name.endswith(YEAR)]
     if found and case.table.time is None:
         name = found[0].removesuffix(YEAR)
         sentence = (
-            f"The rows are not in the order of `{name}`, so the rows kept aside are of all dates. "
-            "To see how well later rows are predicted, sort the table by it."
+            f"The rows are not in the order of `{name}`, so the rows kept aside have all dates. "
+            f"To see how well later rows are predicted, sort the table by `{name}`."
         )
         yield Remark("dates", sentence)
 
@@ -115,8 +115,8 @@ def _places(case: Case) -> Iterator[Remark]:
     if case.spec.distance == "geodesic":
         lat, lon = case.table.names
         sentence = (
-            f"The metric geodesic was asked for: it takes `{lat}` and `{lon}` alone. Other columns "
-            "of the file are left out; compare with a report without it."
+            f"The metric geodesic only uses `{lat}` and `{lon}`. Other columns "
+            "of the file are left out; compare with a report without this metric."
         )
         yield Remark("places", sentence)
 
@@ -132,8 +132,8 @@ def _outliers(case: Case, some_left: bool) -> Iterator[Remark]:
 def outliers(name: str, x: Array, some_left: bool) -> Iterator[Remark]:
     """How many values are far from the median, in units of the spread of the middle half.
 
-    A few that are far from all others are a reason for doubt; those of a long tail are not.
-    `some_left` tells whether rows of the file were left out, so that their numbers differ.
+    A few values far from all others are a reason for doubt; values in a long tail are not.
+    `some_left` says whether rows of the file were left out, so that row numbers differ.
     """
     low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
     distance, spread = np.abs(x - middle), (high - low) / 1.349
@@ -144,11 +144,11 @@ def outliers(name: str, x: Array, some_left: bool) -> Iterator[Remark]:
     ratios = distance[order[:FEW]] / np.maximum(distance[order[1 : FEW + 1]], FAR_OUT * spread / 2)
     alone = int(np.argmax(ratios)) + 1 if ratios.max() > ALONE else 0
     where = f"{unrounded(float(x[order[0]]))}, in row {order[0] + 1:,}"
-    where += " of those that are left" if some_left else ""
+    where += " of the remaining rows" if some_left else ""
     sentence = (
         f"One value of `{name}` lies far from the rest: {where}."
         if count == 1
         else f"{count:,} values lie far from the rest of `{name}`; the farthest is {where}."
     )
     short = f"a value of `{name}` far from all others ({where})"
-    yield Remark("outliers", sentence + (" Is it right?" if alone else ""), alone > 0, short)
+    yield Remark("outliers", sentence + (" Is it correct?" if alone else ""), alone > 0, short)

@@ -21,7 +21,7 @@ from .._geometry.space import METRICS
 from .._rules.calibration import probabilities
 from .._rules.registry import as_rule
 
-# Metrics of columns; "precomputed" is one of distances.
+# Metrics that are computed from columns, unlike "precomputed".
 COLUMN_METRICS = tuple(name for name in METRICS if name != "precomputed")
 
 
@@ -33,18 +33,18 @@ class Task:
     """
 
     name: str
-    plain: type  # the estimator with every choice open
+    plain: type  # the estimator with parameters for every choice
     automatic: type
     trees: Callable[[], Any]
     linear: Callable[[], Any]
     splits: type  # into parts of the rows
     draws: type  # of training and test rows
-    checked: Callable[[Any, Any], Any]  # the target of some rows as models take it
+    checked: Callable[[Any, Any], Any]  # the target of some rows, in the form that models take
     observed: Callable[[Any], Array]  # outputs of a perfect model
     outputs: Callable[[Any, Any], Array]  # of a fitted model for some rows
-    loo_outputs: Callable[[Any, Any], Array]  # each training row by our model without it
+    loo_outputs: Callable[[Any, Any], Array]  # for each training row, by our model without it
     scores: dict[str, Callable[[Array, Array], float]]  # the first one decides
-    second_score: str  # a sentence about the other one
+    second_score: str  # a sentence about the second one
     in_diagnosis: dict[str, str]  # keys of results, and names of findings
     linear_name: str
     rivals: tuple[str, str]  # of scikit-learn: trees and linear model
@@ -61,7 +61,7 @@ class Task:
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A model before its fit: what was asked for, and what that means for the estimator."""
+    """A model before its fit: what was asked for, and the resulting estimator."""
 
     bandwidth: Any = "auto"  # a rule, a number or a function
     alpha: Any = None
@@ -85,17 +85,17 @@ class ModelSpec:
 
     @property
     def scales(self) -> bool:
-        """Whether columns are standardised before the model: metrics, and "auto", do it."""
+        """Whether columns are standardised first: for metric "auto", unless all is chosen."""
         return self.standardize and self.metric == "auto" and not self.is_auto
 
     @property
     def model_kernel(self) -> str:
-        """The kernel that the model is given; by default it is chosen by "auto"."""
+        """The kernel of the model; by default chosen if the bandwidth is "auto"."""
         return "gaussian" if self.kernel == "auto" and not self.is_auto else self.kernel
 
     @property
     def model_metric(self) -> str:
-        """The metric that the model is given; by default it is learned by "auto"."""
+        """The metric of the model; by default learned if the bandwidth is "auto"."""
         learns = self.is_auto and self.standardize
         return "euclidean" if self.metric == "auto" and not learns else self.metric
 
@@ -129,7 +129,7 @@ def typical_error(observed: Array, predicted: Array) -> float:
 
 
 def accuracy(observed: Array, predicted: Array) -> float:
-    """Share of the rows whose class is the most likely one."""
+    """Share of the rows whose class is the most likely class."""
     return float(np.mean(observed.argmax(axis=1) == predicted.argmax(axis=1)))
 
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from .._compute.arrays import Array
     from ..effects import Effect, Effects
 
-# A slope goes both ways if both quartiles are so many standard errors of the mean from zero.
+# A slope goes both ways if both quartiles are this many standard errors of the mean from zero.
 BOTH_WAYS = 5.0
-# Numbers that are per unit of a column, and change with its scale.
+# Fields that are per unit of a column, and change with its scale.
 PER_UNIT = ("estimate", "std_error", "conf_low", "conf_high", "q25", "q50", "q75")
 
 
@@ -51,7 +51,7 @@ def effects_in_units(
 def _in_units(
     row: Effect, place: Any, table: Table, scale: Array, labels: dict[str, str]
 ) -> Effect:
-    """One effect per unit of its column, or between values and categories as the table has them."""
+    """One effect per unit of its column, or between values and categories of the table."""
     if row.kind == "slope":
         return replace(row, **{name: getattr(row, name) / scale[place] for name in PER_UNIT})
     if isinstance(place, tuple):
@@ -68,5 +68,5 @@ def rises_and_falls(effect: Effect) -> bool:
 
 
 def labels_of_two(name: str, values: Array) -> tuple[str, ...]:
-    """Labels of the two values of a column; one that marks gaps says no and yes."""
+    """Labels of the two values of a column; "no" and "yes" if it marks gaps."""
     return ("no", "yes") if name.endswith(MARK) else tuple(f"{value:g}" for value in values)

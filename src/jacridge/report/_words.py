@@ -1,4 +1,4 @@
-"""The sentences and tables of the report, as HTML; whatever came with the data is escaped."""
+"""The sentences and tables of the report, as HTML; everything from the data is escaped."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from ._units import effects_in_units, rises_and_falls
 MOST_COLUMNS = 20
 MOST_EFFECTS = 30
 MOST_ROWS = 1000  # over which effects are averaged
-# What the standard errors of effects take as given, by how they treat the metric.
+# What the standard errors of effects hold fixed, by how they treat the metric.
 METRIC_IN_ERRORS = {
     "given": "the standard errors take kernel, metric, bandwidth and penalty as given",
     "relearned": (
-        "the standard errors include that of the learned metric and take kernel, bandwidth and "
-        "penalty as given"
+        "the standard errors include the error of the learned metric and take kernel, bandwidth "
+        "and penalty as given"
     ),
     "learned": (
         "the standard errors take kernel, metric, bandwidth and penalty as given and may be "
@@ -62,7 +62,7 @@ def facts(case: Case, left_out: int) -> str:
 
 
 def comparison(case: Case, folds: Folds | None) -> str:
-    """The models side by side on the rows kept aside."""
+    """Comparison of the models on the rows kept aside."""
     if folds is None:
         return "<p>Too few rows for a comparison with other models.</p>"
     written = dict(zip(case.task.scores, (share, number), strict=True))
@@ -77,7 +77,7 @@ def comparison(case: Case, folds: Folds | None) -> str:
     trees, linear = case.task.rivals
     fitted = (
         f"{len(folds.observed):,} rows were kept aside and predicted by models fitted to earlier "
-        f"ones alone, because the rows are in order of <b>{escape(case.table.time_name)}</b>: rows "
+        f"rows only, because the rows are in order of <b>{escape(case.table.time_name)}</b>: rows "
         "drawn at random would flatter a model that has to predict the future."
         if folds.later
         else folds.how
@@ -86,18 +86,18 @@ def comparison(case: Case, folds: Folds | None) -> str:
         f"{fitted} Every model made all its choices without them. Boosted trees are scikit-learn's "
         f"{trees}, the {case.task.linear_name} its {linear}."
     )
-    shown = scroll(table(("model", *case.task.scores, "seconds a fit"), rows, 0))
+    shown = scroll(table(("model", *case.task.scores, "seconds per fit"), rows, 0))
     return f'{shown}<p class="small">{words} {case.task.second_score}</p>'
 
 
 def importances(case: Case, found: list[tuple[Column, float]]) -> str:
-    """A row with a bar for each column, the most important first; nothing for one column."""
+    """A row with a bar for each column, the most important first; empty for a single column."""
     if len(found) == 1:
         return ""
     if are_flat(case, found):
         return (
-            f"<p>No column moves the predictions of <b>{escape(case.target)}</b> by more than "
-            f"{percent(FLAT)} of its deviation.</p>"
+            f"<p>No column changes the predictions of <b>{escape(case.target)}</b> by more than "
+            f"{percent(FLAT)} of its standard deviation.</p>"
         )
     largest = found[0][1]
     lines = "".join(
@@ -110,7 +110,7 @@ def importances(case: Case, found: list[tuple[Column, float]]) -> str:
     note = f'<p class="small">{plural(more, "column")} of less importance not shown.</p>'
     head = '<tr><th>column</th><th></th><th class="number">importance</th></tr>'
     words = (
-        f"Importance: how far, typically, the prediction of <b>{escape(case.target)}</b> moves "
+        f"Importance: how much the prediction of <b>{escape(case.target)}</b> typically changes "
         "when a column takes the value of another row."
     )
     bars = f'<table class="wide"><thead>{head}</thead><tbody>{lines}</tbody></table>'
@@ -118,7 +118,7 @@ def importances(case: Case, found: list[tuple[Column, float]]) -> str:
 
 
 def effects_text(case: Case) -> str:
-    """Text on the effect curves."""
+    """Text about the effect curves."""
     drawn, rows = lines_of(case), of_rows(case, len(case.some_rows(BACKGROUND)))
     if len(drawn) > 1:
         keys = ", ".join(
@@ -137,14 +137,14 @@ def effects_text(case: Case) -> str:
         f"Each line is the {what} as one column changes and the others keep their values.{sure} "
         f"The {'outer ' if sure else ''}band holds the middle 80 % of the curves of single rows: "
         "where it is wide, the effect depends on the other columns. Ticks at the bottom are values "
-        f"of rows; curves end at the 1 % and the 99 % quantile. The mean is that over {rows}."
+        f"of rows; curves end at the 1 % and the 99 % quantile. The mean is over {rows}."
     )
 
 
 def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
     """The table of average effects in the columns' own units, the most important column first.
 
-    Nothing for classes, and where no column has an effect.
+    Empty for classes, and if no column has an effect.
     """
     if case.classes or are_flat(case, sizes):
         return ""
@@ -166,7 +166,7 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
     seasons = [] if unknown else [row for column, _ in sizes for row in _seasons(case, column)]
     words = (
         " Where a column rises and falls, the average says little: see its chart." if both else "",
-        " For months, weekdays and hours it is the highest prediction less the lowest."
+        " For months, weekdays and hours, the effect is the highest minus the lowest prediction."
         if seasons
         else "",
     )
@@ -179,8 +179,8 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
         else METRIC_IN_ERRORS[found.metric]
     )
     return (
-        f"<h3>Average effects</h3><p>How far the prediction of <b>{escape(case.target)}</b> "
-        f"moves, on average over {of_rows(case, len(some))}, per unit of a column, or from one "
+        f"<h3>Average effects</h3><p>How much the prediction of <b>{escape(case.target)}</b> "
+        f"changes, on average over {of_rows(case, len(some))}, per unit of a column, or from one "
         f"category to another.{''.join(words)} "
         f"These are associations, not causes; {errors}.{rest}</p>"
         f"<div class=effects>{scroll(table(head, [*rows, *seasons]))}</div>"
@@ -188,7 +188,7 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
 
 
 def _seasons(case: Case, column: Column) -> Iterator[tuple[str, ...]]:
-    """Rows on the cycles of a date: the highest and the lowest point of the chart."""
+    """Rows for the cycles of a date: the highest and the lowest point of the chart."""
     for curve in cycles_of(case, column):
         mean, levels = curve.mean[0], curve.steps.levels
         name = f"{curve.column.name}: {levels[mean.argmax()]} - {levels[mean.argmin()]}"
@@ -196,7 +196,7 @@ def _seasons(case: Case, column: Column) -> Iterator[tuple[str, ...]]:
 
 
 def _effect_row(effect: Effect, unknown: bool) -> tuple[str, ...]:
-    """Cells of one effect, without those of a standard error that is unknown."""
+    """Cells of one effect, without those that need a standard error if it is unknown."""
     name = effect.term if effect.kind == "slope" else f"{effect.term}: {effect.contrast}"
     if effect.kind == "slope" and name.endswith(YEAR):
         name = f"{name.removesuffix(YEAR)}, per year"
@@ -209,14 +209,14 @@ def _effect_row(effect: Effect, unknown: bool) -> tuple[str, ...]:
         number(effect.estimate),
         number(effect.std_error),
         f"{number(effect.conf_low)} to {number(effect.conf_high)}",
-        "–" if both else p,  # that of an average, which is no reason to leave the column out
+        "–" if both else p,  # p of the average, which is no reason to leave the column out
     )
 
 
 def columns(case: Case) -> str:
-    """Lowest and highest value of each column as they are, its mean and its spread.
+    """Lowest and highest value of each column in full, its mean and its spread.
 
-    Of a date, the first and the last; the waves of its months and weekdays are not shown.
+    For a date, the first and the last; sine and cosine of months and weekdays are not shown.
     """
     named = zip([*case.table.names, case.shown], [*case.X.T, case.outcomes], strict=True)
     rows = [_column_row(column, x) for column, x in named if not column.endswith(WAVES)]
@@ -234,7 +234,7 @@ def _column_row(column: str, x: Array) -> tuple[str, ...]:
 
 
 def _mean(x: Array) -> str:
-    """The mean with as many digits as the deviation makes known: 2006.1, not 2,010."""
+    """The mean with as many digits as the deviation justifies: 2006.1, not 2,010."""
     deviation = x.std()
     digits = 1 - int(np.floor(np.log10(deviation))) if deviation > 0 else 6
     return unrounded(round(float(x.mean()), digits))
