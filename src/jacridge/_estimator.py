@@ -450,7 +450,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
             Names or indices. A tuple of one-hot columns is one variable: its levels are compared
             with the first, or, if some rows have no column set, with none of them. A dict gives
             names to features and tuples. By default all features; adjacent one-hot columns form
-            one variable.
+            one variable, which can also be given by its name in the table of effects.
         at : {"observed", "means"} or dict
             Values of the features: the observed values of each row; the means (for a feature with
             two values, the more frequent one); or the observed values except for the features in

@@ -296,22 +296,6 @@ def unlike():
     return X, report_page(X, y, **given, remarks=remarks)
 
 
-def test_a_report_on_places_names_the_metric_of_the_globe(rng):
-    X = rng.uniform(40, 50, (30, 2))
-    options = {"bandwidth": "scale", "target": "depth"}
-    page = report_page(X, X[:, 0], features=["longitude", "latitude"], **options)
-    assert "<code>latitude</code> and <code>longitude</code> are used as plain numbers" in page
-    assert "With <code>--metric geodesic</code> distances are in metres" in page
-    assert "metric=&quot;geodesic&quot;" in page
-    assert "geodesic" not in report_page(X, X[:, 0], features=["a", "b"], **options)
-
-
-def test_places_beside_other_columns_get_no_advice_that_would_lose_these(rng):
-    X = rng.uniform(40, 50, (30, 3))
-    names = ["longitude", "latitude", "height"]
-    assert "--metric geodesic" not in report_page(X, X[:, 0], features=names, bandwidth="scale")
-
-
 @pytest.mark.parametrize("kernel", ["matern32", "laplacian"])
 def test_a_report_has_the_kernel_that_was_asked_for(wave, kernel):
     page = report_page(*wave, kernel=kernel)

@@ -119,7 +119,15 @@ HeldOut = Annotated[
     ),
 ]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="The first row is data.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Sheet = Annotated[
+    str | None,
+    option(
+        "--sheet", "SHEET", "Sheet of an Excel file: its name, or its position.", show_default="1"
+    ),
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object to stdout. Notes stay on stderr.")
+]
 
 
 @dataclass(frozen=True)
@@ -154,6 +162,7 @@ class TableOptions:
         str, option("--decimal", "SIGN", "Decimal sign in text: . or a comma.", (".", ","))
     ] = "."
     no_header: NoHeader = False
+    sheet: Sheet = None
 
     def reading(self, metric: str = "auto", **more: Any) -> Reading:
         """How the table is read."""
@@ -163,6 +172,7 @@ class TableOptions:
             self.missing,
             self.decimal,
             not self.no_header,
+            self.sheet,
             on_globe=metric == "geodesic",
             **more,
         )

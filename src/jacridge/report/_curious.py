@@ -75,7 +75,7 @@ def candidates(case: Case) -> str:
         for row in tried[:8]
     ]
     chosen = [i for i, row in enumerate(tried[:8]) if row["chosen"]]
-    score = "log-loss" if case.classes else "R²"
+    score = "log loss" if case.classes else "R²"
     head = ("kernel, metric", "rounds", f"{score} of 98 %", f"held-out {score}")
     return (
         "<h3>Kernels and metrics that were tried</h3>"
@@ -100,7 +100,7 @@ def _judged(case: Case, score: str) -> str:
 
 
 def _score(case: Case, error: float) -> str:
-    """A held-out error in familiar form: a log-loss for classes, an R² for numbers."""
+    """A held-out error in familiar form: a log loss for classes, an R² for numbers."""
     return number(error) if case.classes else f"{1 - error:.3f}".replace("-", "−")
 
 
