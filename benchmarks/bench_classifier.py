@@ -1,4 +1,4 @@
-"""Accuracy, log-loss and calibration of AutoKernelClassifier beside boosted trees and a tuned SVC.
+"""Accuracy, log loss and calibration of AutoKernelClassifier beside boosted trees and a tuned SVC.
 
 Five folds, three seeds, defaults of all methods; the SVC has standardised features and the best of
 5 x 5 values of C and gamma, and CalibratedClassifierCV makes its probabilities. A line for each
@@ -72,7 +72,7 @@ def calibration_error(y, P, bins=10):
 
 
 def figures(name, method, seed):
-    """Accuracy, log-loss, calibration error and mean seconds; each row is predicted once."""
+    """Accuracy, log loss, calibration error and mean seconds; each row is predicted once."""
     X, y = SETS[name]
     predicted, P, seconds = np.empty_like(y), np.empty((len(y), y.max() + 1)), []
     for train, test in StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y):

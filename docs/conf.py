@@ -89,6 +89,7 @@ ORDER = [
     "plot_surface.py",
     "plot_norms.py",
     "plot_tuning.py",
+    "plot_later_rows.py",
     "plot_trust.py",
     "plot_outliers.py",
     "plot_derivatives.py",

@@ -24,7 +24,7 @@ models = {
 }
 for name, model in models.items():
     loss = log_loss(y_new, model.predict_proba(X_new))
-    print(f"{name}: accuracy {model.score(X_new, y_new):.3f}, log-loss {loss:.3f}")
+    print(f"{name}: accuracy {model.score(X_new, y_new):.3f}, log loss {loss:.3f}")
 
 # %%
 # The probability of the second class, with the training rows:

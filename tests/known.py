@@ -5,6 +5,7 @@ KERNELS = ("gaussian", "matern52", "matern32", "exponential", "laplacian")
 SMOOTH = KERNELS[:3]
 METRICS = ("euclidean", "scaled", "diagonal", "full", "auto", "geodesic", "precomputed")
 SOLVERS = ("auto", "exact", "nystrom", "pcg")
+HELD_OUT = ("random", "later")
 # The rules that solve, and so look at y.
 SEARCHES = ("loo", "gcv", "mml", "jacobian_loo", "jacobian_mml", "auto")
 # The rules that choose sigma and lambda from X alone, by a search.

@@ -28,6 +28,7 @@ from jacridge.parquet import ParquetFiles
         JacobianKernelClassifier("median", 0.1, solver="pcg"),
         JacobianKernelClassifier(solver="nystrom"),
         AutoKernelClassifier(),
+        AutoKernelClassifier(held_out="later"),
     ]
 )
 def test_scikit_learn_takes_it_for_a_classifier(estimator, check):
@@ -118,7 +119,7 @@ def test_no_other_offset_of_a_class_has_a_smaller_loss(rng):
 
 
 def test_probabilities_are_calibrated(rng):
-    """Labels drawn with known probabilities: the log-loss is close to the least possible one."""
+    """Labels drawn with known probabilities: the log loss is close to the least possible one."""
     X = rng.uniform(-2, 2, (1200, 2))
     p = 1 / (1 + np.exp(-3 * np.sin(2 * X[:, 0])))
     y = rng.uniform(size=1200) < p
@@ -441,7 +442,7 @@ def test_the_diagnosis_has_accuracy_and_log_loss_first(rng):
     right = est.classes_[odds.argmax(axis=1)] == y
     assert found["leave-one-out accuracy"]["value"] == pytest.approx(right.mean())
     P = np.exp(odds) / np.exp(odds).sum(axis=1, keepdims=True)
-    assert found["leave-one-out log-loss"]["value"] == pytest.approx(log_loss(y, P))
+    assert found["leave-one-out log loss"]["value"] == pytest.approx(log_loss(y, P))
 
 
 def test_without_leave_one_out_there_are_classes_and_no_probabilities(rng):

@@ -799,6 +799,18 @@ def test_less_than_one_degree_of_freedom_leaves_no_interval(rng):
     assert np.isfinite(found["estimate"] + found["std_error"]).all()
 
 
+def test_the_name_of_a_group_in_the_table_of_effects_is_a_variable(mixed):
+    """`effects()` printed the name, and `effects(variables=name)` refused it."""
+    est = JacobianKernelRidge(2.0, 0.1).fit(*mixed)
+    whole = est.effects().dict()
+    found = est.effects(variables=["town", "age"]).dict()
+    assert found["term"] == ["town", "town", "age"]
+    estimates = whole["estimate"]
+    np.testing.assert_allclose(found["estimate"], [*estimates[2:], estimates[0]])
+    with pytest.raises(ValueError, match=r"\('town', 'age', .*got 'twon'"):
+        est.effects(variables="twon")
+
+
 @pytest.mark.parametrize("kernel", ["laplacian", "gaussian"])
 def test_the_table_says_that_kernels_with_kinks_bias_slopes(kernel, table):
     X, y = table

@@ -98,7 +98,7 @@ def test_places_that_are_all_one_pole_have_no_bandwidth(rng, rule):
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.filterwarnings("ignore:.*rows are equal to another one")
+@pytest.mark.filterwarnings("ignore:.*rows repeat an earlier row")
 def test_places_most_of_which_are_one_pole_have_a_bandwidth_or_a_clear_error(rng, rule):
     """The mean of latitudes of 90 with these weights is above 90 by rounding."""
     pytest.importorskip("pyproj")

@@ -164,7 +164,7 @@ def class_answers(est, X):
     np.testing.assert_allclose(P.sum(axis=1), 1.0)
     yield "probabilities", P
     yield "leave-one-out log-odds", est.loo_decision_function_
-    yield "log-loss", est.diagnose().dict()["leave-one-out log-loss"]["value"]
+    yield "log loss", est.diagnose().dict()["leave-one-out log loss"]["value"]
 
 
 def outcome(seed):

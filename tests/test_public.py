@@ -53,10 +53,11 @@ def test_the_estimator_takes_these_parameters():
         "n_landmarks=None",
         "landmarks='kmeans'",
         "fit_intercept=True",
+        "held_out='random'",
         "random_state=None",
         "verbose=0",
     ]
-    assert kinds(jacridge.JacobianKernelRidge).count("KEYWORD_ONLY") == 8
+    assert kinds(jacridge.JacobianKernelRidge).count("KEYWORD_ONLY") == 9
 
 
 def test_the_classifiers_take_those_of_the_regressors_and_weights_of_classes():
@@ -112,7 +113,7 @@ def test_these_rules_are_known():
     } <= set(jacridge.RULES)  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["kernel", "metric", "solver"])
+@pytest.mark.parametrize("name", ["kernel", "metric", "solver", "held_out"])
 def test_a_wrong_word_is_answered_with_the_words_that_tests_go_through(name):
     with pytest.raises(ValueError, match=f"`{name}` must be one of") as error:
         jacridge.JacobianKernelRidge(**{name: "magic"}).fit([[0.0], [1.0], [3.0]], [0, 1, 2])
@@ -123,6 +124,7 @@ def test_a_wrong_word_is_answered_with_the_words_that_tests_go_through(name):
             "kernel": (*known.KERNELS, "auto"),
             "metric": known.METRICS,
             "solver": known.SOLVERS,
+            "held_out": known.HELD_OUT,
         }[name]
     )
 

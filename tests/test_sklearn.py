@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from jacridge import RULES, AutoKernelRidge, JacobianKernelRidge
-from known import KERNELS, METRICS
+from known import HELD_OUT, KERNELS, METRICS
 
 # Each rule, kernel and metric at least once, not their product: checks look at what goes in and
 # comes out. The solvers nystrom and pcg have checks of their own in tests/solvers.
@@ -27,6 +27,7 @@ ESTIMATORS = [
     JacobianKernelRidge("silverman", metric="scaled"),
     JacobianKernelRidge("auto", "auto", metric="full"),
     AutoKernelRidge(),
+    AutoKernelRidge(held_out="later"),
     JacobianKernelRidge("jacobian_loo", kernel="matern52"),
     JacobianKernelRidge("jacobian_mml", kernel="matern32"),
     JacobianKernelRidge("maxvar", "mml", kernel="exponential"),
@@ -44,7 +45,12 @@ def test_scikit_learn_takes_it_for_an_estimator(estimator, check):
 
 def test_every_rule_kernel_and_metric_is_checked():
     """But for geodesics: the checks know no latitudes."""
-    for name, words in (("bandwidth", RULES), ("kernel", KERNELS), ("metric", METRICS)):
+    for name, words in (
+        ("bandwidth", RULES),
+        ("kernel", KERNELS),
+        ("metric", METRICS),
+        ("held_out", HELD_OUT),
+    ):
         seen = {est.get_params()[name] for est in ESTIMATORS}
         assert set(words) - {"geodesic"} <= seen
 

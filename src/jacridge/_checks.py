@@ -95,7 +95,7 @@ def generator(random_state: Any) -> np.random.Generator:
 
 
 def check_range(name: str, values: Array, most: float = LARGEST) -> None:
-    """Refuse numbers above `most` in size, whose squares overflow."""
+    """Refuse numbers above `most` in absolute value, whose squares overflow."""
     largest = _largest(values)
     if largest > most:
         raise ValueError(
@@ -336,7 +336,7 @@ def check_columns(name: str, columns: int, p: int) -> None:
 
 
 def check_positive(name: str, grid: npt.ArrayLike, *, least: float = 1 / LARGEST) -> Array:
-    """Numbers as a one-dimensional array, not empty, from `least` on and with squares in range."""
+    """Numbers as a one-dimensional array, not empty, all >= `least` and with squares in range."""
     message = f"`{name}` must be a list of numbers from {least:g} to {LARGEST:g}, got "
     try:
         values = np.atleast_1d(np.asarray(grid, dtype=np.float64))

@@ -68,11 +68,11 @@ class JacobianKernelClassifier(ClassifierMixin, BaseEstimator, ClassParameters):
 
     Parameters
     ----------
-    bandwidth, alpha, kernel, metric, solver, n_landmarks, landmarks, fit_intercept, random_state, \
-verbose
+    bandwidth, alpha, kernel, metric, solver, n_landmarks, landmarks, fit_intercept, held_out, \
+random_state, verbose
         As for :class:`JacobianKernelRidge`. If `alpha` is chosen, it is one number for all classes,
         the one that minimises the sum of their errors; kernel and learned metric are chosen by the
-        log-loss on held-out rows. With ``solver="pcg"`` there are no leave-one-out scores, and so
+        log loss on held-out rows. With ``solver="pcg"`` there are no leave-one-out scores, and so
         no probabilities.
     class_weight : dict or "balanced", optional
         Weights of the classes, which multiply `sample_weight`: ``{label: weight}``, where omitted
@@ -104,7 +104,7 @@ verbose
         Centres and widths of the features that are compressed before the map, as for
         :class:`JacobianKernelRidge`.
     choices_ : list of dict
-        Candidates for kernel and metric, best first, with their log-loss on held-out rows, if any
+        Candidates for kernel and metric, best first, with their log loss on held-out rows, if any
         were compared. They are ranked as in :class:`JacobianKernelRidge`.
     feature_importances_ : ndarray of shape (n_features,)
         How much the scores move with each feature, as shares that sum to one.
@@ -365,7 +365,7 @@ verbose
             Prints like the summaries of statsmodels and renders as HTML.
         """
         effects, found = self.effects(), self.diagnose().dict()
-        scores = ("leave-one-out accuracy", "leave-one-out log-loss")
+        scores = ("leave-one-out accuracy", "leave-one-out log loss")
         fit = self.regressor_._facts(classes=len(self.classes_)) | {
             "penalty": self.alpha_,
             "residual degrees of freedom": self._function().influence.residual_degrees,
@@ -419,7 +419,7 @@ verbose
         Returns
         -------
         Diagnosis
-            The diagnosis of the regression on coded classes, preceded by accuracy and log-loss.
+            The diagnosis of the regression on coded classes, preceded by accuracy and log loss.
         """
         check_is_fitted(self)
         choices = choice_findings(getattr(self.regressor_, "choices_", ()), classes=True)
@@ -433,7 +433,7 @@ verbose
         return Diagnosis(
             (
                 Finding("leave-one-out accuracy", right, False, "Share of correct predictions."),
-                Finding("leave-one-out log-loss", loss, False, "Of the calibrated probabilities."),
+                Finding("leave-one-out log loss", loss, False, "Of the calibrated probabilities."),
                 *findings,
             )
         )
@@ -449,7 +449,7 @@ class AutoKernelClassifier(AutoClassParameters, JacobianKernelClassifier):
 
     It is :class:`JacobianKernelClassifier` with other defaults, as :class:`AutoKernelRidge` is to
     :class:`JacobianKernelRidge`. Kernel, kind of metric and number of rounds are chosen by the
-    log-loss of rows that were not used for learning, bandwidth and penalty by leave-one-out.
+    log loss of rows that were not used for learning, bandwidth and penalty by leave-one-out.
 
     Parameters and attributes are those of :class:`JacobianKernelClassifier`.
 

@@ -90,6 +90,14 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         penalised, as in ``Ridge`` or ordinary kriging; with wide kernels it may lie outside the
         range of y, and predictions far from the data tend to b. Bandwidth and penalty are chosen
         with b at the mean.
+    held_out : {"random", "later"}
+        The rows on which candidates are compared if kernel or metric is chosen. "later" is for
+        rows in time order, the oldest first, and a model that has to predict later rows:
+        candidates are fitted to earlier rows and judged by their error on the rows that follow.
+        If `bandwidth` is "auto", and `alpha` is "auto", a number or a list, bandwidth and penalty
+        are chosen by the same errors, not by leave-one-out, with one penalty for all targets. With
+        fewer than 20 distinct rows, nothing is held out. Refused for Dask arrays and Parquet files,
+        for the metrics "geodesic" and "precomputed", and if nothing is chosen on held-out rows.
     random_state : int, optional
         Seed for samples and landmarks; without one, repeated fits differ slightly.
     verbose : int
@@ -442,7 +450,7 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
             Names or indices. A tuple of one-hot columns is one variable: its levels are compared
             with the first, or, if some rows have no column set, with none of them. A dict gives
             names to features and tuples. By default all features; adjacent one-hot columns form
-            one variable.
+            one variable, which can also be given by its name in the table of effects.
         at : {"observed", "means"} or dict
             Values of the features: the observed values of each row; the means (for a feature with
             two values, the more frequent one); or the observed values except for the features in
@@ -707,7 +715,8 @@ class AutoKernelRidge(AutoParameters, JacobianKernelRidge):
     It is :class:`JacobianKernelRidge` with other defaults. The Jacobian of the fitted function says
     which directions matter; its average outer product defines a metric, in which the kernel is
     fitted again. Kernel, kind of metric and number of rounds are chosen by the error on rows that
-    were not used for learning, bandwidth and penalty by leave-one-out on up to 3000 rows.
+    were not used for learning, bandwidth and penalty by leave-one-out on up to 3000 rows. For rows
+    in time order, ``held_out="later"`` chooses all of them by the error on later rows.
 
     Parameters are those of :class:`JacobianKernelRidge`.
 

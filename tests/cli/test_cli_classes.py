@@ -88,11 +88,14 @@ def test_rows_that_are_left_out_have_neither_class_nor_probability(run, table, t
 
 
 @pytest.mark.parametrize("option", [("--std",), ("--interval", "0.9")])
-def test_deviations_and_intervals_of_classes_are_refused(run, table, tmp_path, option):
+def test_deviations_and_intervals_of_classes_are_left_out_with_a_note(run, table, tmp_path, option):
     fit(run, table, "passed", tmp_path / "m.skops")
-    code, _, err = run("predict", tmp_path / "m.skops", table, *option)
-    assert code == 2
-    assert f"{option[0]}: cannot be used: the model predicts classes" in err
+    plain = run("predict", tmp_path / "m.skops", table)
+    code, out, err = run("predict", tmp_path / "m.skops", table, *option)
+    assert (code, out) == plain[:2]
+    assert (
+        f"Note: The model predicts classes: their probabilities are written, and {option[0]}" in err
+    )
 
 
 @pytest.mark.parametrize(
@@ -148,3 +151,14 @@ def test_the_accuracy_of_a_fit_is_that_of_actual_refits(run, table, tmp_path):
         found.append(est.predict(X[[i]])[0])
     # One row of 60: each refit calibrates its probabilities anew.
     assert result["loo_accuracy"] == pytest.approx(accuracy_score(y, found), abs=0.02)
+
+
+def test_one_class_is_refused_before_anything_is_said_to_be_replaced(run, table, tmp_path):
+    pl.read_csv(table).with_columns(pl.lit("no").alias("kind")).write_csv(table)
+    page = tmp_path / "r.html"
+    page.write_text("an older page")
+    code, _, err = run("report", table, "-t", "kind", "--features", "a,b", "-o", page)
+    assert code == 1
+    assert "The target `kind` must hold at least two classes, got 'no' in all rows." in err
+    assert "Note" not in err
+    assert page.read_text() == "an older page"

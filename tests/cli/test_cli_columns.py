@@ -60,7 +60,7 @@ def test_a_name_goes_before_a_position():
 
 @pytest.mark.parametrize("wanted", ["0", "5", "-5", "1.0", ""])
 def test_a_position_out_of_range_is_unknown(wanted):
-    with pytest.raises(UnknownColumn, match="must be a column's name or position"):
+    with pytest.raises(UnknownColumn, match=f"There is no column `{wanted}`"):
         column_named(["a", "b", "c", "d"], wanted)
 
 
@@ -422,10 +422,16 @@ def test_results_of_complete_rows_return_to_their_places():
 
 
 def test_new_rows_without_a_column_name_it(people):
-    with pytest.raises(UnknownColumn, match=r"got no `size`, `shoe`. It has `age`"):
+    with pytest.raises(UnknownColumn, match=r"no columns `size`, `shoe`, .* It has `age`"):
         typed_columns(read_frame(people), people, numbers=["age", "size"], texts=["shoe"])
 
 
 def test_new_rows_with_words_for_numbers_are_refused(people):
     with pytest.raises(TableError, match="`colour` must hold numbers, got 'red' in row 1"):
         typed_columns(read_frame(people), people, numbers=["colour"], texts=[])
+
+
+def test_a_column_of_new_rows_in_other_case_is_asked_about(people):
+    frame = read_frame(people).rename({"age": "Age"})
+    with pytest.raises(UnknownColumn, match=r"has no column `age`.* Is `Age` the column `age`?"):
+        typed_columns(frame, people, numbers=["age"], texts=[])

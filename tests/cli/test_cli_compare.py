@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.metrics import r2_score
-from sklearn.model_selection import ShuffleSplit
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, log_loss, r2_score, roc_auc_score
+from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import jacridge
@@ -102,17 +104,52 @@ def test_an_unknown_form_of_picture_leaves_nothing_behind(tmp_path):
 @pytest.mark.parametrize(
     ("scores", "line"),
     [
-        ((0.5, 0.6, 0.595), "A linear model is enough: trees 0.600, linear 0.595, auto 0.500."),
-        ((0.7, 0.6, 0.5), "Best: auto 0.700, trees 0.600, linear 0.500."),
-        ((0.0, -0.1, 0.01), "None of them predicts clearly better than the mean: linear 0.010,"),
+        ((0.5, 0.595, 0.6), "A linear model is enough: trees 0.600, linear 0.595, auto 0.500."),
+        ((0.7, 0.5, 0.6), "Best: auto 0.700, trees 0.600, linear 0.500."),
+        ((0.0, 0.01, -0.1), "None of them predicts clearly better than the mean: linear 0.010,"),
     ],
 )
 def test_the_simplest_model_that_is_as_good_is_named(scores, line):
-    names = ("auto", "trees", "linear")
+    names = ("auto", "linear", "trees")
     rows = [{"rule": name, "r2_mean": score} for name, score in zip(names, scores, strict=True)]
     y = np.arange(9.0)
-    assert compare.which_is_enough(rows, compare.TASKS["regression"], y).startswith(f"\n{line}")
+    assert compare.which_is_enough(rows, compare.TASKS["regression"], y).startswith(line)
     assert compare.which_is_enough(rows[1:], compare.TASKS["regression"], y) == ""
-    classes = [{"rule": row["rule"], "accuracy_mean": 0.67} for row in rows]
-    found = compare.which_is_enough(classes, compare.TASKS["classification"], y > 2)
-    assert "than the most frequent class (0.667)" in found
+
+
+@pytest.mark.parametrize(
+    ("losses", "line"),
+    [
+        ((0.30, 0.31, 0.50), "Best, judged by log loss: auto 0.300, linear 0.310, trees 0.500."),
+        ((0.42, 0.42, 0.50), "A linear model is enough, judged by log loss: auto"),
+        ((0.437, 0.435, 0.5), "None of them predicts clearly better than the frequencies of the"),
+    ],
+)
+def test_classes_are_judged_by_log_loss(losses, line):
+    """A rare class has a high accuracy without any model: all three had that of the prior."""
+    y = np.arange(100) < 16
+    rows = [
+        {"rule": name, "accuracy_mean": 0.84, "log_loss_mean": loss}
+        for name, loss in zip(("auto", "linear", "trees"), losses, strict=True)
+    ]
+    found = compare.which_is_enough(rows, compare.TASKS["classification"], y)
+    assert found.startswith(line)
+    assert ("log loss 0.440" in found) == line.startswith("None")
+
+
+def test_classes_have_accuracy_log_loss_and_auc_on_test_rows(table):
+    X, y = table
+    y = y > np.quantile(y, 0.8)
+    (row,) = compare_rules(X, y, ["linear"], splits=2, task=compare.TASKS["classification"])
+    draws = StratifiedShuffleSplit(2, test_size=0.35, random_state=0).split(X, y)
+    found = []
+    for train, test in draws:
+        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+        p = model.fit(X[train], y[train]).predict_proba(X[test])[:, 1]
+        scores = accuracy_score(y[test], p > 0.5), log_loss(y[test], p), roc_auc_score(y[test], p)
+        found.append(scores)
+    for key, expected in zip(("accuracy", "log_loss", "auc"), np.mean(found, axis=0), strict=True):
+        assert row[f"{key}_mean"] == pytest.approx(expected, abs=1e-9)
+    three = np.digitize(X[:, 0], [-0.5, 0.5])
+    (row,) = compare_rules(X, three, ["linear"], splits=2, task=compare.TASKS["classification"])
+    assert "auc_mean" not in row

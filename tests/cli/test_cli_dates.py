@@ -115,7 +115,7 @@ def test_a_date_that_is_missing_is_named_once(tmp_path, capsys):
     new = write(tmp_path, ["2022-01-31 05:40", ""], "new.csv")
     assert run("predict", tmp_path / "m.skops", new) == 0
     err = capsys.readouterr().err
-    assert "1 of 2 rows have missing values and no prediction: 1 lacks `when`. To" in err
+    assert "1 of 2 rows has missing values and no prediction: 1 lacks `when`. To" in err
 
 
 def test_effects_of_a_date_are_per_year_and_leave_waves_out(tmp_path, capsys):
@@ -222,3 +222,13 @@ def test_the_python_code_of_a_report_reads_dates_as_the_command_does(
         names = {}
         exec(unescape(block), names)
         np.testing.assert_allclose(names["model"].predict(names["X"]), expected, rtol=1e-6)
+
+
+def test_gaps_in_a_column_of_days_make_no_hours_and_are_marked_once(tmp_path):
+    """A missing date counted as one more hour of the day."""
+    days = [f"{START + datetime.timedelta(days=31 * i):%Y-%m-%d}" for i in range(30)] + ["", ""]
+    rows = read_rows(write(tmp_path, days), ["y"], Reading(missing="impute"))
+    parts = ["year", "month sine", "weekday sine", "month cosine", "weekday cosine"]
+    assert rows.dates["when"].parts == parts
+    assert rows.filled().X.columns == [*(f"when ({part})" for part in parts), "when (missing)"]
+    assert rows.gappy.columns == ["when"]

@@ -51,8 +51,8 @@ def test_slopes_times_differences_are_differences_of_predictions(run, houses, tm
     means = []
     for step in (-1e-3, 1e-3):
         table.with_columns(pl.col("age") + step).write_csv(tmp_path / "moved.csv")
-        _, csv, _ = run("predict", tmp_path / "model.skops", tmp_path / "moved.csv")
-        means.append(np.mean([float(line) for line in csv.split()[1:]]))
+        found = run("predict", tmp_path / "model.skops", tmp_path / "moved.csv", "--json")[1]
+        means.append(np.mean(json.loads(found)["predictions"]["prediction"]))
     slope = (means[1] - means[0]) / 2e-3
     np.testing.assert_allclose(json.loads(out)["effects"]["estimate"], [slope], rtol=1e-6)
 
@@ -91,7 +91,7 @@ def test_clustered_errors_are_those_of_the_estimator(run, houses):
     [
         (["--cluster", "town", "--features", "area,town"], "cannot be a feature: it is the clus"),
         (["--cluster", "towns"], "Did you mean `town`?"),
-        (["--variables", "height"], "`height` must be a column's name or position"),
+        (["--variables", "height"], "There is no feature `height`. There are"),
         (["--by", "area"], "Groups of `by` must have at least two rows, got 1"),
         (["--level", "2"], "must lie between 0 and 1, got 2"),
         (["--solver", "pcg"], 'must be "exact" or "nystrom", got "pcg"'),
@@ -190,3 +190,20 @@ def test_what_averages_hide_is_noted(run, tmp_path, rng):
     assert "say nearly the same share one effect: `cm` and `inches`." in err
     _, _, err = run(*given, "--variables", "cm")
     assert "Note" not in err
+
+
+def test_effects_of_a_date_are_asked_for_by_the_name_of_its_column(run, tmp_path, rng):
+    days = pl.date_range(pl.date(2019, 1, 1), pl.date(2021, 12, 31), eager=True).sample(60, seed=1)
+    area = rng.uniform(40, 200, 60)
+    price = area + 20 * (days.dt.year() + days.dt.ordinal_day() / 366)  # which has a slope
+    table = pl.DataFrame({"sold": days, "area": area, "price": price})
+    table.write_csv(tmp_path / "t.csv")
+    given = ("effects", tmp_path / "t.csv", "-t", "price", "--rule", "3.0", "--json")
+
+    def terms(wanted):
+        code, out, err = run(*given, "--variables", wanted)
+        return json.loads(out)["effects"]["term"] if code == 0 else err
+
+    assert terms("sold") == ["sold (year)"]
+    assert terms("sold (month sine),area") == ["sold (month sine)", "area"]
+    assert "There is no feature `solt`. Did you mean `sold`?" in terms("solt")

@@ -90,14 +90,15 @@ def test_lower_case_n_a_is_a_missing_value(run, homes, tmp_path):
     code, out, err = run(*given)
     assert code == 0, err
     assert json.loads(out)["rows_left_out"] == 1
+    assert "Note: 1 of 150 rows has missing values and is left out: 1 lacks `price`." in err
 
 
 def test_rows_are_counted_as_rows_of_the_data(run, homes, tmp_path):
     price = [str(i) for i in range(150)]
-    price[23] = "ask"
+    price[23] = "12 or 13"
     code, _, err = run("fit", homes(price=price), "-t", "price", "-o", tmp_path / "m.skops")
     assert code == 1
-    assert "got 'ask' in row 24 of the data" in err
+    assert "got '12 or 13' in row 24 of the data" in err
 
 
 @pytest.mark.parametrize("decimal", [".", ","])
@@ -164,14 +165,14 @@ def test_unseen_categories_are_a_warning_with_their_names_and_numbers(run, model
 
 def test_another_category_is_not_taken_for_a_slip(run, model, homes):
     _, _, err = run("predict", model, homes("new.csv", kind=["flat"] * 149 + ["plate"]))
-    assert "'plate' in 1 row. The" in err
+    assert "'plate' in 1 row. It is" in err
 
 
 def test_rows_without_prediction_are_a_warning_with_the_way_out(run, model, homes, tmp_path):
     file = homes("new.csv", size=["", *["80"] * 149])
     code, out, err = run("predict", model, file, "-o", tmp_path / "out.csv")
     assert code == 0
-    assert "Warning: 1 of 150 rows have missing values and no prediction: 1 lacks `size`." in err
+    assert "Warning: 1 of 150 rows has missing values and no prediction: 1 lacks `size`." in err
     assert "fit the model again with --missing impute" in err
     assert out == f"149 of 150 rows are predicted in {tmp_path / 'out.csv'}\n"
     code, _, err = run("predict", model, file, "--missing", "impute")
@@ -261,8 +262,8 @@ def test_a_fit_prints_rounded_numbers_and_the_next_command(run, homes, tmp_path)
 def test_a_file_that_is_replaced_is_named(run, homes, tmp_path):
     path = tmp_path / "m.skops"
     given = ("fit", homes(), "-t", "price", *PLAIN, "-o", path)
-    assert "will be replaced" not in run(*given)[2]
-    assert f"Note: `{path}` already exists and will be replaced." in run(*given)[2]
+    assert "is replaced" not in run(*given)[2]
+    assert f"Note: `{path}` already exists and is replaced." in run(*given)[2]
 
 
 def test_effects_are_printed_as_people_write_numbers(run, homes):
@@ -278,3 +279,66 @@ def test_effects_are_printed_as_people_write_numbers(run, homes):
     assert estimate > 10_000
     [line] = [line for line in out.splitlines() if line.startswith("rooms")]
     assert line.split()[1:4] == ["per", "unit", f"{float(f'{estimate:.3g}'):,.0f}"]
+
+
+@pytest.mark.parametrize("name", ["size", "price"])
+def test_commas_separate_thousands_if_decimals_have_points(run, homes, tmp_path, name):
+    """They were refused, as if nobody could tell."""
+    numbers = [800 + 17 * i for i in range(150)]
+    points = [f"{i / 7:.3f}" for i in range(150)]
+    args = ("-t", "price", *PLAIN, "--json", "-o", tmp_path / "m.skops")
+    found = []
+    for form in (",", ""):
+        texts = [f'"{n:{form}}"' for n in numbers]
+        file = homes(rooms=points, **{name: texts})
+        code, out, err = run("fit", file, *args)
+        assert code == 0, err
+        assert (f"Note: Texts in `{name}` are read as numbers: '1,004' as 1004." in err) == (
+            form == ","
+        )
+        new = run("predict", tmp_path / "m.skops", file)
+        found.append((json.loads(out)["sigma"], new[:2]))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"size": [f'"{800 + i:,}"' for i in range(150)]},
+        {"rooms": [f'"{i},5"' for i in range(150)], "kind": [f"{i}.25" for i in range(150)]},
+    ],
+)
+def test_commas_that_may_be_decimal_are_an_error_with_a_way_out(run, homes, tmp_path, columns):
+    file = homes(**columns | {"price": [f'"{1 + i % 9},{i:03}"' for i in range(150)]})
+    code, _, err = run("fit", file, "-t", "price", "-o", tmp_path / "m.skops")
+    assert code == 1
+    assert "remove them." in err
+
+
+def test_few_words_among_the_numbers_of_a_target_are_left_out_aloud(run, homes, tmp_path):
+    """Two cells "on request" stopped everything."""
+    price = [str(1000 + i) for i in range(150)]
+    price[5], price[17] = "on request", "sold"
+    file = homes(price=price)
+    given = ("report", file, "-t", "price", *PLAIN, "-o", tmp_path / "r.html", "--json")
+    code, out, err = run(*given)
+    assert code == 0, err
+    assert json.loads(out)["rows_left_out"] == 2
+    sentence = "2 of 150 values of `price` are not numbers and are left out: 'on request' in row 6"
+    assert f"Warning: {sentence}, 'sold' in row 18 of the data.\n" in err
+    page = (tmp_path / "r.html").read_text()
+    assert "2 of 150 values of <code>price</code> are not numbers" in page
+    assert "because it would have to repeat how text was read as numbers." in page
+    code, _, err = run(*given, "--missing", "error")
+    assert code == 1
+    assert "The column `price` must hold numbers, got 'on request' in row 6" in err
+
+
+@pytest.mark.parametrize("words", [["ask"] * 20, ["about 1200"], ["1200,5"]])
+def test_many_words_or_misspelt_numbers_of_a_target_are_an_error(run, homes, tmp_path, words):
+    price = [str(1000 + i) for i in range(150)]
+    price[: len(words)] = words
+    file = homes(separator=";", price=price)
+    code, _, err = run("fit", file, "-t", "price", "-o", tmp_path / "m.skops")
+    assert code == 1
+    assert "The column `price` must hold numbers, got" in err

@@ -1,7 +1,6 @@
 """The command on places: distances in metres between latitudes and longitudes."""
 
 import json
-import re
 import sys
 
 import numpy as np
@@ -111,26 +110,18 @@ def test_without_its_extra_the_globe_says_how_to_get_it(run, stations, monkeypat
     assert "is latitude" not in err
 
 
-def test_the_hint_on_places_names_an_option_that_works(stations, run, tmp_path):
-    given = ("fit", stations, "--target", "temperature", "--rule", "median", "-o", tmp_path / "m")
-    given = (*given, "--drop", "staff")
-    hint = re.search(r"With `(--metric \w+)`", run(*given)[2])
-    assert hint
-    assert run(*given, *hint[1].split())[0] == 0
-
-
-def test_there_is_no_hint_on_places_where_other_columns_would_be_lost(stations, run):
-    given = ("select", stations, "--target", "temperature")
-    assert "geodesic" not in run(*given)[2]
-    assert "--metric geodesic" in run(*given, "--drop", "staff")[2]
+def test_no_metric_is_advised_without_evidence_that_it_helps(stations, run):
+    code, _, err = run("select", stations, "--target", "temperature", "--drop", "staff")
+    assert code == 0
+    assert "geodesic" not in err
 
 
 def test_columns_that_the_globe_leaves_out_are_named(stations, run):
     code, _, err = run("select", stations, *ON_GLOBE, "--rule", "median")
     assert code == 0
-    assert "Warning: `staff` is not used with --metric geodesic" in err
+    assert "Warning: `staff` is left out: --metric geodesic" in err
     given = ("--features", "lat,lon", "--rule", "median")
-    assert "not used" not in run("select", stations, *ON_GLOBE, *given)[2]
+    assert "left out" not in run("select", stations, *ON_GLOBE, *given)[2]
 
 
 def test_a_metric_that_a_command_does_not_have_is_refused(stations, run, tmp_path):
@@ -159,6 +150,7 @@ def test_a_report_on_places_measures_in_metres_and_shows_how_to_repeat_it(statio
     code, _, err = run("report", stations, *ON_GLOBE, "--rule", "median", "-o", page)
     assert code == 0, err
     text = page.read_text("utf-8")
+    assert "⚠ <code>staff</code> is left out" in text
     assert "metric: metres on the globe" in text
     assert "--metric geodesic" in text
     assert "metric=&#x27;geodesic&#x27;" in text

@@ -3,6 +3,7 @@
 import datetime
 import gzip
 import io
+import json
 import sys
 import tracemalloc
 
@@ -226,6 +227,86 @@ def test_a_workbook_is_told_by_its_bytes_and_other_sheets_are_named(workbook, tm
     with pytest.warns(UserWarning, match="The sheet `Sheet` of .* is read, not `more`") as found:
         assert len(read_frame(str(tmp_path / "t.csv"))) == 2
     assert found[0].filename == __file__
+
+
+@pytest.mark.parametrize("sheet", ["more", "2"])
+def test_a_sheet_is_read_by_its_name_or_position(workbook, run, tmp_path, sheet):
+    import openpyxl
+
+    book = openpyxl.load_workbook(workbook)
+    more = book.create_sheet("more")
+    for row in [("x", "y"), *((i, i % 5) for i in range(20))]:
+        more.append(row)
+    book.save(workbook)
+    given = (workbook, "-t", "y", "--sheet", sheet)
+    code, out, err = run("report", *given, "--rule", "2", "-o", tmp_path / "r.html", "--json")
+    assert code == 0, err
+    assert json.loads(out)["n_samples"] == 20
+    page = (tmp_path / "r.html").read_text()
+    assert f"--sheet {sheet}" in page
+    assert ("sheet_id=2" if sheet == "2" else "sheet_name=&#x27;more&#x27;") in page
+    assert run("fit", *given, "--rule", "2", "-o", tmp_path / "m.skops")[0] == 0
+    code, out, _ = run("predict", tmp_path / "m.skops", workbook, "--sheet", sheet)
+    assert (code, len(out.splitlines())) == (0, 21)
+
+
+@pytest.mark.parametrize("sheet", ["0", "3", "mor"])
+def test_a_sheet_that_is_not_there_is_named_with_those_that_are(workbook, run, sheet):
+    code, _, err = run("select", workbook, "--sheet", sheet)
+    assert code == 2
+    assert f"There is no sheet `{sheet}` in `{workbook}`. There are `Sheet`." in err
+    (workbook.parent / "t.csv").write_text("a,b\n1,2\n")
+    code, _, err = run("select", workbook.parent / "t.csv", "--sheet", sheet)
+    assert code == 2
+    assert "--sheet is for Excel files, got" in err
+
+
+BELOW = "size,price\n1,2\n2,3\n4,5\n7,6\n9,9\n"
+
+
+@pytest.mark.parametrize(
+    "above", ["Sales list 2023\nas of May\n\n", "Sales list 2023,\n,\n", "\nSales list 2023\n"]
+)
+def test_rows_above_the_header_are_skipped_with_a_note(run, tmp_path, above):
+    (tmp_path / "t.csv").write_text(above + BELOW)
+    (tmp_path / "plain.csv").write_text(BELOW)
+    found, plain = (run("select", tmp_path / f"{name}.csv", "--json") for name in ("t", "plain"))
+    assert found[0] == 0
+    assert json.loads(found[1])["sigma"] == json.loads(plain[1])["sigma"]
+    assert "begins with 'Sales list 2023'; its table is read from row" in found[2]
+    assert "begins with" not in plain[2]
+    page = tmp_path / "r.html"
+    assert run("report", tmp_path / "t.csv", "-t", "price", "--rule", "2", "-o", page)[0] == 0
+    assert "because it would have to repeat how the header was found" in page.read_text()
+
+
+@pytest.mark.parametrize("blank", [0, 2])
+def test_rows_above_the_header_of_a_sheet_are_skipped_and_its_types_kept(tmp_path, blank):
+    openpyxl = pytest.importorskip("openpyxl")
+    pytest.importorskip("fastexcel")
+    book = openpyxl.Workbook()
+    book.active.cell(1 + blank, 1, "Sales list 2023")
+    for i, row in enumerate([("size", "sold"), (1.5, datetime.datetime(2020, 1, 2))]):
+        for j, value in enumerate(row):
+            book.active.cell(3 + blank + i, 1 + j, value)
+    book.active.append([2, datetime.datetime(2020, 1, 3)])
+    book.save(tmp_path / "t.xlsx")
+    frame = read_frame(str(tmp_path / "t.xlsx"))
+    assert frame["size"].to_list() == [1.5, 2]
+    assert frame["sold"].to_list()[1] == datetime.date(2020, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("price,,\n1,2,3\n4,5,6\n", ["price", "column_2", "column_3"]),
+        ("words\nyes\nno\n", ["words"]),
+        ('"size\nof it",b\n1,2\n', ["size\nof it", "b"]),
+    ],
+)
+def test_a_first_row_that_may_be_the_header_is_not_skipped(tmp_path, text, columns):
+    (tmp_path / "t.csv").write_text(text)
+    assert read_frame(str(tmp_path / "t.csv")).columns == columns
 
 
 def test_a_cut_workbook_is_refused(workbook):

@@ -10,6 +10,7 @@ import pytest
 
 from inside import grid, note, progress, show, visible, warn
 from jacridge.cli import main
+from jacridge.effects import Effect, Effects
 
 
 @pytest.mark.parametrize(
@@ -134,3 +135,15 @@ def test_an_interrupt_during_imports_is_one_line():
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=os.environ
     )
     assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
+
+
+def test_all_numbers_of_a_table_have_separated_thousands():
+    """7,770 stood as 7770 beside 37,700; Python printed 4.225e+04."""
+    assert grid(["n", "x"], [["a", 7770.4], ["b", 37700.0], ["c", 0.5]]).split()[3::2] == [
+        "7,770",
+        "37,700",
+        "0.5",
+    ]
+    row = Effect(None, None, "size", "dY/dX", "slope", 42250.4, *[7770.4] * 8)
+    assert "42,250" in str(Effects((row,), 0.95, "even"))
+    assert "7,770" in str(Effects((row,), 0.95, "even"))

@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from jacridge import (
+    RULES,
     AutoKernelRidge,
     JacobianKernelClassifier,
     JacobianKernelRidge,
@@ -118,6 +119,26 @@ def test_names_of_rules_stay_apart_when_something_else_is_drawn_first():
     # Of the texts themselves, without the lines that lead from them to their points.
     boxes = [matplotlib.text.Text.get_window_extent(text) for text in ax.texts]
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_names_of_many_rules_cover_no_error_bar_and_no_other_name(seed):
+    """As in `jacridge compare`, whose rules often have nearly the same seconds and scores."""
+    rng = np.random.default_rng(seed)
+    names = [*RULES, "trees", "linear"]
+    seconds = 10 ** rng.choice([-4.0, -2.0, -1.9, 0.0], len(names)) * rng.uniform(1, 2, len(names))
+    scores, spread = rng.choice([0.9, 0.88, 0.3], len(names)), rng.uniform(0, 0.2, len(names))
+    figure, ax = plt.subplots(figsize=(8, 5))
+    plots.plot_rules(names, seconds, scores, spread=spread, ax=ax)
+    figure.canvas.draw()
+    boxes = [matplotlib.text.Text.get_window_extent(text) for text in ax.texts]
+    ends = np.stack([scores - spread, scores + spread])
+    bars = [
+        matplotlib.transforms.Bbox(ax.transData.transform([(x, low), (x, high)]))
+        for x, low, high in zip(seconds, *ends, strict=True)
+    ]
+    for i, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in [*boxes[:i], *bars]), names[i]
 
 
 def test_a_curve_is_drawn_in_order_of_x():

@@ -176,6 +176,28 @@ def test_rows_in_the_order_of_time_are_judged_by_later_ones():
     assert "the rows are in order of <b>day</b>" in page
 
 
+def test_rows_in_the_order_of_time_are_judged_by_any_if_told_so():
+    X, y = drift()
+    given = {"features": ["day", "x"], "target": "level", "bandwidth": "jacobian"}
+    page = Page(report_page(X, y, held_out="random", **given))
+    assert "On rows that it has not seen, the" in page.all("p", id="verdict")[0]["text"]
+    with pytest.raises(ValueError, match="`held_out` must be one of"):
+        report_page(X, y, held_out="sometimes", **given)
+
+
+def test_a_model_of_rows_with_the_newest_first_is_that_of_rows_in_order():
+    """Row by row, too: which of them it predicts far off is told by their numbers."""
+    X, y = drift(60)
+    found = [
+        Case(table_of(X[::step], ["day", "x"], {}), y[::step], "level", ModelSpec())
+        for step in (1, -1)
+    ]
+    assert {case.estimator.held_out for case in found} == {"later"}
+    one, other = (case.loo_outputs[:: case.order.step] for case in found)
+    np.testing.assert_allclose(one, other, rtol=1e-9)
+    assert np.corrcoef(found[1].loo_outputs, y[::-1])[0, 1] > 0.9
+
+
 def test_rows_of_one_time_are_not_divided_between_training_and_test():
     X, y = drift()
     X[:, 0] = np.repeat(2000 + np.arange(10.0), 10)  # ten rows a year, twenty a part
@@ -272,22 +294,6 @@ def unlike():
     given = {"features": names, "parts": {"day (year)": "day"}, "bandwidth": 4.0}
     remarks = [("gaps filled", "40 of 80 values of `income` are missing.")]
     return X, report_page(X, y, **given, remarks=remarks)
-
-
-def test_a_report_on_places_names_the_metric_of_the_globe(rng):
-    X = rng.uniform(40, 50, (30, 2))
-    options = {"bandwidth": "scale", "target": "depth"}
-    page = report_page(X, X[:, 0], features=["longitude", "latitude"], **options)
-    assert "<code>latitude</code> and <code>longitude</code> are used as plain numbers" in page
-    assert "With <code>--metric geodesic</code> distances are in metres" in page
-    assert "metric=&quot;geodesic&quot;" in page
-    assert "geodesic" not in report_page(X, X[:, 0], features=["a", "b"], **options)
-
-
-def test_places_beside_other_columns_get_no_advice_that_would_lose_these(rng):
-    X = rng.uniform(40, 50, (30, 3))
-    names = ["longitude", "latitude", "height"]
-    assert "--metric geodesic" not in report_page(X, X[:, 0], features=names, bandwidth="scale")
 
 
 @pytest.mark.parametrize("kernel", ["matern32", "laplacian"])

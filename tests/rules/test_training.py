@@ -252,7 +252,7 @@ def test_rows_are_equal_whatever_their_weights(rng, solver, weight):
     X = np.repeat(rng.standard_normal((40, 2)), 3, axis=0)
     w = None if weight is None else np.full(120, weight)
     est = JacobianKernelRidge("jacobian_median", 0.1, solver=solver, n_landmarks=20)
-    with pytest.warns(UserWarning, match="% of the rows are equal to another one"):
+    with pytest.warns(UserWarning, match="% of the rows repeat an earlier row"):
         est.fit(X, X[:, 0] ** 2, w)
     expected = 1 - 40 / (240 if weight == 2 else 120)
     for model in (est, pickle.loads(pickle.dumps(est))):

@@ -41,6 +41,14 @@ class Source:
     first: Indices | None = None
     weightless: tuple[Indices, Array, Array] | None = None
 
+    @property
+    def in_order(self) -> Rows:
+        """The rows of positive weight as they were given, in their order."""
+        if self.given is None or not isinstance(self.rows, ArrayRows):
+            return self.rows
+        given, X, y = self.given.weighed(), self.rows.X, self.rows.y
+        return ArrayRows(X[given.group], y[given.group] + given.within, given.weights)
+
     @cached_property
     def replicates(self) -> Replicates | None:
         """Observations of the same row, if they differ in y; None for rows that stream."""

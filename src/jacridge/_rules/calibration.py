@@ -1,4 +1,4 @@
-"""Log-odds of classes from scores: a slope and an offset that minimise the log-loss.
+"""Log-odds of classes from scores: a slope and an offset that minimise the log loss.
 
 The target of a class is one for its rows and zero for others, minus the share of the class. A score
 of zero therefore means that share. Two classes have one column, for the second class.
@@ -70,7 +70,7 @@ def calibrated(
     *,
     options: Mapping[str, float] = PRECISE,
 ) -> LogOdds:
-    r"""Log-odds with the least log-loss, for scores to which their own rows did not contribute.
+    r"""Log-odds with the least log loss, for scores to which their own rows did not contribute.
 
     With scores :math:`s_j` and shares :math:`\pi_j` of the classes the log-odds of class j are
     :math:`a (s_j + \pi_j) + b_j`: 1 / a is the temperature, and :math:`\sum_j b_j^2 / n` is added
@@ -125,10 +125,10 @@ def smoothed(shares: Array, n: float) -> Array:
 
 
 def log_losses(y: Array, odds: Array, prior: Array) -> Array:
-    """Log-loss of each row with targets y, of shape (n, 1) or (n, k)."""
+    """Log loss of each row with targets y, of shape (n, 1) or (n, k)."""
     return -(shares_of(y, prior) * log_probabilities(odds)).sum(axis=1)
 
 
 def calibrated_log_losses(y: Array, scores: Array, w: Array, prior: Array) -> Array:
-    """Log-loss of each row, after the scores have been calibrated on all rows."""
+    """Log loss of each row, after the scores have been calibrated on all rows."""
     return log_losses(y, calibrated(y, scores, w, prior, len(w), options=ROUGH)(scores), prior)

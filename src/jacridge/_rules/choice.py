@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import rankdata
@@ -21,14 +21,8 @@ from .._compute.threads import in_threads, one_blas_thread
 
 if TYPE_CHECKING:
     from .._geometry.maps import FeatureMap
-    from .rounds import LearningRows, Round, Rounds
+    from .rounds import Fold, LearningRows, Round, Rounds
     from .training import Tuning
-
-# Rows in each half: a quarter of all, within these ends. A metric learned on few rows says little
-# about one that is learned on many.
-HALF = (500, 800)
-# Held-out predictions that are wanted: few rows are halved several times.
-HELD_OUT = 1000
 
 # Share of the hardest rows that the comparison leaves out.
 TRIM = 0.02
@@ -52,9 +46,6 @@ JUDGES = ("matern32", "laplacian")
 # this many standard errors.
 FINALISTS = 3
 CLEAR_LEAD = 5.0
-
-# Training and held-out rows.
-Fold: TypeAlias = "tuple[LearningRows, LearningRows]"
 
 # Errors of held-out rows from their targets (n, k), predictions (n, k) and weights.
 Loss = Callable[[Array, Array, Array], Array]
@@ -175,8 +166,8 @@ class CrossFitting:
         near: Tuning | None = None,
     ) -> Candidate:
         start, rounds = perf_counter(), self.rounds(kernel)
-        if tuning is None:  # that of the first fold serves all
-            tuning = rounds.tuned(self.folds[0][0], maps[0], near)
+        if tuning is None:
+            tuning = rounds.tuned_in(self.folds, maps, near)
 
         def judged(mapping: FeatureMap, fold: Fold) -> tuple[Round, Array]:
             fit = rounds.fit(fold[0], mapping, tuning)
@@ -272,22 +263,6 @@ class CrossFitting:
         return float(np.sqrt(repeats * (w**2 @ np.square(d - w @ d))))
 
 
-def rows_in_half(n: int) -> int:
-    """Rows in each half, of n rows in all."""
-    return int(np.clip(n // 4, *HALF))
-
-
-def halves(rows: LearningRows, size: int, rng: np.random.Generator) -> list[Fold]:
-    """Pairs of training and held-out rows from random halves; few rows are halved several times."""
-    size = min(size, len(rows) // 2)
-    folds: list[Fold] = []
-    while len(folds) < 2 or (len(folds) < 8 and len(folds) * size < 0.75 * HELD_OUT):
-        order = rng.permutation(len(rows))
-        a, b = rows.part(order[:size]), rows.part(order[size : 2 * size])
-        folds += [(a, b), (b, a)]
-    return folds
-
-
 def simplest_good(table: Sequence[Candidate]) -> Candidate:
     """The simplest of the finalists whose error is about that of the best one."""
     limit, most = table[0].trimmed_error, len(table[0].errors)
@@ -306,9 +281,8 @@ def choose(
     rows: LearningRows,
     maps: Sequence[FeatureMap],
     rounds: Callable[[str], Rounds],
-    rng: np.random.Generator,
+    folds: Callable[[LearningRows], list[Fold]],
     *,
-    size: int = HALF[0],
     kernels: Sequence[str] = KERNELS_TRIED,
     kinds: Sequence[str] = ("diagonal", "full"),
     loss: Loss = squared_errors,
@@ -317,11 +291,11 @@ def choose(
 
     Every kernel gets the plain metric and one round of the first kind. The best two go on with
     another round and with the other kind, and the best of all with a third round. Of several plain
-    maps the better one is taken. `rounds` returns the rounds of a kernel, `size` is that of the
-    halves. A kernel that is a product over features gets no second kind.
+    maps the better one is taken. `rounds` returns the rounds of a kernel, `folds` those of the
+    rows. A kernel that is a product over features gets no second kind.
     """
     with one_blas_thread():
-        cross = CrossFitting(rows, rounds, halves(rows, size, rng), loss)
+        cross = CrossFitting(rows, rounds, folds(rows), loss)
         started = _started(cross, kernels, maps, kinds[:1])
         table = list(chain(*started))
         if kinds:
@@ -339,8 +313,8 @@ def choose(
             if last.rounds == 2:
                 table += cross.more(last, last.kind, 1)
         table = cross.ranked(table)
-        if len(cross.folds) == 2 and not leads_clearly(table):
-            other = CrossFitting(rows, rounds, halves(rows, size, rng), loss)
+        if len(cross.folds) == 2 and not leads_clearly(table):  # more folds are not drawn again
+            other = CrossFitting(rows, rounds, folds(rows), loss)
             table = cross.ranked_again(table, other, maps)
     return Chosen(simplest_good(table), table, cross.has_signal(table[0]))
 

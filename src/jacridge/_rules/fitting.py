@@ -79,8 +79,9 @@ def fitted(source: Source, asked: Request) -> Solution:
             f'metric="{asked.metric}". Load the rows into memory to use the other solvers.'
         )
     rng, metric = generator(asked.random_state), Metric(asked.space)
+    asked.check_held_out(streams=streams)
     if asked.metric in LINEAR:
-        metric = metric_of(source.rows, asked, rng)
+        metric = metric_of(source, asked, rng)
     solver, landmarks = solver_for(source, asked, metric.mapping)
     source = source if solver == "nystrom" else in_memory(source, asked.space.distance)
     given, source = source.rows, mapped(source, metric.mapping)
@@ -95,7 +96,7 @@ def fitted(source: Source, asked: Request) -> Solution:
         if solver == "pcg":
             check_pcg(data, asked)
             data.trials = None
-        return data, find(asked.bandwidth, data)
+        return data, metric.found or find(asked.bandwidth, data)
 
     data, found = best_kernel(tried, asked, metric)
     Z, model = solved(solver, source, data, found, asked)
@@ -103,6 +104,9 @@ def fitted(source: Source, asked: Request) -> Solution:
     std = metric.std
     if std is None and asked.metric != "precomputed":
         std = data.extent.std
+    notes = notes_on(data, source, asked)
+    if metric.found is not None:
+        notes |= {"lams": None, "held_out": asked.held_out}
     return Solution(
         model=model,
         Z=Z,
@@ -114,7 +118,7 @@ def fitted(source: Source, asked: Request) -> Solution:
         metric=metric,
         std=std,
         source=source,
-        notes=notes_on(data, source, asked) | {"learning": metric.learning},
+        notes=notes | {"learning": metric.learning},
     )
 
 

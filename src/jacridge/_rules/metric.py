@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,15 +12,18 @@ from .._compute.arrays import Array, weighted_mean
 from .._geometry.distances import EUCLIDEAN
 from .._geometry.maps import FeatureMap, Warp, scaling_from, warp_of
 from .._geometry.space import LEARNED, Space, space_of
-from .._rows.merging import merged_block
-from .._rows.survey import Surveying, sample_of, surveyed
-from .choice import Chosen, choose, rows_in_half
-from .registry import as_rule, find
+from .._rows.survey import Surveying, surveyed
+from .choice import Chosen, choose
+from .held_out import HELD_OUT, WeightedRows, rows_in_half
+from .registry import Found, as_rule, find
 from .rounds import LearningRows, Rounds, RuleInRounds, penalty_in_rounds, standardised
+from .training import UNIT_ROWS, median_distance
 
 if TYPE_CHECKING:
     from .._rows.rows import Rows
+    from .._rows.source import Source
     from .parameters import Request
+    from .rounds import Fold
     from .training import TrainingData, Tuning
 
 # Rows that learn the metric, once kernel, kind and number of rounds are chosen.
@@ -38,7 +41,8 @@ class Metric:
     """The space of a fit, the map of its features (None: identity), and how it was chosen.
 
     `std` are the standard deviations of the features, if there is a map, `rounds` the tunings of
-    the rounds in which the map was learned.
+    the rounds in which the map was learned, `found` are bandwidth and penalty if they were chosen,
+    too.
     """
 
     space: Space
@@ -46,6 +50,7 @@ class Metric:
     std: Array | None = None
     chosen: Chosen | None = None
     rounds: Sequence[Tuning] = ()
+    found: Found | None = None
 
     @property
     def has_signal(self) -> bool:
@@ -74,42 +79,62 @@ class Metric:
         return {"kind": self.chosen.best.kind, "rounds": rounds}
 
 
-def metric_of(rows: Rows, asked: Request, rng: np.random.Generator) -> Metric:
+def metric_of(source: Source, asked: Request, rng: np.random.Generator) -> Metric:
     """The metric of a fit to rows with features.
 
     `euclidean` and `scaled` are used as given: the first is the identity, the second divides by
     standard deviations. "diagonal" and "full" are learned in rounds, whose number is chosen by
     cross-fitting; "auto" chooses the kind, too. Of several kernels one is chosen.
     """
+    rows = source.rows
     kernels, kinds = asked.kernels, LEARNED.get(asked.metric, ())
     plain, std = (None, None) if asked.metric == "euclidean" else plain_map(rows)
     as_asked = Metric(space_of(kernels[0], asked.metric), plain, std)
-    if not kinds and len(kernels) == 1:
+    if not kinds and len(kernels) == 1 and not asked.tunes_later:
         return as_asked
     size, centred, penalty = rows_in_half(rows.n), asked.intercept != "none", asked.penalty
-    sample, unit = learning_sample(rows, size, rng, alike=not penalty.shared, centred=centred)
-    if len(sample) < LEAST_ROWS or not sample.y.any():
+    held_out = HELD_OUT[asked.held_out]
+    block = held_out.sample(source, max(2 * size, METRIC_ROWS), rng)
+    sample, unit = learning_rows(block, alike=not penalty.shared, centred=centred)
+    if min(rows.n, len(sample)) < LEAST_ROWS or not sample.y.any():
         return as_asked
     rule = rule_in_rounds(asked.bandwidth)
 
     def rounds(name: str) -> Rounds:
         space = space_of(name, "euclidean")
-        return Rounds(space, penalty_in_rounds(penalty, unit), rule, centred)
+        return Rounds(space, penalty_in_rounds(penalty, unit), rule, centred, held_out.is_later)
 
     if asked.metric == "auto" and sample.X.shape[1] > FULL_FEATURES:
         kinds = tuple(kind for kind in kinds if kind != "full")
     maps = [plain or FeatureMap(np.ones(sample.X.shape[1]))]
     if kinds:
         maps += warped_maps(sample)
-    options: Any = {"size": size, "kernels": kernels, "kinds": kinds, "loss": asked.loss}
-    chosen = choose(sample, maps, rounds, rng, **options)
+    options: Any = {"kernels": kernels, "kinds": kinds, "loss": asked.loss}
+
+    def folds(rows: LearningRows) -> list[Fold]:
+        return held_out.folds(rows, size, rng)
+
+    chosen = choose(sample, maps, rounds, folds, **options)
     best = chosen.best
-    found = maps[-1] if best.warped else plain
+    mapping = maps[-1] if best.warped else plain
     tunings: list[Tuning] = []
-    if best.rounds and found:
-        part = sample.part(rng.permutation(len(sample))[:METRIC_ROWS])
-        found, tunings = rounds(best.kernel).learned(part, found, best.kind, best.tunings[:-1])
-    return Metric(space_of(best.kernel, asked.metric), found, std, chosen, tunings)
+    if best.rounds and mapping:
+        part = sample.part(rng.permutation(len(sample))[:METRIC_ROWS]).merged()
+        mapping, tunings = rounds(best.kernel).learned(part, mapping, best.kind, best.tunings[:-1])
+    found = Metric(space_of(best.kernel, asked.metric), mapping, std, chosen, tunings)
+    if not asked.tunes_later:
+        return found
+    lams = np.full(1 if penalty.shared else sample.y.shape[1], best.tunings[-1].lam * unit)
+    lam = lams if penalty.criterion else penalty.lam
+    sigma = best.tunings[-1].ratio * unit_of_bandwidths(found, rows, rng)
+    return replace(found, found=Found(sigma, lam))
+
+
+def unit_of_bandwidths(metric: Metric, rows: Rows, rng: np.random.Generator) -> float:
+    """The median distance of some rows at random."""
+    X, space = rows.take(rng.permutation(rows.n)[:UNIT_ROWS])[0], metric.space
+    X = X if metric.mapping is None else metric.mapping(X)
+    return median_distance(space, space.distance.gaps(X, X))
 
 
 def rule_in_rounds(bandwidth: Any) -> RuleInRounds | None:
@@ -144,14 +169,12 @@ def scaled_map(rows: LearningRows, warp: Warp | None) -> FeatureMap:
     return FeatureMap(scaling_from(centre, std), warp)
 
 
-def learning_sample(
-    rows: Rows, size: int, rng: np.random.Generator, *, alike: bool, centred: bool
-) -> tuple[LearningRows, float]:
-    """Distinct rows to choose and learn by, at random: at least two halves of this size.
+def learning_rows(block: WeightedRows, *, alike: bool, centred: bool) -> tuple[LearningRows, float]:
+    """The rows of a block, to choose and learn by.
 
     If `alike`, all targets count alike. Targets of models with an intercept are `centred`. The
-    second result is the mean weight, by which the weights of the sample are divided.
+    second result is the mean weight, by which the weights of the rows are divided.
     """
-    X, y, w = merged_block(*sample_of(rows, max(2 * size, METRIC_ROWS), rng))
+    X, y, w = block
     unit = float(w.mean())
     return LearningRows(X, standardised(y, w, centred=centred) if alike else y, w / unit), unit

@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from .._checks import check_choice
 from .._geometry.kernels import KERNELS, Kernel
-from .._geometry.space import METRICS, Space, space_of
+from .._geometry.space import LEARNED, LINEAR, METRICS, Space, space_of
 from .._solvers.model import INTERCEPTS
 from .choice import KERNELS_TRIED, Loss, squared_errors
+from .held_out import HELD_OUT
 from .registry import as_rule, check_alpha
 from .training import Penalty, TrainingData
 
@@ -38,6 +39,7 @@ class Parameters:
     n_landmarks: int | None = None
     landmarks: str | npt.ArrayLike = "kmeans"
     fit_intercept: bool | str = True
+    held_out: str = "random"
     random_state: int | None = None
     verbose: int = 0
 
@@ -88,6 +90,7 @@ class Request(Parameters):
         check_choice("metric", self.metric, METRICS)
         check_choice("kernel", self.kernel, (*KERNELS, "auto"))
         check_choice("solver", self.solver, SOLVERS)
+        check_choice("held_out", self.held_out, HELD_OUT)
         return space_of("gaussian" if self.kernel == "auto" else self.kernel, self.metric)
 
     @property
@@ -100,6 +103,27 @@ class Request(Parameters):
     def suits(self, kernel: Kernel) -> bool:
         """Whether the bandwidth's rule can be used with a kernel."""
         return as_rule(self.bandwidth).suits(kernel)
+
+    @property
+    def tunes_later(self) -> bool:
+        """Whether bandwidth and penalty, too, are chosen by how well later rows are predicted."""
+        automatic = as_rule(self.bandwidth).is_automatic
+        return self.held_out == "later" and automatic and self.penalty.criterion in (None, "auto")
+
+    def check_held_out(self, *, streams: bool) -> None:
+        """Refuse to hold out later rows where there are none, or where nothing is chosen by them.
+
+        Rows that stream may come in any order.
+        """
+        chooses = self.kernel == "auto" or self.metric in LEARNED or self.tunes_later
+        refused = {
+            "for Dask arrays and Parquet files, whose rows may come in any order": streams,
+            f'for metric="{self.metric}"': self.metric not in LINEAR,
+            "if nothing is chosen on held-out rows": not chooses,
+        }
+        for where, is_so in refused.items():
+            if is_so and self.held_out != "random":
+                raise ValueError(f'`held_out` must be "random" {where}, got "{self.held_out}".')
 
     @cached_property
     def penalty(self) -> Penalty:

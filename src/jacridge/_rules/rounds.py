@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -16,6 +16,7 @@ from scipy.linalg import LinAlgError
 from .._compute.arrays import Array, Indices, weighted_mean
 from .._compute.threads import in_threads, one_blas_thread, processors
 from .._geometry.maps import FeatureMap, sharpened
+from .._rows.merging import merged_block
 from .._solvers.cholesky import factor
 from .._solvers.spectrum import Spectrum, spectrum
 from .training import (
@@ -36,13 +37,19 @@ GRADIENT_ROWS = 500
 # Gradients of several targets that are averaged: with many targets those of fewer rows.
 GRADIENTS = 1000
 
+# Bandwidths at which a search for later rows starts, in units of the kernel's own start.
+WIDTHS = 2.0 ** np.arange(-2, 8)
+
 # A bandwidth rule within rounds: None is the search for the best leave-one-out error.
 RuleInRounds = Callable[[TrainingData], tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class LearningRows:
-    """Distinct rows: features X (n, p), targets y (n, k), weights w of mean one."""
+    """Rows, distinct where a fit learns: features X (n, p), targets y (n, k), weights w.
+
+    The weights of all rows have mean one.
+    """
 
     X: Array
     y: Array
@@ -55,10 +62,18 @@ class LearningRows:
         """Some of the rows."""
         return replace(self, X=self.X[rows], y=self.y[rows], w=self.w[rows])
 
+    def merged(self) -> LearningRows:
+        """The distinct rows, with mean targets and total weights."""
+        return LearningRows(*merged_block(self.X, self.y, self.w))
+
     @property
     def counts(self) -> Array:
         """Weights of the rows in a comparison."""
         return capped_weights(self.w)
+
+
+# Training and held-out rows.
+Fold: TypeAlias = "tuple[LearningRows, LearningRows]"
 
 
 def standardised(y: Array, w: Array, *, centred: bool = True) -> Array:
@@ -75,23 +90,34 @@ class Round:
     mapping: FeatureMap
     sigma: float
     coef: Array  # (n, k)
+    constant: Array | float = 0.0  # beside the mean of all targets, of shape (k,)
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """Fits in one space after another metric, with bandwidth and penalty by a rule or a search."""
+    """Fits in one space after another metric, with bandwidth and penalty by a rule or a search.
+
+    If they are to predict `later` rows, the search is for the least error on these.
+    """
 
     space: Space
     penalty: Penalty
     rule: RuleInRounds | None = None
     centred: bool = True  # whether targets are, as for a model with an intercept
+    later: bool = False
 
     def fit(self, rows: LearningRows, mapping: FeatureMap, tuning: Tuning) -> Round:
         """Fit to rows after a map."""
         pairs = self.space.pairs(mapping(rows.X))
         sigma = tuning.ratio * median_distance(self.space, pairs.M)
+        constant = self.constant(rows)
+        rows = replace(rows, y=rows.y - constant)
         coef = solution(lambda: pairs.kernel(sigma), rows, tuning.lam)
-        return Round(mapping, sigma, coef)
+        return Round(mapping, sigma, coef, constant)
+
+    def constant(self, rows: LearningRows) -> Array | float:
+        """The intercept of a fit to these rows: later rows have no part in it."""
+        return weighted_mean(rows.y, rows.w) if self.later and self.centred else 0.0
 
     def next_map(self, last: Round, rows: LearningRows, kind: str) -> FeatureMap:
         """The map after a fit to these rows, from the average outer product of its gradients."""
@@ -125,14 +151,57 @@ class Rounds:
         start = near.ratio if near else self.space.kernel.start
         return downhill_in(at, start, steps=(3,) if near else (4, 2))
 
+    def tuned_in(
+        self, folds: Sequence[Fold], maps: Sequence[FeatureMap], near: Tuning | None = None
+    ) -> Tuning:
+        """Bandwidth and penalty for all folds: those of the first one, or the best for later rows.
+
+        Later rows are predicted with all penalties at each bandwidth that is looked at.
+        """
+        if self.rule is not None or not self.later:
+            return self.tuned(folds[0][0], maps[0], near)
+        lams, counts = self.penalty.tried(), sum(float(test.counts.sum()) for _, test in folds)
+
+        def errors(mapping: FeatureMap, fold: Fold, ratio: float) -> Array:
+            train, test = fold
+            X, constant = mapping(train.X), self.constant(train)
+            gaps = self.space.distance.gaps(X, X)
+            sigma = ratio * median_distance(self.space, gaps)
+            S = spectrum(self.space.kernel.of(gaps, sigma), train.y - constant, train.w)
+            with np.errstate(all="ignore"):  # a penalty of zero may divide by zero
+                coef = S.dual_coef(lams).reshape(len(X), -1)
+                found = self.space.product(mapping(test.X), X, coef, sigma)
+                E = (test.y - constant)[:, None, :] - found.reshape(len(test), len(lams), -1)
+                return np.einsum("i,ilt,ilt->l", test.counts / counts, E, E)
+
+        def at(ratio: float) -> Tuning:
+            pairs = zip(maps, folds, strict=True)
+            total = np.sum([errors(mapping, fold, ratio) for mapping, fold in pairs], axis=0)
+            total = np.where(np.isfinite(total), total, np.inf)
+            i = int(np.argmin(total))
+            return Tuning(ratio, float(lams[i]), float(total[i]))
+
+        if near is not None:
+            return downhill_in(at, near.ratio, steps=(3,))
+        # Errors on later rows have several valleys: that of a trend lies far from that of a season.
+        starts = in_threads(at, self.space.kernel.start * WIDTHS)
+        return downhill_in(at, min(starts, key=lambda each: each.error).ratio, steps=(2,))
+
     def predict(self, fit: Round, rows: LearningRows, X_new: Array) -> Array:
         """Predictions of a fit to these rows at new rows, of shape (n_new, k)."""
-        return self.space.product(fit.mapping(X_new), fit.mapping(rows.X), fit.coef, fit.sigma)
+        Z, X = fit.mapping(X_new), fit.mapping(rows.X)
+        return self.space.product(Z, X, fit.coef, fit.sigma) + fit.constant
 
     def learned(
         self, rows: LearningRows, mapping: FeatureMap, kind: str, near: Sequence[Tuning]
     ) -> tuple[FeatureMap, list[Tuning]]:
-        """The map after a round near each of these tunings, and the tunings of the rounds."""
+        """The map after a round near each of these tunings, and the tunings of the rounds.
+
+        For later rows, which these rows lack, the tunings are used as they are.
+        """
+        if self.rule is None and self.later:
+            with one_blas_thread():
+                return self.relearned(rows, mapping, kind, near), list(near)
         tunings: list[Tuning] = []
         with one_blas_thread():
             for each in near:

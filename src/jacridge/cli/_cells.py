@@ -8,7 +8,7 @@ from .._checks import LARGEST
 from ..report._columns import looks_like_id
 from ._dates import as_dates, format_of, is_date, parsed
 from ._text import ColumnError, TableError
-from ._written import GROUPED, may_be_thousands, numbers_of
+from ._written import NEARLY_ALL, decimal_signs, may_be_thousands, numbers_of
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?", "#N/A", "#DIV/0!", "#VALUE!")
 MOST_CATEGORIES = 100
@@ -26,6 +26,8 @@ TEXT_HINT = (
 )
 COMMA = r"^[-+]?(\d+(,\d+)?([eE][-+]?\d+)?|\d{1,3}(\.\d{3})+,\d+)$"
 POINT = r"^[-+]?\d*\.\d+([eE][-+]?\d+)?$"
+# A number without leading zeros, and with few enough digits to be kept.
+PLAIN = r"^-?((0|[1-9]\d{0,8})(\.\d{1,6})?|[1-9]\d{9,14})$"
 # Numbers with a currency or a unit before or after them, or with separated thousands.
 ADORNED = r"^(\p{Sc}|[A-Z]{3})?\s*[-+]?\s*\d[\d.,' ]*\s*(\p{Sc}|%|[A-Za-z]{1,3}[23²³]?)?$"
 ADORNED_HINT = (
@@ -65,10 +67,7 @@ def each_column(
 def _refuse_two_signs(columns: list[pl.Series], fault: ColumnError) -> None:
     """Refuse a table with both decimal commas and decimal points: no option reads it."""
     texts = [column for column in columns if column.dtype == pl.String]
-    commas, points = (
-        [c.name for c in texts if (c.str.contains(sign) & ~c.str.contains(GROUPED)).any()]
-        for sign in (r"^\s*[-+]?\d+,\d+\s*$", r"^\s*[-+]?\d+\.\d+\s*$")
-    )
+    commas, points = decimal_signs(texts)
     if commas and points and len({*commas, *points}) > 1:
         raise TableError(
             f"{fault.what} Decimal commas occur in {_names(commas)} and decimal points in "
@@ -171,6 +170,19 @@ def _way_out_of_texts(some: pl.Series) -> str:
     return ADORNED_HINT if _are_adorned(some) else "Name another column with --target."
 
 
+def few_words(column: pl.Series, decimal: str) -> pl.Series | None:
+    """Where words without a digit are among nearly nothing but numbers; None if nowhere.
+
+    A text with digits may be a number that is written in another way, and is an error.
+    """
+    if column.dtype != pl.String:
+        return None
+    texts = categories(column)
+    words = texts.is_not_null() & numbers_of(texts, decimal).is_null()
+    few = 0 < words.sum() <= (1 - NEARLY_ALL) * texts.count()
+    return words if few and not texts.filter(words).str.contains(r"\d").any() else None
+
+
 def outcome_of_part(column: pl.Series) -> pl.Series:
     """A column to predict in one part of a table; the part may hold no value."""
     found = _typed(column, ".")
@@ -184,6 +196,12 @@ def labels(column: pl.Series) -> pl.Series:
             f"The target `{column.name}` must hold at most {MOST_CATEGORIES} classes, got "
             f"{column.n_unique()}.",
             "Use --task regression for numbers.",
+        )
+    if column.n_unique() == 1:
+        raise TargetError(
+            f"The target `{column.name}` must hold at least two classes, got {short(column[0])} in "
+            "all rows.",
+            "Name another column with --target.",
         )
     counts = column.value_counts(sort=True)
     rare = counts.filter(pl.col("count") == 1)[column.name].to_list()
@@ -257,6 +275,16 @@ def is_id(column: pl.Series) -> bool:
     return different == n or (different > MOST_CATEGORIES and 2 * different > n)
 
 
+def as_written(column: pl.Series) -> pl.Series:
+    """A column of texts as numbers if all are plain numbers, of which nothing is lost."""
+    if column.dtype != pl.String:
+        return column
+    some = column.drop_nulls()
+    if some.is_empty() or not some.str.contains(PLAIN).all():
+        return column
+    return column.cast(pl.Float64 if some.str.contains(".", literal=True).any() else pl.Int64)
+
+
 def _has_numbers(column: pl.Series) -> bool:
     """Whether a column has a numeric type, or no values."""
     return column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)
@@ -327,7 +355,7 @@ def _check_categories(texts: pl.Series) -> None:
     if some.str.contains(COMMA).all():
         raise ColumnError(
             f"The column `{texts.name}` must hold numbers with a decimal point, got "
-            f"{short(some[0])}.",
+            f"{short(some.filter(some.str.contains(',', literal=True))[0])}.",
             _comma_hint(some),
         )
     if some.n_unique() > MOST_CATEGORIES:

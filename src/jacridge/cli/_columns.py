@@ -4,7 +4,7 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,15 @@ import polars as pl
 from sklearn.compose import ColumnTransformer
 
 from .._checks import require
-from ..report._columns import columns_prepared, place_columns, task_name
+from ..report._columns import columns_prepared, follows_time, place_columns, task_name
 from . import _cells
 from ._cells import each_column, is_id
-from ._dates import Dates, format_of, is_date, part_name, varying_parts, with_parts
-from ._missing import DROP, IMPUTE, Losses, complete_rows, filled, losses
-from ._tables import listed, read_frame
+from ._dates import Dates, columns_of_parts, format_of, is_date, varying_parts, with_parts
+from ._missing import DROP, ERROR, IMPUTE, Losses, complete_rows, filled, losses
+from ._tables import listed, read_table
 from ._terminal import WrongUse
 from ._text import TableError
-from ._written import adorned
+from ._written import adorned, without_thousands
 
 # The task of a rule that does not use the target: the rows only have to be complete.
 IGNORED = "ignored"
@@ -39,6 +39,7 @@ class Reading:
     missing: str = DROP
     decimal: str = "."
     header: bool = True
+    sheet: str | None = None
     weights: str | None = None
     task: str = "regression"  # or classification, auto, ignored
     cluster: str | None = None
@@ -64,12 +65,33 @@ class Rows:
     clusters: Any = None
     task: str = "regression"
     unused: list[str] = field(default_factory=list)  # other than latitude and longitude
+    skipped: list[str] = field(default_factory=list)  # sentences on rows above the header
+    unread: list[str] = field(default_factory=list)  # sentences on words among target numbers
     written: dict[str, str] = field(default_factory=dict)  # notes on text read as numbers
 
     @property
     def target(self) -> str | None:
         """The name of the target, if there is one."""
         return ", ".join(self.targets) if self.targets else None
+
+    @cached_property
+    def time(self) -> str | None:
+        """The column whose times the rows follow; None if they follow none."""
+        times = (name for name in self.numbers if follows_time(name, self.X[name].to_numpy()))
+        return next(times, None)
+
+    @property
+    def times(self) -> Any:
+        """The times of the rows, or their positions if no column has times."""
+        return np.arange(len(self.X)) if self.time is None else self.X[self.time].to_numpy()
+
+    def oldest_first(self) -> "Rows":
+        """The rows in the order of time, if they follow it backwards."""
+        if self.time is None or self.times[0] < self.times[-1]:
+            return self
+        given = {"y": self.y, "weights": self.weights, "clusters": self.clusters}
+        turned: Any = {name: None if part is None else part[::-1] for name, part in given.items()}
+        return replace(self, X=self.X.reverse(), **turned)
 
     @property
     def numbers(self) -> list[str]:
@@ -79,14 +101,19 @@ class Rows:
     @property
     def marked(self) -> list[str]:
         """Columns of numbers whose gaps are marked; for the parts of a date, only the first."""
-        parts = [[part_name(name, part) for part in d.parts] for name, d in self.dates.items()]
-        again = {name for names in parts for name in names[1:]}
-        return [name for name in self.numbers if name not in again]
+        known = {self.made_of.get(name, name): name for name in reversed(self.numbers)}
+        return [name for name in self.numbers if name in known.values()]
 
     @property
-    def gappy(self) -> list[str]:
-        """Columns whose gaps are reported, each date column once."""
-        return self.marked + self.texts
+    def made_of(self) -> dict[str, str]:
+        """For each part of a date, the column that it comes from."""
+        return columns_of_parts(self.dates)
+
+    @property
+    def gappy(self) -> pl.DataFrame:
+        """Columns whose gaps are reported, a date once and under its own name."""
+        names = {name: self.made_of.get(name, name) for name in self.marked + self.texts}
+        return self.X.select(pl.col(name).alias(known) for name, known in names.items())
 
     def prepared(self, reading: Reading, *, standardize: bool) -> ColumnTransformer:
         """The transformer that prepares the columns, not fitted yet."""
@@ -95,7 +122,8 @@ class Rows:
 
     def filled(self) -> "Rows":
         """Rows with the gaps of features filled and marked."""
-        return replace(self, X=filled(self.X, self.marked))
+        known = {name: self.made_of.get(name, name) for name in self.marked}
+        return replace(self, X=filled(self.X, known))
 
     @property
     def texts(self) -> list[str]:
@@ -106,7 +134,7 @@ class Rows:
 def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None = None) -> Rows:
     """Features and targets of the rows of a table that are complete, or whose gaps are filled."""
     how = reading or Reading()
-    raw = read_frame(source, header=how.header)
+    raw, skipped = read_table(source, header=how.header, sheet=how.sheet)
     names = columns_named(raw.columns, targets)
     weights = [] if how.weights is None else [column_named(raw.columns, how.weights)]
     clusters = [] if how.cluster is None else [column_named(raw.columns, how.cluster)]
@@ -117,7 +145,11 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
     if how.on_globe:
         chosen = latitude_and_longitude(chosen, named=bool(how.features))
         require("pyproj", extra="geo")
-    frame, ids = _typed(raw, chosen, roles, how)
+    bare = without_thousands(raw, how.decimal)
+    unread = [] if how.missing == ERROR else [_cells.few_words(bare[n], how.decimal) for n in names]
+    words = {found.name: found for found in unread if found is not None}
+    bare = bare.with_columns(bare[name].set(found, None) for name, found in words.items())
+    frame, ids = _typed(bare, chosen, roles, how)
     chosen = [name for name in chosen if name not in ids]
     needed = [*roles] if how.fills else frame.columns
     kept = frame.drop_nulls(needed) if how.fills else complete_rows(frame, how.missing)
@@ -138,17 +170,32 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
         kept[clusters[0]].to_numpy() if clusters else None,
         task,
         [name for name in given if how.on_globe and name not in chosen],
-        dict(_notes_on_texts(raw.select(frame.columns), frame, how.decimal)),
+        skipped,
+        [_unread(raw[name], found) for name, found in words.items()],
+        dict(_notes_on_texts(raw, bare, frame, how.decimal)),
+    )
+
+
+def _unread(raw: pl.Series, words: pl.Series) -> str:
+    """The sentence on words among the numbers of a target."""
+    rows = words.arg_true().to_list()
+    shown = [f"{_cells.short(raw[row])} in row {row + 1}" for row in rows[: _cells.FAULTS_SHOWN]]
+    more = ", ..." if len(rows) > len(shown) else ""
+    are = "is not a number and is" if len(rows) == 1 else "are not numbers and are"
+    return (
+        f"{len(rows)} of {len(raw):,} values of `{raw.name}` {are} left out: {', '.join(shown)}"
+        f"{more} of the data."
     )
 
 
 def _notes_on_texts(
-    raw: pl.DataFrame, frame: pl.DataFrame, decimal: str
+    raw: pl.DataFrame, bare: pl.DataFrame, frame: pl.DataFrame, decimal: str
 ) -> Iterator[tuple[str, str]]:
     """Text columns that were read as numbers, each with a sentence."""
-    for name in raw.columns:
+    for name in frame.columns:
         if raw.schema[name] == pl.String and frame.schema[name] == pl.Float64:
-            found = adorned(_cells.categories(raw[name]), decimal)
+            texts, without = _cells.categories(raw[name]), _cells.categories(bare[name])
+            found = adorned(texts, without, decimal)
             if found is not None:
                 text, number = found
                 short = _cells.short(text)
@@ -219,12 +266,21 @@ def typed_columns(
     works |= {name: partial(_cells.dates, form=date.format) for name, date in (dates or {}).items()}
     absent = [name for name in works if name not in frame.columns]
     if absent:
-        raise UnknownColumn(
-            f"`{source}` must have all columns of the model, got no {listed(absent)}. "
-            f"It has {listed(frame.columns)}."
-        )
-    columns = each_column(lambda c: works[c.name](c), (frame[name] for name in works))
+        raise UnknownColumn(_lacking(source, absent, frame.columns, list(works)))
+    bare = without_thousands(frame, decimal)
+    given = (bare[name] if name in numbers else frame[name] for name in works)
+    columns = each_column(lambda c: works[c.name](c), given)
     return pl.DataFrame(columns)
+
+
+def _lacking(source: str, absent: list[str], names: list[str], needed: list[str]) -> str:
+    """The message on columns that a table lacks, with likely names of these."""
+    others = [name for name in names if name not in needed]
+    meant = {name: near for name in absent if (near := nearest(name, others))}
+    slips = "; ".join(f"is `{near}` the column `{name}`" for name, near in meant.items())
+    hint = f"{slips[0].upper()}{slips[1:]}? Then rename it" if meant else f"It has {listed(names)}"
+    which = "columns" if len(absent) > 1 else "column"
+    return f"`{source}` has no {which} {listed(absent)}, which the model needs. {hint}."
 
 
 def in_place(results: pl.DataFrame, complete: pl.Series) -> pl.DataFrame:
@@ -233,7 +289,7 @@ def in_place(results: pl.DataFrame, complete: pl.Series) -> pl.DataFrame:
     return results.select(pl.all().gather(complete.to_frame().select(position).to_series()))
 
 
-def column_named(names: Sequence[str], wanted: str) -> str:
+def column_named(names: Sequence[str], wanted: str, kind: str = "column") -> str:
     """The column with this name or at this position: 1 is the first, -1 the last."""
     if wanted in names:
         return wanted
@@ -242,7 +298,7 @@ def column_named(names: Sequence[str], wanted: str) -> str:
         return names[position - 1 if position > 0 else position]
     near = nearest(wanted, names)
     hint = f"Did you mean `{near}`?" if near else f"There are {listed(names)}."
-    raise UnknownColumn(f"`{wanted}` must be a column's name or position, got neither. {hint}")
+    raise UnknownColumn(f"There is no {kind} `{wanted}`. {hint}")
 
 
 def nearest(wanted: str, names: Sequence[str], cutoff: float = 0.6) -> str | None:
@@ -260,10 +316,10 @@ def nearest(wanted: str, names: Sequence[str], cutoff: float = 0.6) -> str | Non
     return folded[near[0]] if near else None
 
 
-def columns_named(names: Sequence[str], wanted: Sequence[str]) -> list[str]:
+def columns_named(names: Sequence[str], wanted: Sequence[str], kind: str = "column") -> list[str]:
     """The columns of a list whose entries may be several names joined by commas."""
     parts = [[text] if text in names else text.split(",") for text in wanted]
-    found = [column_named(names, part.strip()) for texts in parts for part in texts]
+    found = [column_named(names, part.strip(), kind) for texts in parts for part in texts]
     return list(dict.fromkeys(found))
 
 

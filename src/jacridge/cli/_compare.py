@@ -11,32 +11,46 @@ import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, cpu_count, delayed
 from sklearn.base import TransformerMixin, clone
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import TimeSeriesSplit
 from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
 from jacridge import RULES, JacobianKernelRidge, select_bandwidth
 
 from .._checks import require
-from .._compute.arrays import Indices
+from .._compute.arrays import Array, Indices
 from .._compute.files import replaced
-from ..report._tasks import REGRESSION, TASKS, Task
+from ..report._tasks import (
+    FEWEST_ROWS,
+    REGRESSION,
+    TASKS,
+    Task,
+    TrainTest,
+    accuracy,
+    later_rows,
+    log_loss,
+    r2,
+)
 from ._terminal import check_suffix
 
 TEST_SHARE = 0.35  # as in the paper
+LEAST_PART = 5  # rows that are predicted together as later ones
 CLEAR_GAIN = 0.02  # of a score; half of it is not worth a model that is less simple
 PARALLEL_ROWS = 600  # from which a process for each core pays
 GAUSSIAN = {"kernel": "gaussian", "metric": "euclidean"}
 
-# What makes models that stand beside the rules, given task and metric; `auto` is ours.
-MODELS: dict[str, Callable[[Task, str], Any]] = {
-    "auto": lambda task, metric: task.automatic(
-        metric="geodesic" if metric == "geodesic" else "auto", random_state=0
+# What makes models that stand beside the rules, given task, metric and the rows that `auto`, which
+# is ours, compares candidates on.
+MODELS: dict[str, Callable[[Task, str, str], Any]] = {
+    "auto": lambda task, metric, held_out: task.automatic(
+        **({"metric": metric} if metric == "geodesic" else {"held_out": held_out}), random_state=0
     ),
-    "trees": lambda task, metric: task.trees(),
-    "linear": lambda task, metric: task.linear(),
+    "linear": lambda task, *_: task.linear(),
+    "trees": lambda task, *_: task.trees(),
 }
 # `auto` chooses kernel, metric, bandwidth and penalty; the other rules choose a bandwidth.
-NAMES = (*(rule for rule in RULES if rule not in MODELS), *MODELS)
+NAMES = (*MODELS, *(rule for rule in RULES if rule not in MODELS))
 
 
 def compare_rules(
@@ -50,16 +64,21 @@ def compare_rules(
     task: Task = REGRESSION,
     prepare: TransformerMixin | None = None,
     random_state: int = 0,
+    later: Sequence[TrainTest] = (),
     progress: Callable[[int, int, str], object] = lambda done, total, what: None,
 ) -> list[dict[str, Any]]:
-    """One summary for each of NAMES asked for; `progress` is told: fits done, all fits, rule."""
+    """One summary for each of NAMES asked for; `progress` is told: fits done, all fits, rule.
+
+    Splits are random, unless earlier and `later` rows are given.
+    """
     if len(y) < 6:
         raise ValueError(f"A comparison needs at least 6 rows, got {len(y)}.")
     outcomes: dict[str, list[dict[str, Any]]] = {rule: [] for rule in rules}
-    folds = task.draws(splits, test_size=TEST_SHARE, random_state=random_state)
+    draws = task.draws(splits, test_size=TEST_SHARE, random_state=random_state)
+    how = {"held_out": "later" if later else "random"}
     jobs = [
-        delayed(_outcome)(rule, alpha, dict(space), task.name, data)
-        for data in (_split(X, y, prepare, *pair) for pair in folds.split(y, y))
+        delayed(_outcome)(rule, alpha, dict(space), task.name, data, **how)
+        for data in (_split(X, y, prepare, *pair) for pair in later or draws.split(y, y))
         for rule in rules
     ]
     # Many small systems: one on each core is faster than threads inside of each.
@@ -70,12 +89,33 @@ def compare_rules(
             rule = rules[i % len(rules)]
             progress(i, len(jobs), rule)
             outcomes[rule].append(next(found))
-    return [_summary(rule, outcomes[rule], score_key(task)) for rule in rules]
+    return [_summary(rule, outcomes[rule]) for rule in rules]
+
+
+def auc(observed: Array, predicted: Array) -> float:
+    """Area under the ROC curve of the second class; NaN unless there are two."""
+    of_two = observed.shape[1] == 2
+    return float(roc_auc_score(observed[:, 1], predicted[:, 1])) if of_two else np.nan
+
+
+# Scores of each task on test rows; the first one is drawn.
+SCORES: dict[str, dict[str, Callable[[Array, Array], float]]] = {
+    "regression": {"r2": r2},
+    "classification": {"accuracy": accuracy, "log_loss": log_loss, "auc": auc},
+}
+
+
+def later_splits(task: Task, y: Any, times: Any, splits: int) -> list[TrainTest]:
+    """Earlier rows and those after them; none of few rows, or where some class is yet to come."""
+    if len(y) < max(FEWEST_ROWS, LEAST_PART * (splits + 1)):
+        return []
+    parts = TimeSeriesSplit(max(splits, 2))  # the fewest that it makes
+    return later_rows(parts, times, task.observed(y))[-splits:]
 
 
 def score_key(task: Task) -> str:
-    """The score of a task as results name it."""
-    return {"R²": "r2"}.get(task.score_name, task.score_name)
+    """The score of a task that is drawn, as results name it."""
+    return next(iter(SCORES[task.name]))
 
 
 def _split(
@@ -90,7 +130,13 @@ def _split(
 
 
 def _outcome(
-    rule: str, alpha: float | str, space: dict[str, str], name: str, data: tuple[Any, ...]
+    rule: str,
+    alpha: float | str,
+    space: dict[str, str],
+    name: str,
+    data: tuple[Any, ...],
+    *,
+    held_out: str,
 ) -> dict[str, Any]:
     """Result of one rule or model on one split, or the reason why there is none."""
     X, y, X_test, y_test = data
@@ -102,12 +148,14 @@ def _outcome(
                 model, found = _fitted_rule(rule, alpha, space, X, y)
             else:
                 plain: Any = partial(task.plain, rule, alpha, **space)
-                made = MODELS[rule](task, space["metric"]) if rule in MODELS else plain()
+                model_of = MODELS.get(rule)
+                made = model_of(task, space["metric"], held_out) if model_of else plain()
                 model, found = _fitted_model(made, X, y)
-            score = task.score(y_test, model, X_test)
+            outputs = task.outputs(model, X_test)
+            scores = {key: f(task.observed(y_test), outputs) for key, f in SCORES[name].items()}
         except (ValueError, ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:
             return {"error": error}
-    return {**found, "score": score, "notes": [str(note.message) for note in notes]}
+    return {**found, "scores": scores, "notes": [str(note.message) for note in notes]}
 
 
 def _fitted_rule(
@@ -130,42 +178,55 @@ def _fitted_model(model: Any, X: Any, y: Any) -> tuple[Any, dict[str, float]]:
     return model, {"sigma": sigma, "alpha": getattr(last, "alpha_", np.nan), "seconds": seconds}
 
 
-def _summary(rule: str, outcomes: list[dict[str, Any]], key: str) -> dict[str, Any]:
-    """Medians of bandwidth, penalty and seconds, mean and spread of the score."""
+def _summary(rule: str, outcomes: list[dict[str, Any]]) -> dict[str, Any]:
+    """Medians of bandwidth, penalty and seconds, mean and spread of the scores."""
     good = [outcome for outcome in outcomes if "error" not in outcome]
     errors = [outcome["error"] for outcome in outcomes if "error" in outcome]
     if not good:
         return {"rule": rule, "error": str(errors[0])}
-    scores = np.array([outcome["score"] for outcome in good])
+    scores = {key: np.array([o["scores"][key] for o in good]) for key in good[0]["scores"]}
+    spreads: dict[str, Any] = {"mean": np.mean, "std": np.std}
     middle = {
         name: float(np.median([o[name] for o in good])) for name in ("sigma", "alpha", "seconds")
     }
-    notes = [f"{len(errors)} splits failed: {errors[0]}"] if errors else []
+    notes = [f"{len(errors)} split{'s' * (len(errors) > 1)} failed: {errors[0]}"] if errors else []
     notes += [note for outcome in good for note in outcome["notes"]][:1]
     return {
         "rule": rule,
         **middle,
-        f"{key}_mean": float(scores.mean()),
-        f"{key}_std": float(scores.std()),
+        **{
+            f"{key}_{name}": float(of(values))
+            for key, values in scores.items()
+            if np.isfinite(values).all()
+            for name, of in spreads.items()
+        },
         "notes": notes,
     }
 
 
 def which_is_enough(table: Sequence[dict[str, Any]], task: Task, y: Any) -> str:
-    """A line on `auto`, `trees` and `linear`: the simplest that is as good; empty without them."""
-    key = f"{score_key(task)}_mean"
+    """A line on `auto`, `linear` and `trees`: the simplest that is as good; empty without them.
+
+    Numbers are judged by R2, classes by the share of the log loss of their frequencies that a
+    model saves: a rare class has a high accuracy without any model.
+    """
+    key = "r2_mean" if task is REGRESSION else "log_loss_mean"
     scores = {row["rule"]: row[key] for row in table if row["rule"] in MODELS and key in row}
     if len(scores) < len(MODELS):
         return ""
-    constant = 0.0 if task is REGRESSION else float(task.observed(y).mean(axis=0).max())
-    order = sorted(scores, key=lambda name: -scores[name])
-    words = [f"{name} {scores[name]:.3f}" for name in order]
-    if scores[order[0]] < constant + CLEAR_GAIN:
-        what = "the mean" if task is REGRESSION else f"the most frequent class ({constant:.3f})"
-        return f"\nNone of them predicts clearly better than {what}: {', '.join(words)}."
-    if scores["linear"] > scores[order[0]] - CLEAR_GAIN / 2:
-        return f"\nA linear model is enough: {', '.join(words)}."
-    return f"\nBest: {', '.join(words)}."
+    gains, what, by = scores, "the mean", ""
+    if task is not REGRESSION:
+        seen = task.observed(y)
+        prior = log_loss(seen, np.broadcast_to(seen.mean(axis=0), seen.shape))
+        gains = {name: 1 - loss / prior for name, loss in scores.items()}
+        what, by = f"the frequencies of the classes (log loss {prior:.3f})", ", judged by log loss"
+    order = sorted(gains, key=lambda name: -gains[name])
+    words = ", ".join(f"{name} {scores[name]:.3f}" for name in order)
+    if gains[order[0]] < CLEAR_GAIN:
+        return f"None of them predicts clearly better than {what}: {words}."
+    if gains["linear"] > gains[order[0]] - CLEAR_GAIN / 2:
+        return f"A linear model is enough{by}: {words}."
+    return f"Best{by}: {words}."
 
 
 def check_picture_name(path: str) -> None:

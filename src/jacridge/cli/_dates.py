@@ -91,14 +91,19 @@ def part_name(column: str, part: str) -> str:
     return f"{column} ({part})"
 
 
+def columns_of_parts(dates: dict[str, Dates]) -> dict[str, str]:
+    """For each feature that is a part of a date, the column that it comes from."""
+    return {part_name(name, part): name for name, date in dates.items() for part in date.parts}
+
+
 def varying_parts(column: pl.Series, form: str | None) -> list[str]:
     """The parts of a column of dates that differ between rows; months have no day of the week.
 
     Dates that are all the first or the last day of a month count as months, too. Dates that cover
     less than a year get no month features: a trend and a season cannot be told apart.
     """
-    months = column.drop_nulls().dt.truncate("1mo").n_unique()
-    days = column.drop_nulls().dt.date()
+    column = column.drop_nulls()
+    months, days = column.dt.truncate("1mo").n_unique(), column.dt.date()
     are_months = any((days == end).all() for end in (days.dt.month_start(), days.dt.month_end()))
     without = {"weekday": form in MONTHS or are_months, "month": months < 12}
     parts = [part for part in PARTS if not without.get(part.split()[0], False)]

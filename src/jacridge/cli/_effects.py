@@ -1,5 +1,6 @@
 """The command `effects`: how much each column changes the prediction, in its own units."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from ..effects import Effects
 from ..report._columns import WAVES, YEAR, Table, alike, deviations, on_alike, table_of
 from ..report._tasks import TASKS
 from ..report._units import effects_in_units, rises_and_falls
-from ._columns import columns_named
+from ._columns import Rows, column_named, columns_named
 from ._notes import rows_of
 from ._options import AsJson, Data, SolverOptions, TableOptions, Target, between_0_and_1, option
 from ._tables import check_table_name, write_table
@@ -63,18 +64,21 @@ def effects(
     spec, roles = model.spec(standardize=table.standardize), {"weights": model.weights}
     reading = table.reading(model.metric, task=model.task, cluster=cluster, **roles)
     rows = rows_of(file, [target], reading).filled()
-    plain = [name for name in rows.X.columns if not name.endswith(WAVES)]
-    shown = columns_named(rows.X.columns, variables) if variables else plain
+    in_time = rows.time is not None
+    if spec.holds_out(in_time=in_time) == "later":
+        rows = rows.oldest_first()
+    shown = _terms(rows, variables)
     noise: dict[str, Any] = {"cluster": rows.clusters, "level": level}
     if rows.task == "regression":
         noise["robust"] = robust
     if by is not None:
-        noise["by"] = rows.X[columns_named(rows.X.columns, [by])[0]].to_numpy()
+        noise["by"] = rows.X[column_named(rows.X.columns, by, "feature")].to_numpy()
     encoded = table_of(rows.X.select(rows.numbers + rows.texts), None, {})
     _note_constants(encoded, shown)
     scale = deviations(encoded) if spec.scales else np.ones(len(encoded.names))
     with progress("fitting"):
-        estimator = spec.model(TASKS[rows.task]).fit(encoded.X / scale, rows.y, rows.weights)
+        unfitted = spec.model(TASKS[rows.task], in_time=in_time)
+        estimator = unfitted.fit(encoded.X / scale, rows.y, rows.weights)
         found = effects_in_units(estimator, encoded, scale, shown, **noise)
     _note_what_averages_hide(encoded, found, shown)
     summary: dict[str, Any] = {"target": rows.target, "task": rows.task}
@@ -84,6 +88,20 @@ def effects(
     else:
         write_table(pl.DataFrame(found.dict()), output)
         show({**summary, "output": output}, as_json=as_json, text=f"The effects are in {output}.")
+
+
+def _terms(rows: Rows, wanted: Sequence[str] | None) -> list[str]:
+    """The features that are asked for; of a date, or if none are, all but sines and cosines."""
+    made: dict[str, list[str]] = {}
+    for name in rows.X.columns:
+        made.setdefault(rows.made_of.get(name, name), []).append(name)
+    plain = {
+        column: [part for part in parts if not part.endswith(WAVES)] or parts
+        for column, parts in made.items()
+    }
+    names = list(dict.fromkeys([*made, *rows.X.columns]))
+    asked = columns_named(names, wanted, "feature") if wanted else [*made]
+    return list(dict.fromkeys(term for name in asked for term in plain.get(name, [name])))
 
 
 def _text(found: Effects) -> str:

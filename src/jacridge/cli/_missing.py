@@ -33,7 +33,8 @@ class Losses:
         """Sentences on what is lost and why; empty if nothing is lost."""
         if not self.n:
             return []
-        lost = f"{self.n:,} of {self.n_all:,} rows have missing values and are left out"
+        do = "has missing values and is" if self.n == 1 else "have missing values and are"
+        lost = f"{self.n:,} of {self.n_all:,} rows {do} left out"
         advice = (
             f" Fill gaps with --missing impute, or leave a column out with "
             f"{drop_option(next(iter(self.columns)))}."
@@ -47,7 +48,8 @@ def costs(columns: dict[str, int]) -> str:
     """How many rows lack a value, for each column with gaps."""
     named = [lacking(name, count) for name, count in list(columns.items())[:SHOWN]]
     more = len(columns) - len(named)
-    return ", ".join(named) + (f", and {more} more columns have gaps" if more else "")
+    rest = "column has" if more == 1 else "columns have"
+    return ", ".join(named) + (f", and {more} more {rest} gaps" if more else "")
 
 
 def lacking(name: str, count: int) -> str:
@@ -80,8 +82,11 @@ def losses(frame: pl.DataFrame, kept: pl.DataFrame) -> Losses:
         if column.dtype == pl.String
         for level in sorted(set(column.drop_nulls().to_list()) - set(kept[column.name].to_list()))
     ]
-    more = [f"{len(levels) - SHOWN} more categories are lost."] if len(levels) > SHOWN else []
-    return Losses(len(frame) - len(kept), len(frame), gaps(frame), levels[:SHOWN] + more)
+    n_more = len(levels) - SHOWN
+    more = [f"{n_more} more {'category is' if n_more == 1 else 'categories are'} lost."]
+    return Losses(
+        len(frame) - len(kept), len(frame), gaps(frame), levels[:SHOWN] + more * (n_more > 0)
+    )
 
 
 def _vanished(rows: pl.DataFrame, column: str, level: str) -> str:
@@ -91,11 +96,14 @@ def _vanished(rows: pl.DataFrame, column: str, level: str) -> str:
     return f"No row with `{column}` = {short(level)} is left: {why}."
 
 
-def filled(X: pl.DataFrame, marked: list[str]) -> pl.DataFrame:
-    """The features with gaps filled, and a column that marks the gaps of each marked column."""
+def filled(X: pl.DataFrame, marked: dict[str, str]) -> pl.DataFrame:
+    """The features with gaps filled, and a column that marks the gaps of each marked column.
+
+    `marked` also has the names that are shown for these columns.
+    """
     marks = [
-        pl.col(name).is_null().cast(pl.Float64).alias(f"{name}{MARK}")
-        for name in marked
+        pl.col(name).is_null().cast(pl.Float64).alias(f"{known}{MARK}")
+        for name, known in marked.items()
         if X[name].null_count()
     ]
     fill = [
@@ -110,10 +118,12 @@ def filled(X: pl.DataFrame, marked: list[str]) -> pl.DataFrame:
 def fillings(X: pl.DataFrame) -> list[str]:
     """How the gaps of features are filled, in words."""
     return [
-        f"{count:,} of {len(X):,} values of `{name}` are missing and become a separate category, "
-        f"{short(GAP)}."
-        if X.schema[name] == pl.String
-        else f"{count:,} of {len(X):,} values of `{name}` are missing and filled with the median; "
-        "an additional column marks them."
+        f"{count:,} of {len(X):,} values of `{name}` {'is' if count == 1 else 'are'} missing and "
+        "filled with "
+        + (
+            f"a separate category, {short(GAP)}."
+            if X.schema[name] == pl.String
+            else "the median; an additional column marks the gaps."
+        )
         for name, count in gaps(X).items()
     ]

@@ -7,15 +7,18 @@ from typing import Annotated, Any
 import numpy as np
 import polars as pl
 import typer
+from sklearn.base import clone
+from sklearn.model_selection import TimeSeriesSplit
 from sklearn.pipeline import Pipeline
 
 from .. import last_step
 from .._compute.files import check_place
 from .._compute.progress import listening
 from .._pipeline import metric_word
-from ..report._tasks import TASKS, ModelSpec
-from ._cells import short
-from ._columns import Reading, columns_named, in_place, nearest
+from ..report._tasks import FEWEST_ROWS, TASKS, ModelSpec, later_rows
+from ._cells import as_written, short
+from ._columns import Reading, Rows, columns_named, in_place, nearest
+from ._compare import score_key
 from ._missing import DROP, IMPUTE, POLICIES, complete_rows, costs
 from ._model_file import SavedModel, check_columns, check_model_name, load_model, save_model
 from ._notes import note_classes, note_times, rows_of
@@ -24,6 +27,7 @@ from ._options import (
     AsJson,
     Data,
     NoHeader,
+    Sheet,
     SolverOptions,
     TableOptions,
     between_0_and_1,
@@ -31,13 +35,14 @@ from ._options import (
     option,
 )
 from ._parts import fit_parts, read_parts, scheduler_at
-from ._tables import check_table_name, listed, read_frame, write_table
+from ._tables import check_table_name, is_text, listed, read_frame, write_table
 from ._terminal import WrongUse, as_options, note, note_replaced, progress, show, warn
 from ._text import TableError
 
 FITTED = "as the model was fitted"
 REFIT = "To predict rows with gaps, fit the model again with --missing impute."
 CATEGORIES_SHOWN = 5
+AS_TEXT = pl.selectors.float().round_sig_figs(10)  # predictions, in text
 SLIP = 0.8  # similarity from which an unknown category may be a misspelling
 
 
@@ -75,13 +80,14 @@ def fit(
     reading = table.reading(model.metric, task=model.task, weights=model.weights)
     check_model_name(output, on_globe=reading.on_globe)
     spec = model.spec(standardize=table.standardize)
-    _check_engine(engine, scheduler, model.solver, reading)
+    _check_engine(engine, scheduler, model, reading)
     start = perf_counter()
     with scheduler_at(scheduler):
         if engine == "dask":
             saved, n, n_left_out = _fitted_by_dask(file, target, reading, spec)
+            later: dict[str, float] = {}
         else:
-            saved, n, n_left_out = _fitted(file, target, reading, spec, output)
+            saved, n, n_left_out, later = _fitted(file, target, reading, spec, output)
         diagnosis = _diagnosis(saved.pipeline)
     seconds = perf_counter() - start
     note_replaced(output)
@@ -95,6 +101,7 @@ def fit(
         "n_samples": n,
         "n_features": saved.pipeline[-1].n_features_in_,
         **{key: diagnosis.get(name, {}).get("value", np.nan) for key, name in scores},
+        **later,
         "seconds": seconds,
         "target": saved.target,
         **({"classes": saved.classes} if saved.classes else {}),
@@ -119,19 +126,23 @@ def _chosen(estimator: Any) -> dict[str, Any]:
     }
 
 
-def _check_engine(engine: str, scheduler: str | None, solver: str, reading: Reading) -> None:
+def _check_engine(
+    engine: str, scheduler: str | None, model: SolverOptions, reading: Reading
+) -> None:
     """Refuse options that Dask does not support, and a scheduler without Dask."""
     if engine != "dask":
         if scheduler is not None:
             raise typer.BadParameter("needs --engine dask.", param_hint="--scheduler")
         return
     limits = [
-        ("--solver", solver in ("auto", "nystrom"), "auto or nystrom", solver),
+        ("--solver", model.solver in ("auto", "nystrom"), "auto or nystrom", model.solver),
+        ("--held-out", model.held_out != "later", "auto or random", "later"),
         ("--missing", not reading.fills, "drop or error", reading.missing),
         ("--decimal", reading.decimal == ".", ".", reading.decimal),
         ("--weights", reading.weights is None, "left out", reading.weights),
         ("--metric", not reading.on_globe, "another one", "geodesic"),
         ("--no-header", reading.header, "left out", "it"),
+        ("--sheet", reading.sheet is None, "left out", reading.sheet),
     ]
     for name, fits, wanted, got in limits:
         if not fits:
@@ -142,19 +153,37 @@ def _check_engine(engine: str, scheduler: str | None, solver: str, reading: Read
 
 def _fitted(
     file: str, target: str, reading: Reading, spec: ModelSpec, output: str
-) -> tuple[SavedModel, int, int]:
-    """The model fitted to a table in memory, and the numbers of rows used and left out."""
+) -> tuple[SavedModel, int, int, dict[str, float]]:
+    """The model of a table in memory, the numbers of rows used and left out, a score if later."""
     rows = rows_of(file, [target], reading)
-    note_times(rows, "Leave-one-out predicts rows from those before and after them, which flatters")
+    in_time = rows.time is not None
+    later = spec.holds_out(in_time=in_time) == "later" and len(rows.y) >= FEWEST_ROWS
+    rows = rows.oldest_first() if later else rows
+    flatters = "Leave-one-out predicts rows from those before and after them, which flatters"
+    note_times(rows, "the model is chosen by", flatters, later=later)
     prepare = rows.prepared(reading, standardize=spec.scales)
-    pipeline = Pipeline([("columns", prepare), ("model", spec.model(TASKS[rows.task]))])
+    model = spec.model(TASKS[rows.task], in_time=in_time)
+    pipeline = Pipeline([("columns", prepare), ("model", model)])
     columns = rows.targets, rows.numbers, rows.texts, rows.dates
     saved = SavedModel(pipeline, *columns, reading.fills, reading.decimal)
     check_columns(output, saved)
     weights = {} if rows.weights is None else {"model__sample_weight": rows.weights}
     with progress("fitting") as move, listening(move):
+        score = _score_on_later_rows(pipeline, rows) if later else {}
         pipeline.fit(rows.X.select(rows.numbers + rows.texts), rows.y, **weights)
-    return saved, len(rows.y), rows.losses.n
+    return saved, len(rows.y), rows.losses.n, score
+
+
+def _score_on_later_rows(pipeline: Pipeline, rows: Rows) -> dict[str, float]:
+    """R2 or accuracy on the last fifth of the rows, by a model that is fitted to those before."""
+    task, splits = TASKS[rows.task], TimeSeriesSplit(2, test_size=len(rows.y) // 5)
+    pairs = later_rows(splits, rows.times, task.observed(rows.y))
+    if not pairs:
+        return {}
+    (a, b), X = pairs[-1], rows.X.select(rows.numbers + rows.texts)
+    weights = {} if rows.weights is None else {"model__sample_weight": rows.weights[a]}
+    model = clone(pipeline).fit(X[a], rows.y[a], **weights)
+    return {f"later_{score_key(task)}": float(model.score(X[b], rows.y[b]))}
 
 
 def _fitted_by_dask(
@@ -200,7 +229,10 @@ def predict(
     ] = None,
     outside: Annotated[
         bool,
-        typer.Option("--outside", help="Add how far a row is from the training rows, 0 to 1."),
+        typer.Option(
+            "--outside",
+            help="Add how far a row is from the training rows, 0 to 1 (an extrapolation).",
+        ),
     ] = False,
     keep: Annotated[
         list[str] | None,
@@ -221,6 +253,7 @@ def predict(
         ),
     ] = None,
     no_header: NoHeader = False,
+    sheet: Sheet = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict the rows of a table with a model from a file.
@@ -233,9 +266,10 @@ def predict(
         check_table_name(output)
     saved = load_model(model)
     if saved.classes:
-        _check_left_out({"--std": std, "--interval": interval is not None})
+        _note_classes({"--std": std, "--interval": interval is not None})
+        std, interval = False, None
     policy = _policy(saved, missing)
-    raw = read_frame(file, header=not no_header)
+    raw = read_frame(file, header=not no_header, sheet=sheet)
     frame = saved.columns_of(raw, file, _decimal(saved, decimal))
     kept = raw.select(columns_named(raw.columns, keep or ()))
     fills = policy == IMPUTE
@@ -243,33 +277,38 @@ def predict(
     if X.is_empty():
         raise TableError(f"`{file}` must hold a row without missing values, got none.")
     _warn_of_gaps_and_categories(saved, frame, X)
-    found, shares = saved.predictions(X, std=std, interval=interval), saved.outside(X)
-    far = _far(shares)
+    found = saved.predictions(X, std=std, interval=interval)
+    shares, new = saved.outside(X), saved.has_unknown(X)
+    _warn_of_far_rows(int((shares >= 1).sum()), len(shares))
+    shares = np.where(new, 1.0, shares)
     if outside:
         found = found.with_columns(pl.Series("outside", shares))
     complete = ~frame.select(pl.any_horizontal(pl.all().is_null())).to_series() | fills
-    out = _side_by_side(kept, in_place(found, complete))
+    found = in_place(found, complete)
     summary: dict[str, Any] = {"target": saved.target, "task": saved.task}
-    summary |= {"rows": len(frame), "predicted": len(X), "outside": far}
+    summary |= {"rows": len(frame), "predicted": len(X), "outside": int((shares >= 1).sum())}
     if output is None:
-        summary["predictions"] = out.to_dict(as_series=False)
-        show(summary, as_json=as_json, text=out.write_csv().rstrip())
+        typed = kept.select(as_written(column) for column in kept)
+        summary["predictions"] = _side_by_side(typed, found).to_dict(as_series=False)
+        text = _side_by_side(kept, found.with_columns(AS_TEXT)).write_csv().rstrip()
+        show(summary, as_json=as_json, text=text)
     else:
         note_replaced(output)
-        write_table(out, output)
+        shown = found.with_columns(AS_TEXT) if is_text(output) else found
+        write_table(_side_by_side(kept, shown), output)
         some = f"{len(X)} of {len(frame)} rows are predicted in {output}"
         text = some if len(X) < len(frame) else f"{len(X)} predictions in {output}"
         show({**summary, "output": output}, as_json=as_json, text=text)
 
 
-def _check_left_out(given: dict[str, bool]) -> None:
-    """Refuse options that a model of classes does not support."""
-    for name, is_given in given.items():
-        if is_given:
-            raise typer.BadParameter(
-                "cannot be used: the model predicts classes, with probabilities.",
-                param_hint=name,
-            )
+def _note_classes(given: dict[str, bool]) -> None:
+    """Name the options that a model of classes ignores."""
+    names = [name for name, is_given in given.items() if is_given]
+    if names:
+        note(
+            "The model predicts classes: their probabilities are written, and "
+            f"{' and '.join(names)} adds nothing."
+        )
 
 
 def _policy(saved: SavedModel, asked: str | None) -> str:
@@ -298,10 +337,15 @@ def _warn_of_gaps_and_categories(saved: SavedModel, frame: pl.DataFrame, X: pl.D
             _unseen(value, count, saved.known()[name])
             for value, count in [*counts.items()][:CATEGORIES_SHOWN]
         ]
-        more = [f"{len(counts) - len(shown)} more values"] if len(counts) > len(shown) else []
+        n_more = len(counts) - len(shown)
+        more = [f"{n_more} more value{'s' * (n_more > 1)}"] if n_more else []
+        have, are, counts_as = (
+            ("1 row has", "It is", "counts") if n == 1 else (f"{n} rows have", "They are", "count")
+        )
         warn(
-            f"{'1 row has' if n == 1 else f'{n} rows have'} a value in `{name}` that training did "
-            f"not have: {', '.join(shown + more)}. The prediction ignores it."
+            f"{have} a value in `{name}` that training did not have: {', '.join(shown + more)}. "
+            f"{are} predicted as if in no known category of `{name}`, which intervals leave out, "
+            f"and {counts_as} as outside."
         )
     for name, count in saved.new_gaps(X).items():
         rows = "row lacks" if count == 1 else "rows lack"
@@ -309,10 +353,11 @@ def _warn_of_gaps_and_categories(saved: SavedModel, frame: pl.DataFrame, X: pl.D
             f"{count:,} {rows} `{name}`, which had no gaps in training, and get its median: their "
             "predictions and intervals say nothing about it."
         )
-    if len(X) < len(frame):
+    lost = len(frame) - len(X)
+    if lost:
         warn(
-            f"{len(frame) - len(X):,} of {len(frame):,} rows have missing values and no prediction:"
-            f" {costs(saved.gaps(frame))}. {'' if saved.fills else REFIT}".rstrip()
+            f"{lost:,} of {len(frame):,} rows {'has' if lost == 1 else 'have'} missing values and "
+            f"no prediction: {costs(saved.gaps(frame))}. {'' if saved.fills else REFIT}".rstrip()
         )
 
 
@@ -323,15 +368,12 @@ def _unseen(value: str, count: int, known: list[str]) -> str:
     return f"{short(value)} in {count} row{'s' * (count > 1)}{meant}"
 
 
-def _far(shares: Any) -> int:
-    """Number of rows outside the training data, with a warning if there are any."""
-    far = int((shares >= 1).sum())
+def _warn_of_far_rows(far: int, n: int) -> None:
+    """Warn of rows that are farther from the training rows than these are from each other."""
     if far:
-        warn(
-            f"{far} of {len(shares)} rows are farther from the training data than any training row "
-            "is from its nearest neighbour: their predictions are extrapolations."
-        )
-    return far
+        which = "is unlike every training row: its prediction is an extrapolation."
+        several = "are unlike every training row: their predictions are extrapolations."
+        warn(f"{far} of {n} rows {which if far == 1 else several}")
 
 
 def _side_by_side(kept: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:

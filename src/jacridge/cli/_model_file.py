@@ -19,7 +19,7 @@ from .._compute.files import replaced
 from .._pipeline import regressor_of
 from ..report._columns import GAP
 from ._columns import typed_columns
-from ._dates import PARTS, Dates, part_name, with_parts
+from ._dates import PARTS, Dates, columns_of_parts, with_parts
 from ._missing import gaps
 from ._tables import listed
 from ._terminal import WrongUse, check_suffix
@@ -81,7 +81,7 @@ class SavedModel:
     @property
     def made_of(self) -> dict[str, str]:
         """For each part of a date, the column that it comes from."""
-        return {part_name(name, part): name for name, d in self.dates.items() for part in d.parts}
+        return columns_of_parts(self.dates)
 
     def gaps(self, frame: pl.DataFrame) -> dict[str, int]:
         """How many values each column lacks, in decreasing order; a date column counts once."""
@@ -130,6 +130,12 @@ class SavedModel:
         """How far rows lie from the training rows, from 0 to 1; see `outside_share`."""
         regressor = regressor_of(self.pipeline[-1])
         return regressor.outside_share(self.pipeline[:-1].transform(X))
+
+    def has_unknown(self, X: pl.DataFrame) -> Any:
+        """Which rows have a category that training did not have."""
+        filled = X.with_columns(pl.col(self.texts).fill_null(GAP))
+        new = [~filled[name].is_in(list(seen)).to_numpy() for name, seen in self.known().items()]
+        return np.any(new, axis=0) if new else np.zeros(len(X), dtype=bool)
 
     def unknown(self, X: pl.DataFrame) -> dict[str, dict[str, int]]:
         """Categories of each column that training did not have, and their numbers of rows."""

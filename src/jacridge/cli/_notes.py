@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 
 from ..report._columns import (
+    DOUBTS,
     GAP,
     GAPS_FILLED,
     TEXTS_READ,
+    TITLES,
+    UNREAD,
+    UNUSED,
     YEAR,
-    follows_time,
-    on_places,
-    place_columns,
 )
 from ._cells import drop_option
 from ._columns import Reading, Rows, read_rows
@@ -21,18 +22,18 @@ from ._missing import fillings
 from ._tables import listed
 from ._terminal import note, warn
 
-UNUSED, IDS = "columns left out", "id"
+IDS = "id"
 
 
 def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
     """Read the rows of a table, and print what was done to it."""
     rows = read_rows(file, targets, reading)
     remarks = remarks_on(rows, reading)
-    for sentence in remarks.get(UNUSED, []):
+    for sentence in [text for name in DOUBTS for text in remarks[name]]:
         warn(sentence)
     for sentence in rows.losses.sentences:
         (warn if rows.losses.are_many else note)(sentence)
-    others = [text for name, texts in remarks.items() if name != UNUSED for text in texts]
+    others = [text for name, texts in remarks.items() if name not in DOUBTS for text in texts]
     for sentence in [*others, *_on_columns(rows), *_on_places(rows, reading)]:
         note(sentence)
     if reading.task == "auto" and rows.task == "classification":
@@ -49,14 +50,16 @@ def remarks_on(rows: Rows, reading: Reading) -> dict[str, list[str]]:
         "features with --features."
     )
     unused = (
-        f"{listed(rows.unused)} {'is' if len(rows.unused) == 1 else 'are'} not used with --metric "
-        "geodesic, which takes latitude and longitude only."
+        f"{listed(rows.unused)} {'is' if len(rows.unused) == 1 else 'are'} left out: --metric "
+        "geodesic takes latitude and longitude only."
     )
     return {
         UNUSED: [unused] if rows.unused else [],
+        UNREAD: rows.unread,
         IDS: [ids] if rows.ids else [],
+        TITLES: rows.skipped,
         TEXTS_READ: list(rows.written.values()),
-        GAPS_FILLED: fillings(rows.X.select(rows.gappy)) if reading.fills else [],
+        GAPS_FILLED: fillings(rows.gappy) if reading.fills else [],
     }
 
 
@@ -81,23 +84,21 @@ def _on_columns(rows: Rows) -> Iterator[str]:
 
 
 def _on_places(rows: Rows, reading: Reading) -> Iterator[str]:
-    """How latitude and longitude are used."""
-    places = place_columns(rows.numbers)
+    """Which column is which."""
     if reading.on_globe:
         lat, lon = rows.numbers
         yield f"`{lat}` is latitude and `{lon}` longitude, in degrees; no other column is used."
-    elif places and rows.X.width == 2:  # with no other column that would be lost
-        yield on_places(*places)
 
 
-def note_times(rows: Rows, what_flatters: str) -> None:
-    """Warn that scores are too optimistic about the future if the rows are in time order."""
-    times = [name for name in rows.numbers if follows_time(name, rows.X[name].to_numpy())]
-    if times:
-        note(
-            f"The rows are in order of `{times[0].removesuffix(YEAR)}`. {what_flatters} models "
-            "that have to predict the future; jacridge report judges models on later rows."
-        )
+def note_times(rows: Rows, what: str, what_flatters: str, *, later: bool) -> None:
+    """Say what later rows are used for, or that scores are too optimistic about the future."""
+    if rows.time is None:
+        return
+    order = f"The rows are in order of `{rows.time.removesuffix(YEAR)}`"
+    if later:
+        note(f"{order}, so {what} later rows. Use --held-out random for rows at random.")
+    else:
+        note(f"{order}. {what_flatters} models that have to predict the future.")
 
 
 def note_classes(target: str, classes: Any) -> None:

@@ -12,6 +12,7 @@ import typer
 from jacridge import RULES
 
 from .._geometry.kernels import KERNELS
+from .._rules.held_out import HELD_OUT
 from .._rules.parameters import SOLVERS
 from .._rules.registry import ALPHAS, SELECTORS
 from ..report._columns import TASK_NAMES
@@ -109,8 +110,24 @@ TaskName = Annotated[
     str,
     one_word("--task", ("auto", *TASK_NAMES), "; auto: text or two values are classes"),
 ]
+HeldOut = Annotated[
+    str,
+    one_word(
+        "--held-out",
+        ("auto", *HELD_OUT),
+        ": rows that models are compared on; auto: later ones if the rows are in time order",
+    ),
+]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="The first row is data.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Sheet = Annotated[
+    str | None,
+    option(
+        "--sheet", "SHEET", "Sheet of an Excel file: its name, or its position.", show_default="1"
+    ),
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object to stdout. Notes stay on stderr.")
+]
 
 
 @dataclass(frozen=True)
@@ -145,6 +162,7 @@ class TableOptions:
         str, option("--decimal", "SIGN", "Decimal sign in text: . or a comma.", (".", ","))
     ] = "."
     no_header: NoHeader = False
+    sheet: Sheet = None
 
     def reading(self, metric: str = "auto", **more: Any) -> Reading:
         """How the table is read."""
@@ -154,6 +172,7 @@ class TableOptions:
             self.missing,
             self.decimal,
             not self.no_header,
+            self.sheet,
             on_globe=metric == "geodesic",
             **more,
         )
@@ -168,12 +187,22 @@ class ModelOptions:
     kernel: KernelOrAuto = "auto"
     metric: MetricName = "auto"
     task: TaskName = "auto"
+    held_out: HeldOut = "auto"
 
     def spec(self, *, standardize: bool) -> ModelSpec:
         """The model, not fitted yet; an error if the rule does not work with the kernel."""
         check_rule(self.rule, self.kernel)
         spec = spec_of(self.rule, self.alpha, self.metric, standardize=standardize)
-        return replace(spec, kernel=self.kernel)
+        for name, given, chooses in (
+            ("--rule", self.rule, spec.is_auto),
+            ("--metric", self.metric, self.metric != "geodesic"),
+        ):
+            if self.held_out == "later" and not chooses:
+                raise typer.BadParameter(
+                    f"must not be later with {name} {given}, which chooses nothing on such rows.",
+                    param_hint="--held-out",
+                )
+        return replace(spec, kernel=self.kernel, held_out=self.held_out)
 
 
 @dataclass(frozen=True)

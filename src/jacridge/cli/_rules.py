@@ -14,24 +14,27 @@ from jacridge import RULES, Choice, select_bandwidth
 
 from .._compute.files import check_place, replaced
 from .._rules.registry import SELECTORS
-from ..report._tasks import TASKS, ModelSpec, Task
+from ..report._tasks import TASKS, ModelSpec, Task, TrainTest
 from ._cells import TargetError, TextTargetError
 from ._columns import IGNORED, Reading, Rows
 from ._compare import (
+    MODELS,
     NAMES,
+    SCORES,
     check_picture_name,
     compare_rules,
+    later_splits,
     save_picture,
-    score_key,
     which_is_enough,
 )
-from ._dates import DAYS, part_name
+from ._dates import DAYS
 from ._notes import note_times, remarks_on, rows_of
 from ._options import (
     FILE,
     Alpha,
     AsJson,
     Data,
+    HeldOut,
     KernelName,
     ModelOptions,
     RuleMetric,
@@ -116,12 +119,13 @@ def compare(
     kernel: KernelName = "gaussian",
     metric: RuleMetric = "auto",
     task: TaskName = "auto",
+    held_out: HeldOut = "auto",
     splits: Annotated[
         int | None,
         option(
             "--splits",
             "NUMBER",
-            "Number of random splits.",
+            "Number of splits.",
             min=1,
             show_default="5, or 3 for 1000 rows or more",
         ),
@@ -136,12 +140,13 @@ def compare(
     table: TableOptions,
     as_json: AsJson = False,
 ) -> None:
-    """Compare rules, boosted trees and a linear model on a table, or on the diabetes data.
+    """Compare auto, a linear model, boosted trees and rules on a table, or on the diabetes data.
 
-    In each random split, 35 % of the rows are predicted from the rest. `auto` chooses kernel,
-    metric, bandwidth and penalty; the other rules choose a bandwidth for the Gaussian kernel.
-    `trees` and `linear` are scikit-learn's HistGradientBoostingRegressor and RidgeCV, or for
-    classes HistGradientBoostingClassifier and LogisticRegression. Sigma, alpha and seconds are
+    In each random split, 35 % of the rows are predicted from the rest. If the rows are in time
+    order, later rows are predicted from those before them. `auto` chooses kernel, metric,
+    bandwidth and penalty; the rules choose a bandwidth for the Gaussian kernel.
+    `linear` and `trees` are scikit-learn's RidgeCV and HistGradientBoostingRegressor, or for
+    classes LogisticRegression and HistGradientBoostingClassifier. Sigma, alpha and seconds are
     medians over the splits. Seconds are the time to choose sigma; for auto, trees, linear and for
     classes, the time of the whole fit.
     """
@@ -154,10 +159,14 @@ def compare(
     rows = _sampled(_rows_or_diabetes(file, target, reading), max_rows)
     prepare = rows.prepared(reading, standardize=spec.scales)
     splits = splits or (5 if len(rows.y) < 1000 else 3)  # scores of many test rows vary less
-    note_times(rows, "Random splits flatter")
     space, known = {"kernel": kernel, "metric": spec.distance}, TASKS[rows.task]
+    later: list[TrainTest] = []
+    if held_out == "later" or (held_out == "auto" and rows.time is not None):
+        later = later_splits(known, rows.y, rows.times, splits)
+    note_times(rows, "models are scored on", "Random splits flatter", later=bool(later))
     with progress() as move:
         options: Any = {"alpha": spec.penalty, "space": space, "splits": splits, "task": known}
+        options["later"] = later
         found = compare_rules(rows.X, rows.y, names, prepare=prepare, progress=move, **options)
     if all("error" in row for row in found):
         raise ValueError(found[0]["error"])
@@ -168,9 +177,9 @@ def compare(
         save_picture(found, plot, known)
         note(f"The picture is in {plot}.")
     summary = {"data": file or "diabetes", "task": rows.task, "n_samples": len(rows.y)}
-    summary |= {"splits": splits, **space, "rules": found}
-    enough = which_is_enough(found, known, rows.y)
-    show(summary, as_json=as_json, text=f"{_rules_text(found, known)}{enough}")
+    summary |= {"splits": splits, "judged_on": "later rows" if later else "random rows"}
+    summary |= {**space, "rules": found}
+    show(summary, as_json=as_json, text=_comparison(found, known, rows.y))
 
 
 def _rules_named(text: str | None, kernel: str) -> list[str]:
@@ -203,21 +212,20 @@ def report(
     spec = model.spec(standardize=table.standardize)
     reading = table.reading(model.metric, task=model.task)
     rows = rows_of(file, [target], reading)
-    note_replaced(output)
     start = perf_counter()
     # Slow to import, and used by this command only.
     from ..report import case_of, make_report
     from ..report._code import Origin
 
     origin = Origin(file, **_as_read(rows, reading))
-    parts = {part_name(name, part): name for name, d in rows.dates.items() for part in d.parts}
     with progress("fitting the model") as move:
-        known: Any = {"target": rows.target, "task": rows.task, "parts": parts}
+        known: Any = {"target": rows.target, "task": rows.task, "parts": rows.made_of}
         try:
             case = case_of(rows.filled().X, rows.y, spec, **known)
         except ValueError as error:  # a table of which there is nothing to report
             raise WrongUse(as_options(str(error))) from error
         made = make_report(case, origin, move)
+    note_replaced(output)
     with replaced(output) as beside:
         beside.write_text(made.page, encoding="utf-8")
     result = {
@@ -289,6 +297,7 @@ def _reading_options(reading: Reading) -> list[str]:
         *([("--missing", reading.missing)] if reading.missing != "drop" else []),
         *([("--task", reading.task)] if reading.task != "auto" else []),
         *([] if reading.header else [("--no-header",)]),
+        *([] if reading.sheet is None else [("--sheet", reading.sheet)]),
     ]
     return [word for words in given for word in words]
 
@@ -316,18 +325,35 @@ def _sampled(rows: Rows, most: int) -> Rows:
     return replace(rows, X=rows.X[some], y=rows.y[some])
 
 
-def _rules_text(table: list[dict[str, Any]], task: Task) -> str:
-    """The comparison as a table."""
-    keys, score = ("sigma", "alpha", "seconds"), score_key(task)
+def _comparison(table: list[dict[str, Any]], task: Task, y: Any) -> str:
+    """Models and what follows from their scores, then the rules."""
+    models = [row for row in table if row["rule"] in MODELS]
+    rules = [row for row in table if row["rule"] not in MODELS]
+    parts = [
+        *([_scores_text("model", models, task)] if models else []),
+        which_is_enough(table, task, y),
+        *(["\nRules that choose one bandwidth:"] if models and rules else []),
+        *([_scores_text("rule", rules, task)] if rules else []),
+    ]
+    return "\n".join(filter(None, parts))
+
+
+def _scores_text(kind: str, table: list[dict[str, Any]], task: Task) -> str:
+    """Bandwidths, seconds and scores as a table."""
+    first, *others = [key for key in SCORES[task.name] if any(f"{key}_mean" in r for r in table)]
+    words = {"r2": "R2", "log_loss": "log loss", "auc": "AUC"}
+    header = [kind, "sigma", "alpha", "seconds", f"test {words.get(first, first)}", "spread"]
+    scores = [f"{first}_mean", f"{first}_std", *(f"{key}_mean" for key in others)]
     rows = [
-        [row["rule"], *(["-"] * 5)]
-        if "error" in row
-        else [
+        [
             row["rule"],
-            *("-" if np.isnan(row[k]) else f"{row[k]:.3g}" for k in keys),
-            f"{row[f'{score}_mean']:.3f}",
-            f"{row[f'{score}_std']:.3f}",
+            *(_written(row.get(key), ".3g") for key in ("sigma", "alpha", "seconds")),
+            *(_written(row.get(key), ".3f") for key in scores),
         ]
         for row in table
     ]
-    return grid(["rule", *keys, f"test {score.replace('r2', 'R2')}", "spread"], rows)
+    return grid([*header, *(words[key] for key in others)], rows)
+
+
+def _written(value: float | None, digits: str) -> str:
+    return "-" if value is None or np.isnan(value) else format(value, digits)

@@ -17,8 +17,8 @@ from .._checks import require
 from .._compute.files import replaced
 from .._compute.memory import available_memory
 from .._compute.warnings import warn
-from ._terminal import check_suffix
-from ._text import TableError, named, text_rows
+from ._terminal import WrongUse, check_suffix, note
+from ._text import FIRST_ROWS, TableError, named, note_on_titles, rows_above_header, text_rows
 
 BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 # A table takes up to 20 times the memory of its text: a gzip file may unpack to this share of the
@@ -27,10 +27,24 @@ SHARE = 1 / 20
 LISTED = 20  # names in a message
 
 
-def read_frame(source: str, *, header: bool = True) -> pl.DataFrame:
-    """A table from one file, standard input (`-`), or all files that match a pattern."""
+def read_frame(source: str, *, header: bool = True, sheet: str | None = None) -> pl.DataFrame:
+    """A table as written; a note says what was skipped in its files."""
+    frame, notes = read_table(source, header=header, sheet=sheet)
+    for sentence in notes:
+        note(sentence)
+    return frame
+
+
+def read_table(
+    source: str, *, header: bool = True, sheet: str | None = None
+) -> tuple[pl.DataFrame, list[str]]:
+    """A table from one file, standard input (`-`), or all files that match a pattern.
+
+    Also returns sentences on what was skipped in its files.
+    """
     paths = table_parts(source)
-    frames = [_parsed(_content(path), path, header=header) for path in paths]
+    found = [_parsed(_content(path), path, header=header, sheet=sheet) for path in paths]
+    frames = [frame for frame, _ in found]
     for path, frame in zip(paths, frames, strict=True):
         if frame.columns != frames[0].columns:
             raise TableError(
@@ -38,9 +52,10 @@ def read_frame(source: str, *, header: bool = True) -> pl.DataFrame:
                 f"got {listed(frame.columns)}."
             )
     try:
-        return pl.concat(frames, how="vertical_relaxed")
+        whole = pl.concat(frames, how="vertical_relaxed")
     except pl.exceptions.PolarsError as error:
         raise TableError(f"The parts of `{source}` differ in type: {_first(error)}") from error
+    return whole, [sentence for _, notes in found for sentence in notes]
 
 
 def table_parts(source: str) -> list[str]:
@@ -92,27 +107,40 @@ def _check_unpacked(size: int, path: str) -> None:
         )
 
 
-def _read_excel(data: bytes, path: str, *, header: bool) -> pl.DataFrame:
-    """The first sheet of a workbook, with the types of its cells."""
+def _read_excel(
+    data: bytes, path: str, *, header: bool, sheet: str | None
+) -> tuple[pl.DataFrame, list[str]]:
+    """The first sheet of a workbook, or the one asked for, with the types of its cells."""
     fastexcel = require("fastexcel", extra="xlsx")
     try:
         if zipfile.is_zipfile(io.BytesIO(data)):
             with zipfile.ZipFile(io.BytesIO(data)) as parts:
                 _check_unpacked(sum(part.file_size for part in parts.infolist()), path)
-        sheets = fastexcel.read_excel(data).sheet_names
+        book = fastexcel.read_excel(data)
+        name = _sheet_named(book.sheet_names, sheet, path)
+        first = book.load_sheet(
+            name, header_row=None, skip_rows=0, n_rows=FIRST_ROWS, dtypes="string"
+        )
+        rows = first.to_polars().rows()
+        n = rows_above_header(rows) if header else 0
         frame = pl.read_excel(
             io.BytesIO(data),
+            sheet_name=name,
             engine="calamine",
             has_header=header,
+            read_options={"header_row": n} if n and any(map(any, rows[:n])) else None,
             infer_schema_length=None,
             raise_if_empty=False,
         )
-    except TableError:
+    except (TableError, WrongUse):
         raise
     except (*BROKEN, fastexcel.FastExcelError, zipfile.BadZipFile, ValueError) as error:
         raise TableError(f"`{path}` cannot be read as Excel: {_first(error)}") from error
-    if len(sheets) > 1:
-        warn(f"The sheet `{sheets[0]}` of `{path}` is read, not {listed(sheets[1:])}.")
+    others = [other for other in book.sheet_names if other != name]
+    if sheet is None and others:
+        warn(
+            f"The sheet `{name}` of `{path}` is read, not {listed(others)}. --sheet reads another."
+        )
     names = [
         f"column_{i}" if name.startswith("__UNNAMED__") or not header else name.strip()
         for i, name in enumerate(frame.columns, 1)
@@ -121,24 +149,49 @@ def _read_excel(data: bytes, path: str, *, header: bool) -> pl.DataFrame:
         raise TableError(f"`{path}` must name each column once, got {listed(names)}.")
     if frame.is_empty():
         raise TableError(f"`{path}` must hold rows below its header, got none.")
-    return frame.rename(dict(zip(frame.columns, names, strict=True)))
+    notes = [note_on_titles(rows[:n], path)] if any(map(any, rows[:n])) else []
+    return frame.rename(dict(zip(frame.columns, names, strict=True))), notes
 
 
-def _read_binary(read: Any, kind: str, data: bytes, path: str, *, header: bool) -> pl.DataFrame:
+def _sheet_named(names: Sequence[str], wanted: str | None, path: str) -> str:
+    """The sheet of that name, or at that position: 1 is the first."""
+    if wanted is None:
+        return names[0]
+    if wanted in names:
+        return wanted
+    if wanted.isdecimal() and 1 <= int(wanted) <= len(names):
+        return names[int(wanted) - 1]
+    raise WrongUse(f"There is no sheet `{wanted}` in `{path}`. There are {listed(names)}.")
+
+
+def _read_binary(
+    read: Any, kind: str, data: bytes, path: str, *, header: bool, sheet: str | None
+) -> tuple[pl.DataFrame, list[str]]:
     """A table in a format that always names its columns."""
+    _check_no_sheet(path, sheet)
     try:
         frame: pl.DataFrame = read(io.BytesIO(data))
     except BROKEN as error:
         raise TableError(f"`{path}` cannot be read as {kind}: {_first(error)}") from error
-    return frame
+    return frame, []
 
 
-def _read_text(data: bytes, path: str, *, header: bool) -> pl.DataFrame:
-    return named(text_rows(data, path), path, header=header)
+def _read_text(
+    data: bytes, path: str, *, header: bool, sheet: str | None
+) -> tuple[pl.DataFrame, list[str]]:
+    _check_no_sheet(path, sheet)
+    rows, notes = text_rows(data, path, header=header)
+    return named(rows, path, header=header), notes
+
+
+def _check_no_sheet(path: str, sheet: str | None) -> None:
+    """Refuse a sheet of a file that has none."""
+    if sheet is not None:
+        raise WrongUse(f"--sheet is for Excel files, got `{path}`.")
 
 
 # First bytes of a file, and the function that reads it; all other files are text.
-READERS: dict[bytes, Callable[..., pl.DataFrame]] = {
+READERS: dict[bytes, Callable[..., tuple[pl.DataFrame, list[str]]]] = {
     b"PAR1": partial(_read_binary, pl.read_parquet, "Parquet"),
     b"ARROW1": partial(_read_binary, pl.read_ipc, "Feather"),
     b"PK\x03\x04": _read_excel,
@@ -146,10 +199,10 @@ READERS: dict[bytes, Callable[..., pl.DataFrame]] = {
 }
 
 
-def _parsed(data: bytes, path: str, *, header: bool) -> pl.DataFrame:
-    """A frame from bytes, whose first bytes determine the format."""
+def _parsed(data: bytes, path: str, **how: Any) -> tuple[pl.DataFrame, list[str]]:
+    """A frame from bytes, whose first bytes determine the format, and what was skipped."""
     found = (read for magic, read in READERS.items() if data.startswith(magic))
-    return next(found, _read_text)(data, path, header=header)
+    return next(found, _read_text)(data, path, **how)
 
 
 def _write_text(frame: pl.DataFrame, path: Path, separator: str = ",") -> None:
@@ -176,6 +229,11 @@ def check_table_name(path: str) -> None:
 
 def _table_suffix(path: str) -> str:
     return Path(path.lower().removesuffix(".gz")).suffix
+
+
+def is_text(path: str) -> bool:
+    """Whether tables of this name are written as text."""
+    return _table_suffix(path) in ("", ".csv", ".tsv", ".txt")
 
 
 def write_table(frame: pl.DataFrame, path: str) -> None:

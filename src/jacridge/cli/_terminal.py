@@ -19,6 +19,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from .._compute.numbers import rounded
+
 # Control characters, and characters that change the direction of text: a terminal obeys them.
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 # Seconds before progress is printed if stderr is not a terminal: the first time, and later.
@@ -51,7 +53,7 @@ def warn(text: str) -> None:
 def note_replaced(path: str) -> None:
     """Say which file a result replaces."""
     if Path(path).is_file():
-        note(f"`{path}` already exists and will be replaced.")
+        note(f"`{path}` already exists and is replaced.")
 
 
 def fail(error: Exception, *, wrong_use: bool) -> None:
@@ -127,10 +129,8 @@ def cell(value: Any, digits: int = 4) -> str:
         return ", ".join(cell(item, digits) for item in value)
     if not isinstance(value, float):
         return str(value)
-    if 10**digits <= abs(value) < 1e15:  # would otherwise have an exponent
-        whole = f"{float(f'{value:.{digits}g}'):,.0f}"
-        return whole if abs(value) >= 10_000 else whole.replace(",", "")
-    return f"{value:.{digits}g}"
+    text = rounded(value, digits)
+    return text if digits < 8 else text.replace(",", "")  # to be copied
 
 
 def _plain(value: Any) -> Any:

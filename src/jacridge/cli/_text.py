@@ -3,11 +3,14 @@
 import csv
 import io
 import re
+from collections.abc import Sequence
 
 import polars as pl
 
 from ..report._encoding import OLD_WINDOWS, separator_of, text_encoding
 from ._terminal import note
+
+FIRST_ROWS = 20  # among which the header is looked for
 
 
 class TableError(ValueError):
@@ -22,14 +25,55 @@ class ColumnError(TableError):
         self.what, self.way_out = what, way_out
 
 
-def text_rows(data: bytes, path: str) -> pl.DataFrame:
-    """The cells of a text file as written, without blank lines."""
+def rows_above_header(rows: Sequence[Sequence[str | None]]) -> int:
+    """Number of rows before the header: they have at most one cell each.
+
+    The header must be a full row of different names that are not numbers.
+    """
+    filled = [[cell.strip() for cell in row if cell and cell.strip()] for row in rows]
+    first = next((i for i, cells in enumerate(filled) if len(cells) > 1), 0)
+    names = filled[first] if filled else []
+    are_names = len(set(names)) == len(rows[first]) if names else False
+    sure = are_names and not any(re.fullmatch(r"[-+\d.,\s]+", name) for name in names)
+    return first if sure and len([*filled, []][first + 1]) > 1 else 0
+
+
+def note_on_titles(rows: Sequence[Sequence[str | None]], path: str) -> str:
+    """The sentence on rows above the header."""
+    title = next(cell for row in rows for cell in row if cell and cell.strip())
+    return f"`{path}` begins with {title[:40]!r}; its table is read from row {len(rows) + 1} on."
+
+
+def without_titles(text: str, path: str) -> tuple[str, list[str]]:
+    """A text without the rows above the header, and a sentence on these."""
+    lines = text.split("\n", FIRST_ROWS)
+    try:
+        cells = [
+            next(csv.reader([line], delimiter=separator_of(line)), [])
+            for line in lines[:FIRST_ROWS]
+        ]
+    except csv.Error:
+        return text, []
+    n = rows_above_header(cells)
+    if any(line.count('"') % 2 for line in lines[:n]):  # a cell of several lines
+        return text, []
+    return "\n".join(lines[n:]), [note_on_titles(cells[:n], path)] if n else []
+
+
+def text_rows(data: bytes, path: str, *, header: bool = True) -> tuple[pl.DataFrame, list[str]]:
+    """The cells of a text file as written, without blank lines and rows above the header.
+
+    Also returns sentences on these rows.
+    """
     text = _decoded(data, path)
+    notes: list[str] = []
     if "\n" not in text:
         text = text.replace("\r", "\n")  # as on old Macs
     text = re.sub(r"\A(?:[\s,;|]*\n)+", "", text)
     if not text.strip():
         raise TableError(f"`{path}` must hold a table, got nothing.")
+    if header:
+        text, notes = without_titles(text, path)
     separator = separator_of(_first_record(text))
     try:
         rows = pl.read_csv(
@@ -41,7 +85,7 @@ def text_rows(data: bytes, path: str) -> pl.DataFrame:
     rows = rows.filter(~pl.all_horizontal(blank))
     if rows.is_empty():
         raise TableError(f"`{path}` must hold a table, got nothing.")
-    return rows
+    return rows, notes
 
 
 def _decoded(data: bytes, path: str) -> str:

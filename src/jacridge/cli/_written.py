@@ -11,6 +11,7 @@ ADORNED = (
 )
 # Numbers with separated thousands, and those whose commas cannot be decimal signs.
 THOUSANDS = r"^[-+]?[1-9]\d{0,2}([,'’\s]\d{3})+(\.\d+)?$"
+NUMBER = r"^[-+]?\d[\d,]*\.?\d*$"
 CLEARLY_THOUSANDS = r",\d{3}(,\d{3}|\.\d)"
 NEARLY_ALL = 0.95
 
@@ -28,9 +29,37 @@ def numbers_of(texts: pl.Series, decimal: str) -> pl.Series:
     return bare if bare.count() >= NEARLY_ALL * texts.count() else found
 
 
-def adorned(texts: pl.Series, decimal: str) -> tuple[str, float] | None:
+def without_thousands(frame: pl.DataFrame, decimal: str) -> pl.DataFrame:
+    """The frame without the commas that must be separators of thousands.
+
+    In such a column every comma can be one, and other numbers in the file have decimal points.
+    """
+    texts = [column.str.strip_chars() for column in frame if column.dtype == pl.String]
+    with_commas, with_points = decimal_signs(texts)
+    if decimal == "," or with_commas or not with_points:
+        return frame
+    return frame.with_columns(
+        column.str.replace_all(",", "", literal=True)
+        for column in texts
+        if column.str.contains(r"\d,\d").any()
+        and may_be_thousands(column)
+        and column.str.contains(NUMBER).sum() >= NEARLY_ALL * column.count()
+    )
+
+
+def decimal_signs(texts: list[pl.Series]) -> tuple[list[str], list[str]]:
+    """Names of the columns with decimal commas, and of those with decimal points."""
+    signs = {r"^\s*[-+]?\d+,\d+\s*$": THOUSANDS, r"^\s*[-+]?\d*\.\d+\s*$": GROUPED}
+    commas, points = (
+        [c.name for c in texts if (c.str.contains(sign) & ~c.str.contains(grouped)).any()]
+        for sign, grouped in signs.items()
+    )
+    return commas, points
+
+
+def adorned(texts: pl.Series, bare: pl.Series, decimal: str) -> tuple[str, float] | None:
     """The first text that is not a plain number but is read as one, and that number."""
-    found = numbers_of(texts, decimal)
+    found = numbers_of(bare, decimal)
     odd = found.is_not_null() & _plain_numbers(texts, decimal).is_null()
     row = odd.arg_max()
     return (texts[row], found[row]) if row is not None and odd.any() else None

@@ -82,6 +82,7 @@ class Fitted:
     features : features of the rows as given, by name; empty if there are none
     scales_matter : whether distances depend on the units of the features
     loo_r2_of_rows : leave-one-out R2 if equal rows are left out together, where it differs
+    later : whether bandwidth and penalty were chosen by the error on later rows
     """
 
     __module__ = "jacridge.diagnostics"
@@ -98,6 +99,7 @@ class Fitted:
     features: Mapping[str, Array] = field(default_factory=dict)
     scales_matter: bool = False
     loo_r2_of_rows: float = np.nan
+    later: bool = False
 
     @property
     def table(self) -> Array:

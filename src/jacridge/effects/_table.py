@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 from .._checks import require
+from .._compute.numbers import rounded
 
 # How errors treat the metric: it was given; it was learned, and learned again without groups of
 # rows; or it was learned, and the errors ignore this.
@@ -137,7 +138,7 @@ def cell(name: str, value: Any) -> str:
     value += 0.0  # no minus before a zero
     if name == "p_value":
         return "<0.001" if value < 1e-3 else f"{value:.3f}"
-    return f"{value:.2f}" if name == "statistic" else f"{value:.4g}"
+    return f"{value:.2f}" if name == "statistic" else rounded(value, 4)
 
 
 def aligned(cells: list[list[str]]) -> str:

@@ -99,7 +99,8 @@ class Columns:
         is_index = isinstance(wanted, int | np.integer) and not isinstance(wanted, bool)
         if is_index and 0 <= wanted < len(self.names):
             return int(wanted)
-        shown = ", ".join(map(repr, self.names[:10])) + (", ..." if len(self.names) > 10 else "")
+        known = [*(self.groups if what == "variables" else ()), *self.names]
+        shown = ", ".join(map(repr, known[:10])) + (", ..." if len(known) > 10 else "")
         raise ValueError(
             f"`{what}` must name features of the model ({shown}) or give their indices, got "
             f"{wanted!r}."
@@ -116,6 +117,16 @@ class Columns:
     def is_upper(self, columns: Sequence[int], X: Array | None = None) -> Any:
         """Whether features of two values are at the larger one, of shape (n, columns)."""
         return (self.X if X is None else X)[:, columns] == self.high[list(columns)]
+
+    @cached_property
+    def groups(self) -> dict[str, tuple[int, ...]]:
+        """The groups of one-hot columns by the names that tables of effects give them."""
+        return {self.group_name(columns): columns for columns in self.one_hot_groups()}
+
+    def group_name(self, columns: Sequence[int]) -> str:
+        """The beginning that the names of one-hot columns share, or all these names."""
+        labels = [str(self.names[column]) for column in columns]
+        return _common_start(labels).rstrip(NAME_SEPARATORS) or ", ".join(labels)
 
     def one_hot_groups(self) -> list[tuple[int, ...]]:
         """Adjacent features with two values, of which one has its larger value in each row."""
@@ -159,6 +170,8 @@ def terms_of(features: Columns, variables: Any, kind: str) -> list[Term]:
 
 
 def _terms(features: Columns, name: str | None, item: Any, kind: str) -> list[Term]:
+    if isinstance(item, str) and item not in features.names:
+        item = features.groups.get(item, item)
     if isinstance(item, tuple | list):
         return _levels(features, name, [features.position(part) for part in item])
     column = features.position(item)
@@ -206,7 +219,7 @@ def _levels(features: Columns, name: str | None, columns: list[int]) -> list[Ter
     labels = [str(features.names[column]) for column in columns]
     common = _common_start(labels)
     if name is None:
-        name = common.rstrip(NAME_SEPARATORS) or ", ".join(labels)
+        name = features.group_name(columns)
     if all(len(label) > len(common) for label in labels):
         labels = [label.removeprefix(common) for label in labels]
     off = {column: float(features.low[column]) for column in columns}

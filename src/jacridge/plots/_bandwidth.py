@@ -10,6 +10,21 @@ import numpy.typing as npt
 
 from ._look import BLUE, DASHES, GREEN, ORANGE, PURPLE, SIGMA, Axes, axes, legend, mark
 
+Box = tuple[float, float, float, float]  # left, low, right, high
+
+# Where a name may stand beside its point, to the right and up in points; the nearest first.
+OFFSETS = sorted(
+    (
+        (side * out, lift)
+        for out in (6, 20, 40, 60)
+        for side in (1, -1)
+        for lift in (
+            range(-120, 121, 10) if out == 6 else [*range(-120, 0, 10), *range(10, 121, 10)]
+        )
+    ),
+    key=lambda at: (np.hypot(*at), -at[0]),
+)
+
 
 def plot_norm(
     sigma: npt.ArrayLike,
@@ -227,46 +242,70 @@ def plot_rules(
     ylabel = "test $R^2$" if spread is None else "test $R^2$, mean and deviation over splits"
     ax.set(xlabel="seconds to choose", ylabel=ylabel, xscale="log")
     ax.margins(x=0.08, y=0.12)
-    _name_points(ax, rules, seconds, scores)
+    _name_points(ax, rules, seconds, scores, spread)
     return ax
 
 
-def _name_points(ax: Axes, names: Sequence[str], x: Any, y: Any) -> None:
-    """Write a name beside each point, where it covers no point and no other name."""
+def _name_points(ax: Axes, names: Sequence[str], x: Any, y: Any, spread: Any) -> None:
+    """Write a name beside each point, where it covers no point, error bar, line or other name."""
     ax.get_xlim(), ax.get_ylim()  # reading the limits updates them after the last drawing
     # All lengths in points, 1/72 inch: pixels would change with the resolution of the file.
-    places = ax.transData.transform(np.column_stack([x, y])) * 72 / ax.figure.dpi
-    frame = ax.get_window_extent().extents * 72 / ax.figure.dpi
-    taken = [(left - 4, low - 4, left + 4, low + 4) for left, low in places]
+    unit = 72 / ax.figure.dpi
+    frame = ax.get_window_extent().extents * unit
+    half = np.zeros(len(x)) if spread is None else np.asarray(spread, dtype=float)
+    places, low, high = (
+        ax.transData.transform(np.column_stack([x, y + sign * half])) * unit for sign in (0, -1, 1)
+    )
+    points = [(left - 4, y - 4, left + 4, y + 4) for left, y in places]
+    bars = [(left - 3, a, left + 3, b) for (left, a), (_, b) in zip(low, high, strict=True)]
+    written: list[Box] = []
+    lines: list[Box] = []
     for i in np.argsort(x):
-        boxes = {
-            (side, lift): _box(places[i], side, lift, 5.6 * len(names[i]))
-            for lift in (0, 10, -10, 20, -20, 30, -30, 40, -40)
-            for side in (1, -1)
-        }
-        free = [at for at, box in boxes.items() if _is_free(box, taken, frame)]
-        side, lift = (free or list(boxes))[0]
-        taken.append(boxes[side, lift])
+        width = _width(ax, names[i]) * unit
+        boxes = {at: _box(places[i], *at, width) for at in OFFSETS}
+        free = (
+            at
+            for at, box in boxes.items()
+            if _is_free(box, [*points, *bars, *written, *lines], frame)
+            and all(_is_free(dot, written, frame) for dot in _line(places[i], *at))
+        )
+        out, lift = next(free, OFFSETS[0])
+        written.append(boxes[out, lift])
+        lines += _line(places[i], out, lift)
         ax.annotate(
             names[i],
             (x[i], y[i]),
-            xytext=(6 * side, lift),
+            xytext=(out, lift),
             textcoords="offset points",
             va="center",
-            ha="left" if side > 0 else "right",
+            ha="left" if out > 0 else "right",
             fontsize="small",
             arrowprops={"arrowstyle": "-", "color": "0.7", "linewidth": 0.6} if lift else None,
         )
 
 
-def _box(place: Any, side: int, lift: float, width: float) -> tuple[float, float, float, float]:
-    """Box that a name would occupy: left, low, right, high."""
-    start = place[0] + 6 * side
-    left, right = sorted((start, start + side * width))
+def _width(ax: Axes, name: str) -> float:
+    """The width of a name in pixels."""
+    text = ax.text(0, 0, name, fontsize="small")
+    width = text.get_window_extent().width
+    text.remove()
+    return float(width)
+
+
+def _box(place: Any, out: float, lift: float, width: float) -> Box:
+    """Box that a name would occupy."""
+    start = place[0] + out
+    left, right = sorted((start, start + np.sign(out) * width))
     return left, place[1] + lift - 5, right, place[1] + lift + 5
 
 
-def _is_free(box: Any, taken: Sequence[Any], frame: Any) -> bool:
+def _line(place: Any, out: float, lift: float) -> list[Box]:
+    """Dots on the line from a point to its name, if there is one."""
+    steps: Any = np.linspace(0.2, 0.9, 8)[:, None] * (out, lift) if lift else []
+    return [(a - 1, b - 1, a + 1, b + 1) for a, b in (np.add(place, step) for step in steps)]
+
+
+def _is_free(box: Box, taken: Sequence[Box], frame: Any) -> bool:
     """Whether a box lies inside the frame and covers nothing else."""
     inside = frame[0] < box[0] and box[2] < frame[2] and frame[1] < box[1] and box[3] < frame[3]
     return bool(inside) and not any(

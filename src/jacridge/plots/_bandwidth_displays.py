@@ -212,7 +212,7 @@ def _sigmas(function: FittedFunction, data: TrainingData, given: Any, points: in
 
 def _largest_slope(function: FittedFunction, data: TrainingData, sigma: float) -> float:
     """Largest norm of the gradient of a fit with this bandwidth, at and around the rows."""
-    # A sample is small enough for the exact solver, whatever the model itself needed.
+    # A sample is small enough for the exact solver, even if the model needed another one.
     rows = Centred(data.targets, data.w, np.zeros(data.targets.shape[1]))
     fit = solve_exact(data.pairs, sigma, rows, function.lams, function.kind)
     distance = data.space.distance

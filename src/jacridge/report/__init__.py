@@ -21,6 +21,7 @@ from .. import __version__
 from .._checks import check_choice
 from .._compute.files import replaced
 from .._geometry.kernels import KERNELS
+from .._rules.held_out import HELD_OUT
 from . import _classes, _curious, _doubts, _numbers, _quality, _words
 from ._case import Case
 from ._code import Origin, code_blocks
@@ -59,6 +60,7 @@ def report_page(
     losses: Sequence[str] = (),
     remarks: Sequence[tuple[str, str]] = (),
     parts: Mapping[str, str] | None = None,
+    held_out: str = "auto",
     random_state: int | None = 0,
     progress: Progress = lambda done, total, what: None,
 ) -> str:
@@ -91,6 +93,9 @@ def report_page(
     losses : sentences about these rows
     remarks : names and sentences of further remarks on the data
     parts : for columns made from another column, such as the parts of a date, that column's name
+    held_out : {"auto", "random", "later"}
+        Rows by which models are chosen and judged: by "auto" later ones, if the rows are in time
+        order, the oldest or the newest first.
     random_state : int, optional
         Seed of the samples, folds and choices.
     progress : function of (steps done, number of steps, current step), optional
@@ -107,7 +112,7 @@ def report_page(
     >>> page.startswith("<!DOCTYPE html>")
     True
     """
-    spec = ModelSpec(bandwidth, alpha, metric, standardize, kernel, random_state)
+    spec = ModelSpec(bandwidth, alpha, metric, standardize, kernel, random_state, held_out=held_out)
     case = case_of(X, y, spec, features=features, target=target, task=task, parts=parts or {})
     origin = Origin(source, tuple(options), left_out, tuple(losses), tuple(remarks))
     return make_report(case, origin, progress).page
@@ -140,6 +145,7 @@ def case_of(
         )
     check_choice("metric", spec.metric, COLUMN_METRICS)
     check_choice("kernel", spec.kernel, (*KERNELS, "auto"))
+    check_choice("held_out", spec.held_out, ("auto", *HELD_OUT))
     return Case(table, labels, target, spec, kind)
 
 

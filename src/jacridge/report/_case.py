@@ -94,12 +94,12 @@ class Case:
 
     def unfitted(self) -> Any:
         """The model that was asked for, before its fit."""
-        return self.spec.model(self.task)
+        return self.spec.model(self.task, in_time=self.table.time is not None)
 
     @cached_property
     def estimator(self) -> Any:
         """The model, fitted to all rows."""
-        return self.unfitted().fit(self.Z, self.y)
+        return self.unfitted().fit(self.Z[self.order], self.y[self.order])
 
     @cached_property
     def classes(self) -> list[str]:
@@ -136,7 +136,7 @@ class Case:
     @cached_property
     def loo_outputs(self) -> Array:
         """Outputs for each row by the model without it, with bandwidth and metric held fixed."""
-        return self.task.loo_outputs(self.estimator, self.y)
+        return self.task.loo_outputs(self.estimator, self.y[self.order])[self.order]
 
     @property
     def loo_predictions(self) -> Array:
@@ -174,6 +174,16 @@ class Case:
     def diagnosis(self) -> Any:
         """Diagnosis of the model; None if too few rows differ."""
         return answer(named(self.estimator, self.table.names).diagnose)
+
+    @property
+    def is_later(self) -> bool:
+        """Whether the model is chosen by how well it predicts later rows."""
+        return self.spec.holds_out(in_time=self.table.time is not None) == "later"
+
+    @property
+    def order(self) -> slice:
+        """The order in which the rows are fitted: the oldest come first where later ones judge."""
+        return slice(None, None, -1 if self.is_later and self.table.is_newest_first else 1)
 
     @cached_property
     def metric(self) -> str:

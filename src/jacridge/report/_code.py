@@ -17,7 +17,7 @@ import numpy as np
 from .._compute.arrays import Array
 from .._select import in_other_packages
 from ._case import Case
-from ._columns import GAPS_FILLED, TEXTS_READ
+from ._columns import GAPS_FILLED, TEXTS_READ, TITLES, UNREAD
 from ._encoding import OLD_WINDOWS, encoding_of, separator_of, text_encoding
 from ._pieces import joined, marked_up
 
@@ -109,8 +109,11 @@ def _beyond_python(case: Case, source: Origin) -> str:
     done = {
         f"how the dates in {', '.join(f'`{name}`' for name in dates)} became numbers": dates,
         "how decimal commas were read": "--decimal" in source.options,
+        "how the header was found": any(name == TITLES for name, _ in source.remarks),
         "how gaps were filled": any(name == GAPS_FILLED for name, _ in source.remarks),
-        "how text was read as numbers": any(name == TEXTS_READ for name, _ in source.remarks),
+        "how text was read as numbers": any(
+            name in (TEXTS_READ, UNREAD) for name, _ in source.remarks
+        ),
         "how files that are not UTF-8 were joined": _has_old_parts(source.file),
     }
     parts = [what for what, is_so in done.items() if is_so]
@@ -253,6 +256,7 @@ def command(case: Case, source: Origin) -> str:
         ("--alpha", str(chosen)): chosen != replace(spec, alpha=None).penalty,
         ("--kernel", spec.kernel): spec.kernel != "auto",
         ("--metric", spec.metric): spec.metric != "auto",
+        ("--held-out", spec.held_out): spec.held_out != "auto",
         ("--no-standardize",): not spec.standardize,
     }
     options = [word for words, wanted in given.items() if wanted for word in words]
@@ -307,6 +311,7 @@ def _options(case: Case) -> str:
         default = {"kernel": "gaussian", "metric": "euclidean"}
     given = {} if spec.is_auto or bandwidth == "jacobian" else {"bandwidth": bandwidth}
     given |= {"alpha": alpha, "kernel": spec.model_kernel, "metric": spec.model_metric}
+    given |= {"held_out": "later"} if case.is_later else {}
     given["random_state"] = spec.random_state
     return ", ".join(f"{k}={v!r}" for k, v in given.items() if default.get(k, ...) != v)
 
@@ -315,9 +320,10 @@ def _reading(case: Case, source: Origin) -> str:
     """Lines that read the table and drop the rows that the report left out."""
     kind = POLARS_READERS.get(Path(source.file).suffix.lower(), "csv")
     text, file = _text(source.file) if kind == "csv" else "", repr(source.file)
-    options = _csv_options(source) if kind == "csv" else []
+    options = _csv_options(source) if kind == "csv" else _sheet(source)
     arguments = ", ".join(["io.StringIO(text)" if text else file, *options])
     complete = ".fill_nan(None).drop_nulls()" if source.left_out else ""
+    oldest_first = ".reverse()" if case.order.step < 0 else ""
     names = ""
     if "--no-header" in source.options:
         names = 'table.columns = [f"column_{i + 1}" for i in range(table.width)]\n'
@@ -328,7 +334,7 @@ def _reading(case: Case, source: Origin) -> str:
         f"columns = {_names(case.table.numbers + case.table.texts)}\n"
         f"{text}table = pl.read_{kind}({arguments})\n"
         f"{names}{_reading_dates(case, source)}"
-        f"table = table.select([*columns, {case.target!r}]){complete}\n"
+        f"table = table.select([*columns, {case.target!r}]){complete}{oldest_first}\n"
         f"X, y = table[columns], table[{case.target!r}].to_numpy()\n"
     )
 
@@ -382,6 +388,13 @@ def _csv_options(source: Origin) -> list[str]:
         "infer_schema_length=None": True,
     }
     return [option for option, wanted in options.items() if wanted]
+
+
+def _sheet(source: Origin) -> list[str]:
+    """The option that names the sheet of a workbook, if one was asked for."""
+    words = source.options
+    wanted = [words[i + 1] for i, word in enumerate(words) if word == "--sheet"]
+    return [f"sheet_id={name}" if name.isdecimal() else f"sheet_name={name!r}" for name in wanted]
 
 
 def _separator(file: str) -> str:

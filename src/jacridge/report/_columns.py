@@ -34,7 +34,9 @@ CYCLE_VALUES: dict[str, dict[str, float]] = {
 MARK = " (missing)"  # ends the name of a column that marks the gaps of another column
 GAP = "(missing)"  # the category of missing text
 # Names of remarks.
-GAPS_FILLED, TEXTS_READ = "gaps filled", "texts as numbers"
+GAPS_FILLED, TEXTS_READ, TITLES = "gaps filled", "texts as numbers", "rows above the header"
+UNUSED, UNREAD = "columns left out", "values left out"
+DOUBTS = (UNUSED, UNREAD)  # reasons for doubt, which the verdict of a report names
 FEWEST_TIMES = 10
 # Rank correlation from which columns say nearly the same, and largest number of columns compared.
 ALIKE_RANKS, MOST_COMPARED, NAMED_PAIRS = 0.98, 500, 3
@@ -90,15 +92,6 @@ def place_columns(numbers: Sequence[str]) -> tuple[str, str] | None:
         for words in ({"lon", "lng", "long", "longitude"}, {"lat", "latitude"})
     ]
     return (found[0], found[1]) if found[0] and found[1] else None
-
-
-def on_places(lon: str, lat: str) -> str:
-    """Advice for tables in which distances between places matter."""
-    return (
-        f"`{lat}` and `{lon}` are used as plain numbers. With `--metric geodesic` distances are in "
-        "metres on the globe, and these two columns are the only features. In Python that is "
-        '`metric="geodesic"`, latitude first.'
-    )
 
 
 def columns_prepared(
@@ -163,6 +156,11 @@ class Table:
         """The column of times in whose order the rows are; None if there is none."""
         found = (i for i, name in enumerate(self.numbers) if follows_time(name, self.X[:, i]))
         return next(found, None)
+
+    @property
+    def is_newest_first(self) -> bool:
+        """Whether the rows follow time backwards, as in many exports."""
+        return self.time is not None and bool(self.X[0, self.time] > self.X[-1, self.time])
 
     @property
     def time_name(self) -> str:

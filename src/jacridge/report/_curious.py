@@ -8,9 +8,10 @@ import numpy as np
 
 from .. import JacobianKernelRidge, select_bandwidth, theory
 from .._geometry.kernels import KERNELS
+from .._rules.criteria import CRITERIA
 from .._rules.registry import SELECTORS
 from ._case import Case, answer
-from ._pieces import brief, number, scroll, share, table
+from ._pieces import brief, joined, number, scroll, share, table
 from ._tasks import r2
 from ._words import of_rows
 
@@ -20,13 +21,17 @@ def _choice_text(case: Case) -> str:
     asked = {"kernel": case.spec.kernel, "metric": case.spec.model_metric}
     chosen = [what for what, word in asked.items() if word == "auto"]
     given = [what for what in asked if what not in chosen]
+    rows = "later" if case.is_later else "held-out"
+    tuned_alike = case.is_later and str(case.spec.penalty) not in CRITERIA
+    tuned = "the error on later rows" if tuned_alike else "leave-one-out"
     if not chosen:
-        return "Kernel and metric were given. Bandwidth and penalty were chosen by leave-one-out."
+        return f"Kernel and metric were given. Bandwidth and penalty were chosen by {tuned}."
+    by = f"chosen by the error on {rows} rows"
+    also = f" The {given[0]} was given." if given else ""
+    if tuned_alike:
+        return f"{joined([*chosen, 'bandwidth', 'penalty']).capitalize()} were {by}.{also}"
     subject = "Kernel and metric were" if len(chosen) == 2 else f"The {chosen[0]} was"
-    return (
-        f"{subject} chosen by the error on held-out rows, bandwidth and penalty by leave-one-out."
-        + (f" The {given[0]} was given." if given else "")
-    )
+    return f"{subject} {by}, bandwidth and penalty by {tuned}.{also}"
 
 
 def model_text(case: Case) -> str:
@@ -70,20 +75,32 @@ def candidates(case: Case) -> str:
         for row in tried[:8]
     ]
     chosen = [i for i, row in enumerate(tried[:8]) if row["chosen"]]
-    score = "log-loss" if case.classes else "R²"
+    score = "log loss" if case.classes else "R²"
     head = ("kernel, metric", "rounds", f"{score} of 98 %", f"held-out {score}")
     return (
         "<h3>Kernels and metrics that were tried</h3>"
         f"{scroll(table(head, rows, chosen[0] if chosen else None))}"
-        '<p class="small">Measured on half of a sample of the rows, predicted from the other half; '
-        "the model itself is fitted to all rows. Finalists, which were tried on more rows, come "
-        f"first; otherwise candidates are ranked by the {score} of 98 % of these rows, without the "
-        "hardest 2 %. Among equally good candidates, the simplest is used.</p>"
+        f'<p class="small">{_judged(case, score)} of 98 % of these rows, without the hardest 2 %. '
+        "Among equally good candidates, the simplest is used.</p>"
+    )
+
+
+def _judged(case: Case, score: str) -> str:
+    """The rows that candidates were judged by, and how they are ranked."""
+    if case.is_later:
+        return (
+            "Measured on the later rows of a sample, predicted from the rows before them; the "
+            f"model itself is fitted to all rows. Candidates are ranked by the {score}"
+        )
+    return (
+        "Measured on half of a sample of the rows, predicted from the other half; the model itself "
+        "is fitted to all rows. Finalists, which were tried on more rows, come first; otherwise "
+        f"candidates are ranked by the {score}"
     )
 
 
 def _score(case: Case, error: float) -> str:
-    """A held-out error in familiar form: a log-loss for classes, an R² for numbers."""
+    """A held-out error in familiar form: a log loss for classes, an R² for numbers."""
     return number(error) if case.classes else f"{1 - error:.3f}".replace("-", "−")
 
 

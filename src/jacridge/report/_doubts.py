@@ -297,7 +297,7 @@ def summary(case: Case, folds: Folds | None, remarks: list[Remark]) -> dict[str,
     observed, outputs = case.task.observed(case.y), {OURS: case.loo_outputs}
     if folds is not None:
         observed, outputs = folds.observed, folds.predicted
-    keys = {"R²": "r2", "typical error": "typical_error", "log-loss": "log_loss"}
+    keys = {"R²": "r2", "typical error": "typical_error", "log loss": "log_loss"}
     models = [
         {"model": name, **{keys.get(s, s): f(observed, found) for s, f in case.task.scores.items()}}
         for name, found in outputs.items()

@@ -14,16 +14,14 @@ from sklearn.model_selection import TimeSeriesSplit
 
 from .._compute.arrays import Array, Indices
 from ._case import Case, answer
+from ._tasks import FEWEST_ROWS, TrainTest, later_rows
 
-FEWEST_ROWS = 20
 # From this many rows on, one fit to some of the rows is judged on some others.
 MANY_ROWS, MOST_TRAINING, MOST_TEST = 2000, 1500, 1000
 COVERAGE = 0.9
 OURS, TREES = "this model", "boosted trees"
 
 FIFTHS = {2: "two", 3: "three"}  # of the rows
-
-TrainTest = tuple[Indices, Indices]  # training rows and test rows
 
 
 @dataclass(frozen=True)
@@ -119,23 +117,14 @@ def _at_random(case: Case) -> Iterator[TrainTest]:
 
 
 def _later(case: Case) -> list[TrainTest]:
-    """Earlier rows and those after them, of a table in the order of time; else none.
-
-    Rows at the time of the first test row are left out of the training, as what happened then
-    would be known. Nothing, too, where some class is yet to come.
-    """
-    if case.table.time is None:
+    """Earlier rows and those after them, of a table in the order of time; else none."""
+    n, asked = len(case.y), case.spec.held_out
+    if asked == "random" or (asked == "auto" and case.table.time is None):
         return []
-    n, time, observed = len(case.y), case.X[:, case.table.time], case.task.observed(case.y)
-    order = np.argsort(time, kind="stable")
-    size = min(n // 5, MOST_TEST // 2)
-    splits = TimeSeriesSplit(
-        3 if n < 1000 else 2, test_size=size, max_train_size=MOST_TRAINING
-    ).split(order)
-    pairs = [(order[a], order[b]) for a, b in splits]
-    pairs = [(a[time[a] < time[b].min()], b) for a, b in pairs]
-    known = all(len(a) >= 5 and observed[a].any(axis=0).all() for a, _ in pairs)
-    return pairs if known else []
+    time: Any = np.arange(n) if case.table.time is None else case.X[:, case.table.time]
+    options = {"test_size": min(n // 5, MOST_TEST // 2), "max_train_size": MOST_TRAINING}
+    splits = TimeSeriesSplit(3 if n < 1000 else 2, **options)
+    return later_rows(splits, time, case.task.observed(case.y))
 
 
 def _fold(

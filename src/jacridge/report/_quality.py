@@ -10,7 +10,7 @@ import numpy as np
 from .._compute.arrays import Array
 from ._case import Case
 from ._code import Origin
-from ._columns import YEAR, alike, looks_like_id, on_alike, on_places, place_columns
+from ._columns import DOUBTS, YEAR, alike, looks_like_id, on_alike
 from ._pieces import unrounded
 
 POSSIBLE_LEAK = "possible leak"  # the name of a remark
@@ -45,7 +45,10 @@ def remarks(case: Case, on_target: Iterable[Remark], source: Origin) -> list[Rem
     """Everything that was found, reasons for doubt first."""
     found = [
         *_losses(source, len(case.y)),
-        *(Remark(*remark) for remark in source.remarks),
+        *(
+            Remark(name, text, name in DOUBTS, text.partition(": ")[0])
+            for name, text in source.remarks
+        ),
         *_duplicates(case),
         *_constants(case),
         *_ids(case),
@@ -111,7 +114,6 @@ def _dates(case: Case) -> Iterator[Remark]:
 
 
 def _places(case: Case) -> Iterator[Remark]:
-    found = place_columns([column.name for column in case.columns if column.is_number])
     if case.spec.distance == "geodesic":
         lat, lon = case.table.names
         sentence = (
@@ -119,8 +121,6 @@ def _places(case: Case) -> Iterator[Remark]:
             "of the file are left out; compare with a report without this metric."
         )
         yield Remark("places", sentence)
-    elif found and len(case.columns) == 2:  # other columns would be lost
-        yield Remark("places", on_places(*found))
 
 
 def _outliers(case: Case, some_left: bool) -> Iterator[Remark]:

@@ -9,17 +9,28 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
-from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
+from sklearn.model_selection import (
+    KFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+    TimeSeriesSplit,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .. import AutoKernelClassifier, AutoKernelRidge, JacobianKernelClassifier, JacobianKernelRidge
 from .._checks import check_targets
-from .._compute.arrays import Array
+from .._compute.arrays import Array, Indices
 from .._geometry.space import METRICS
 from .._rules.calibration import probabilities
 from .._rules.registry import as_rule
+
+# Training rows and test rows.
+TrainTest = tuple[Indices, Indices]
+# Fewer rows are not held out.
+FEWEST_ROWS = 20
 
 # Metrics that are computed from columns, unlike "precomputed".
 COLUMN_METRICS = tuple(name for name in METRICS if name != "precomputed")
@@ -71,6 +82,7 @@ class ModelSpec:
     random_state: int | None = 0
     solver: str = "auto"
     n_landmarks: int | None = None
+    held_out: str = "auto"  # later rows, if the rows are in the order of time
 
     @property
     def is_auto(self) -> bool:
@@ -104,17 +116,37 @@ class ModelSpec:
         """The distance between rows in the space of the metric."""
         return "geodesic" if self.metric == "geodesic" else "euclidean"
 
-    def model(self, task: Task) -> Any:
-        """The estimator of a task."""
+    def holds_out(self, *, in_time: bool) -> str:
+        """The rows that candidates are compared on, for rows in the order of time or in any."""
+        if self.held_out != "auto":
+            return self.held_out
+        return "later" if in_time and self.is_auto and self.metric != "geodesic" else "random"
+
+    def model(self, task: Task, *, in_time: bool = False) -> Any:
+        """The estimator of a task, for rows in the order of time or in any."""
         options = {
             "alpha": self.penalty,
             "kernel": self.model_kernel,
             "metric": self.model_metric,
             "solver": self.solver,
             "n_landmarks": self.n_landmarks,
+            "held_out": self.holds_out(in_time=in_time),
             "random_state": self.random_state,
         }
         return task.automatic(**options) if self.is_auto else task.plain(self.bandwidth, **options)
+
+
+def later_rows(splits: TimeSeriesSplit, times: Array, observed: Array) -> list[TrainTest]:
+    """Earlier rows and those after them, by the times of the rows.
+
+    Rows at the time of the first test row are left out of the training, as what happened then
+    would be known. Nothing where some class is yet to come.
+    """
+    order = np.argsort(times, kind="stable")
+    pairs = [(order[a], order[b]) for a, b in splits.split(order)]
+    pairs = [(a[times[a] < times[b].min()], b) for a, b in pairs]
+    known = all(len(a) >= 5 and observed[a].any(axis=0).all() for a, _ in pairs)
+    return pairs if known else []
 
 
 def r2(observed: Array, predicted: Array) -> float:
@@ -187,11 +219,11 @@ CLASSIFICATION = Task(
     observed=indicators,
     outputs=lambda model, X: np.asarray(model.predict_proba(X)),
     loo_outputs=lambda model, y: probabilities(model.loo_decision_function_),
-    scores={"accuracy": accuracy, "log-loss": log_loss},
-    second_score="The log-loss is small if the true classes have high probabilities.",
+    scores={"accuracy": accuracy, "log loss": log_loss},
+    second_score="The log loss is small if the true classes have high probabilities.",
     in_diagnosis={
         "loo_accuracy": "leave-one-out accuracy",
-        "loo_log_loss": "leave-one-out log-loss",
+        "loo_log_loss": "leave-one-out log loss",
     },
     linear_name="logistic regression",
     rivals=("HistGradientBoostingClassifier", "LogisticRegression"),
