@@ -268,8 +268,9 @@ BELOW = "size,price\n1,2\n2,3\n4,5\n7,6\n9,9\n"
     "above", ["Sales list 2023\nas of May\n\n", "Sales list 2023,\n,\n", "\nSales list 2023\n"]
 )
 def test_rows_above_the_header_are_skipped_with_a_note(run, tmp_path, above):
-    (tmp_path / "t.csv").write_text(above + BELOW)
-    (tmp_path / "plain.csv").write_text(BELOW)
+    below = BELOW + "3,3\n5,6\n6,5\n8,8\n0,1\n"  # ten rows, which a report needs
+    (tmp_path / "t.csv").write_text(above + below)
+    (tmp_path / "plain.csv").write_text(below)
     found, plain = (run("select", tmp_path / f"{name}.csv", "--json") for name in ("t", "plain"))
     assert found[0] == 0
     assert json.loads(found[1])["sigma"] == json.loads(plain[1])["sigma"]
