@@ -10,6 +10,7 @@ from sklearn.metrics import r2_score
 
 import naive
 from jacridge import (
+    AutoKernelClassifier,
     AutoKernelRidge,
     JacobianKernelClassifier,
     JacobianKernelRidge,
@@ -413,9 +414,26 @@ def test_a_choice_is_told_with_its_gain_over_the_plain_metric_and_the_runner_up(
     chosen = next(row for row in est.choices_ if row["chosen"])
     plain = min(row["error"] for row in est.choices_ if row["rounds"] == 0)
     assert found["value"] == plain - chosen["error"] > 0
-    assert found["sentence"].startswith(f"gaussian in a {chosen['kind']} metric after")
-    assert "than gaussian in the plain metric" in found["sentence"]
-    assert found["sentence"].endswith(", the runner-up.")
+    best = min((r for r in est.choices_ if r["rounds"] == 0), key=lambda r: r["error"])
+    second = next(r for r in est.choices_ if not r["chosen"])
+    scores = [(1 - row["error"], 1 - row["trimmed_error"]) for row in (chosen, best, second)]
+    of = [(f"{whole:.3f} (", f"{most:.3f}") for whole, most in scores]
+    sentence = found["sentence"]
+    assert sentence.startswith(f"gaussian in a {chosen['kind']} metric after")
+    assert f"is {''.join(of[0])} without the hardest 2 %, which decides)." in sentence
+    assert f"Gaussian in the plain metric has {''.join(of[1])})." in sentence
+    assert (
+        f", has {''.join(of[2])})" in sentence[sentence.index(f"runner-up, {second['kernel']}") :]
+    )
+
+
+def test_the_choice_of_a_classifier_is_told_by_its_log_loss(rng):
+    X = rng.standard_normal((120, 2))
+    est = AutoKernelClassifier(random_state=0).fit(X, X[:, 0] + 0.5 * X[:, 1] ** 2 > 0)
+    chosen = next(row for row in est.choices_ if row["chosen"])
+    sentence = est.diagnose().dict()["gain of the choice"]["sentence"]
+    scores = f"{chosen['error']:.3f} ({chosen['trimmed_error']:.3f} without the hardest 2 %"
+    assert f"was chosen. Its log loss on held-out rows is {scores}" in sentence
 
 
 def test_the_r2_of_a_pickled_model_counts_copies_of_rows_once_each(rng):

@@ -514,12 +514,19 @@ def test_average_predictions_have_the_errors_of_refits(surface, fit_intercept):
     s2 = est._function().influences[0].s2[0]
     np.testing.assert_allclose(curve.estimate, [est.predict(r).mean() for r in rows])
     np.testing.assert_allclose(curve.std_error, np.sqrt(s2 * (L**2).sum(axis=0)))
+    # Features that move together: at one place, of all rows.
+    places = [[0.1, 0.2], [-0.3, 0.4]]
+    curve = average_predictions(est, [0, 1], places)
+    L = np.array([m.predict(places) - est.predict(places) for m in units])
+    np.testing.assert_allclose(curve.estimate, est.predict(places))
+    np.testing.assert_allclose(curve.std_error, np.sqrt(s2 * (L**2).sum(axis=0)))
 
 
 def test_the_table_prints_renders_and_becomes_data_frames(mixed):
     effects = JacobianKernelRidge(2.0, 0.1).fit(*mixed).effects()
     text = str(effects)
     assert "town" in text
+    assert "standard errors for noise that is equally large in all rows" in text
     assert "associations, not causes" in text
     assert "<table>" in effects._repr_html_()
     assert list(effects.to_pandas().columns) == list(effects.dict())
@@ -663,6 +670,8 @@ def test_average_predictions_refuse_what_they_have_no_rows_for(curve):
         average_predictions(classifier, 0)
     with pytest.raises(ValueError, match="`values` must be a list of finite numbers, got 'a'"):
         average_predictions(JacobianKernelRidge(1.0, 0.1).fit(X, y), 0, "a")
+    with pytest.raises(ValueError, match="`values` must be rows of 1 numbers each, got None"):
+        average_predictions(JacobianKernelRidge(1.0, 0.1).fit(X, y), [0])
 
 
 @pytest.mark.parametrize("name", ["by", "cluster"])

@@ -29,7 +29,7 @@ from ._rows.labels import (
 from ._rules import calibration
 from ._rules.calibration import LogOdds
 from ._rules.parameters import AutoClassParameters, ClassParameters, parameters_of
-from .diagnostics import Diagnosis, Finding
+from .diagnostics import Diagnosis, Finding, choice_findings
 from .effects import Contrast, Effects, Summary
 from .effects._average import average_effects
 from .effects._classes import ClassFunction, class_error_kind
@@ -422,7 +422,9 @@ random_state, verbose
             The diagnosis of the regression on coded classes, preceded by accuracy and log loss.
         """
         check_is_fitted(self)
-        findings = self.regressor_.diagnose().findings
+        choices = choice_findings(getattr(self.regressor_, "choices_", ()), classes=True)
+        known = {finding.name: finding for finding in choices}
+        findings = [known.get(f.name, f) for f in self.regressor_.diagnose().findings]
         held, prior = self.regressor_._function().model.held_out_singly, self.class_prior_
         odds, w = self._log_odds(held.y - held.residuals), held.w / held.w.sum()
         loss = float(w @ calibration.log_losses(held.y, odds, prior))

@@ -635,14 +635,6 @@ def test_a_report_that_fails_leaves_no_page(run, boxes, tmp_path):
     assert not path.exists()
 
 
-def test_a_report_of_three_rows_is_a_page_too(run, tmp_path):
-    (tmp_path / "three.csv").write_text("a,b\n1,2\n2,3\n4,1\n")
-    path = tmp_path / "report.html"
-    code, out, _ = run("report", tmp_path / "three.csv", "-t", "b", "-o", path)
-    assert (code, out) == (0, f"The report is in {path}.\n")
-    assert path.exists()
-
-
 # the paper's data
 
 

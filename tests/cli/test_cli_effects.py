@@ -195,7 +195,8 @@ def test_what_averages_hide_is_noted(run, tmp_path, rng):
 def test_effects_of_a_date_are_asked_for_by_the_name_of_its_column(run, tmp_path, rng):
     days = pl.date_range(pl.date(2019, 1, 1), pl.date(2021, 12, 31), eager=True).sample(60, seed=1)
     area = rng.uniform(40, 200, 60)
-    table = pl.DataFrame({"sold": days, "area": area, "price": area + days.dt.year()})
+    price = area + 20 * (days.dt.year() + days.dt.ordinal_day() / 366)  # which has a slope
+    table = pl.DataFrame({"sold": days, "area": area, "price": price})
     table.write_csv(tmp_path / "t.csv")
     given = ("effects", tmp_path / "t.csv", "-t", "price", "--rule", "3.0", "--json")
 

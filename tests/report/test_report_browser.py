@@ -414,6 +414,25 @@ def test_the_table_of_rules_fits_a_narrow_screen(look, name):
     assert widths[0] <= widths[1]
 
 
+@pytest.mark.parametrize("name", ["table.html", "classes.html"])
+def test_effects_are_read_on_a_telephone_without_moving_sideways(look, name):
+    """Interval and p stand inside of the window, each after its heading."""
+    page = look(name, width=390)
+    page.set_viewport_size({"width": 390, "height": 900})
+    cells = page.locator(".effects tbody tr").first.locator("td.number")
+    before = "all => all.map(c => getComputedStyle(c, '::before').content)"
+    headings = cells.evaluate_all(before)
+    assert [heading.strip('"').strip() for heading in headings][-3:] == [
+        "standard error",
+        "95 % interval",
+        "p",
+    ]
+    ends = cells.evaluate_all("all => all.map(c => c.getBoundingClientRect().right)")
+    assert 0 < max(ends) <= 390
+    wide = page.locator(".effects .scroll").evaluate("e => e.scrollWidth - e.clientWidth")
+    assert wide <= 0
+
+
 def test_ticks_of_months_stand_at_their_first_days(folder, opened):
     days = np.arange(100.0)
     X = np.column_stack([2023 + (59 + days) / 366, np.sin(days)])  # from the first of March on

@@ -7,7 +7,13 @@ from html import unescape
 import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.metrics import confusion_matrix, log_loss, roc_auc_score
+from sklearn.metrics import (
+    confusion_matrix,
+    log_loss,
+    precision_score,
+    recall_score,
+    roc_auc_score,
+)
 from sklearn.model_selection import StratifiedKFold
 
 from jacridge import JacobianKernelClassifier
@@ -173,3 +179,57 @@ def test_two_numbers_are_classes_unless_the_task_is_given():
     y = (X[:, 0] > 0.5) * 1.0
     assert "finds the right class" in report_page(X, y, bandwidth=0.3)
     assert "R² =" in report_page(X, y, bandwidth=0.3, task="regression")
+
+
+def test_the_area_and_other_thresholds_are_scikit_learn_s(page, held_out):
+    y, P = held_out
+    p, seen = P["ours"][:, 1], y == "yes"
+    area = roc_auc_score(seen, p)
+    assert f'1 at best: <span class="key c1">this model {area:.3g}</span>' in page
+    for least in (0.2, 0.5, 0.7):
+        found, right = recall_score(seen, p > least), precision_score(seen, p > least)
+        cells = [f"{np.sum(p > least)}", f"{100 * found:.0f}\xa0%", f"{100 * right:.0f}\xa0%"]
+        row = "".join(f'<td class="number">{cell}</td>' for cell in cells)
+        assert f'<td class="name">{least}</td>{row}' in page
+
+
+def rows_of_effects(page):
+    table = page[page.index("<h3>Average effects") : page.index('id="quality"')]
+    rows = re.findall(r'<tr><td class="name">(.*?)</td>(.*?)</tr>', table)
+    return {name: re.findall(r">([^<]*)</td>", rest) for name, rest in rows}
+
+
+@pytest.mark.parametrize("rare", ["fraud", "scam"])
+def test_effects_of_two_classes_are_those_on_the_probability_that_is_drawn(rng, rare):
+    """The rare class comes before the other one, or after it."""
+    X = rng.normal(size=(150, 2))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=150) > 1.2, rare, "ok")
+    page = report_page(X, y, target="label", bandwidth="scale")
+    assert f"How much the probability of <b>label = {rare}</b> changes" in page
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    est = JacobianKernelClassifier("scale", 1e-3, random_state=0).fit(Z, y)
+    row, sign = next(iter(est.effects())), 1 if rare == "scam" else -1
+    effect, error, interval, _ = rows_of_effects(page)["x0"]
+    assert float(effect) == pytest.approx(sign * row.estimate / X[:, 0].std(), rel=6e-3)
+    assert float(effect) > 0
+    assert float(error) == pytest.approx(row.std_error / X[:, 0].std(), rel=6e-3)
+    low, high = (float(end.replace("−", "-")) for end in interval.split(" to "))
+    assert low < float(effect) < high
+
+
+def test_effects_of_three_classes_name_the_class(rng):
+    X = rng.normal(size=(90, 2))
+    y = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    page = report_page(X, y, target="kind", bandwidth="scale")
+    table = page[page.index("<h3>Average effects") : page.index('id="quality"')]
+    assert "the probability of a class of <b>kind</b>" in table
+    often = sorted("abc", key=list(y).count, reverse=True)
+    assert sorted(re.findall(r'data-label="class">(\w)<', table)[:3]) == sorted(often)
+
+
+def test_of_many_classes_the_command_has_the_effects(rng):
+    X = rng.normal(size=(100, 2))
+    y = np.digitize(X[:, 0], [-0.8, -0.3, 0.3, 0.8]).astype(str)
+    page = report_page(X, y, bandwidth="scale")
+    assert "prints the average effects on the probabilities of all 5 classes." in page
+    assert '<td class="number" data-label' not in page

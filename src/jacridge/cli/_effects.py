@@ -107,19 +107,19 @@ def _terms(rows: Rows, wanted: Sequence[str] | None) -> list[str]:
 def _text(found: Effects) -> str:
     """The effects as a table of rounded numbers, with notes on what they mean."""
     names = [name for name in found.dict() if name not in ("kind", "statistic")]
-    rows = [[_cell(name, getattr(row, name), row.term) for name in names] for row in found]
+    rows = [[_cell(name, getattr(row, name)) for name in names] for row in found]
     shown = {"term": "column", "contrast": "effect"}
     header = [shown.get(name, name.replace("_", " ")) for name in names]
     table = grid(header, rows, words=names.index("estimate"))
     return f"{found.title}\n{table}\n{found.held_fixed}"
 
 
-def _cell(name: str, value: Any, term: str) -> str:
+def _cell(name: str, value: Any) -> str:
     """A value with three digits; slopes in words."""
-    if name == "p_value" and value == value:
-        return "<0.001" if value < 1e-3 else f"{value:.3f}"
+    if name == "p_value":
+        return "<0.001" if value < 1e-3 else f"{value:.3f}".replace("nan", "-")
     if name == "contrast" and value == "dY/dX":
-        return "per year" if term.endswith(YEAR) else "per unit"
+        return "per unit"
     return cell(value + 0.0 if isinstance(value, float) else value, 3)  # no minus before a zero
 
 
@@ -128,8 +128,15 @@ def _note_what_averages_hide(table: Table, found: Effects, shown: list[str]) -> 
     for term in dict.fromkeys(row.term for row in found if rises_and_falls(row)):
         note(
             f"`{term}` raises the prediction in some rows and lowers it in others (q25, q75), so "
-            "its average says little."
+            "its average says little, and has no p value."
         )
+    terms = {row.term for row in found}
+    for name in shown:
+        if name.endswith(YEAR) and name not in terms:
+            note(
+                f"The prediction rises and falls over `{name.removesuffix(YEAR)}`, so there is no "
+                "average slope; jacridge report draws the curve."
+            )
     pairs = [pair for pair in alike(table) if {*pair[:2]} <= {*shown}]
     if pairs:
         note(on_alike(pairs))

@@ -48,7 +48,7 @@ from ._options import (
     rules_of,
     spec_of,
 )
-from ._terminal import as_options, check_suffix, grid, note, note_replaced, progress, show
+from ._terminal import WrongUse, as_options, check_suffix, grid, note, note_replaced, progress, show
 
 CLASSES_HINT = (
     "For classes use jacridge fit, or a rule that does not use the target, such as --rule jacobian."
@@ -220,7 +220,10 @@ def report(
     origin = Origin(file, **_as_read(rows, reading))
     with progress("fitting the model") as move:
         known: Any = {"target": rows.target, "task": rows.task, "parts": rows.made_of}
-        case = case_of(rows.filled().X, rows.y, spec, **known)
+        try:
+            case = case_of(rows.filled().X, rows.y, spec, **known)
+        except ValueError as error:  # a table of which there is nothing to report
+            raise WrongUse(as_options(str(error))) from error
         made = make_report(case, origin, move)
     note_replaced(output)
     with replaced(output) as beside:

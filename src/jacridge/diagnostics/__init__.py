@@ -28,6 +28,7 @@ __all__ = ["Diagnosis", "Finding", "Fitted", "diagnose"]
 # A model follows nearly every point if its degrees of freedom per row exceed the first number.
 # Without noise, which a leave-one-out R2 above the second number shows, this is no problem.
 FOLLOWS, NO_NOISE = 0.9, 0.5
+CHOICE = "gain of the choice"  # name of a finding
 # Condition number of K + lambda I above which coefficients have less than two correct digits.
 ILL = 1e14
 
@@ -90,7 +91,7 @@ def diagnose(data: TrainingData, fit: Fitted) -> Diagnosis:
     """All findings on a fitted model; `data` holds its training rows or a sample."""
     findings = [
         _r2_finding(fit.loo_r2, fit.loo_r2_of_rows),
-        *_choice_findings(fit.choices),
+        *choice_findings(fit.choices),
         *row_findings(data, fit),
     ]
     try:
@@ -129,20 +130,34 @@ def _r2_finding(r2: float, of_rows: float) -> Finding:
     return Finding("leave-one-out R2", r2, useless, sentence)
 
 
-def _choice_findings(choices: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
-    """The choice, and how its error compares with the plain metric and the runner-up."""
+def choice_findings(
+    choices: Sequence[Mapping[str, Any]], *, classes: bool = False
+) -> Iterator[Finding]:
+    """The choice, its scores on held-out rows, and those of the plain metric and the runner-up."""
     chosen = next((row for row in choices if row["chosen"]), None)
     if chosen is None:
         return
     plain = min((row for row in choices if not row["rounds"]), key=lambda row: row["error"])
-    others = [row for row in choices if row is not chosen]
-    error = f"an error of {chosen['error']:.3g} on held-out rows"
-    sentence = f"{_named(chosen)} was chosen, with {error}"
-    if plain is not chosen:
-        sentence += f": {_compared(chosen, plain)}"
-    if others and others[0] is not plain:
-        sentence += f"; {_compared(chosen, others[0])}, the runner-up"
-    yield Finding("gain of the choice", plain["error"] - chosen["error"], False, sentence + ".")
+    others = [row for row in choices if row is not chosen][:1]
+
+    def scores(row: Mapping[str, Any], why: str = "") -> str:
+        whole, most = (e if classes else 1 - e for e in (row["error"], row["trimmed_error"]))
+        return f"{whole:.3f} ({most:.3f}{why})"
+
+    score = scores(chosen, " without the hardest 2 %, which decides")
+    sentence = (
+        f"{_named(chosen)} was chosen. Its {'log loss' if classes else 'R2'} on held-out rows is "
+        f"{score}."
+    )
+    if plain is not chosen and plain not in others:
+        sentence += f" {_named(plain).capitalize()} has {scores(plain)}."
+    for other in others:
+        simpler = other["trimmed_error"] < chosen["trimmed_error"]
+        sentence += (
+            f" The runner-up, {_named(other)}, has {scores(other)}"
+            f"{', hardly better, and is less simple' if simpler else ''}."
+        )
+    yield Finding(CHOICE, plain["error"] - chosen["error"], False, sentence)
 
 
 def _named(row: Mapping[str, Any]) -> str:
@@ -150,12 +165,6 @@ def _named(row: Mapping[str, Any]) -> str:
         return f"{row['kernel']} in the plain metric"
     rounds = "1 round" if row["rounds"] == 1 else f"{row['rounds']} rounds"
     return f"{row['kernel']} in a {row['kind']} metric after {rounds}"
-
-
-def _compared(chosen: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """How much smaller the error is; larger if a simpler candidate was almost as good."""
-    less = other["error"] - chosen["error"]
-    return f"{abs(less):.2g} {'less' if less >= 0 else 'more'} than {_named(other)}"
 
 
 def _rule_of(fit: Fitted) -> Rule:

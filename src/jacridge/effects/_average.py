@@ -215,12 +215,13 @@ def weighted_quantiles(values: Array, w: Array, shares: tuple[float, ...]) -> li
 
 @dataclass(frozen=True)
 class AverageCurve:
-    """Average prediction with one feature set to each of some values, in all rows.
+    """Average prediction with one feature, or several, set to each of some values, in all rows.
 
     Attributes
     ----------
     variable : str
-    values : ndarray of shape (points,)
+        Several names are joined by commas.
+    values : ndarray of shape (points,), or (points, features) for several
     estimate, std_error, conf_low, conf_high : ndarrays of shape (points,) or (points, n_targets)
     """
 
@@ -234,7 +235,7 @@ class AverageCurve:
 
 def average_predictions(
     estimator: Any,
-    variable: int | str,
+    variable: int | str | Sequence[int | str],
     values: npt.ArrayLike | None = None,
     X: Any = None,
     *,
@@ -242,16 +243,19 @@ def average_predictions(
     cluster: npt.ArrayLike | None = None,
     level: float = 0.95,
 ) -> AverageCurve:
-    """Average prediction along one feature (partial dependence), with an interval.
+    """Average prediction along a feature, or features that move together, with an interval.
+
+    This is also called partial dependence.
 
     The standard errors hold the metric fixed, even if it was learned.
 
     Parameters
     ----------
     estimator : fitted JacobianKernelRidge
-    variable : index or name of a feature
-    values : array of shape (points,), optional
-        Values to set the feature to; by default 50 from its smallest to its largest value.
+    variable : index or name of a feature, or a list of them
+    values : array of shape (points,), or (points, features) for a list, optional
+        Values to set the feature to; by default 50 from its smallest to its largest value. A list
+        of features needs them.
     X : array of shape (n_samples, n_features), optional
         Rows to average over; by default the training rows.
     robust, cluster, level
@@ -275,12 +279,15 @@ def average_predictions(
     estimator._check_has_features("An average prediction")
     function, rows = estimator._function(), estimator._observations(X)
     errors = error_kind(robust, cluster, rows.w_train)
-    column = Columns(function.names, rows.X_train).position(variable, "variable")
-    x = _values(values, rows, column)
+    listed = isinstance(variable, Sequence) and not isinstance(variable, str)
+    asked: Any = variable if listed else [variable]
+    features = Columns(function.names, rows.X_train)
+    columns = [features.position(each, "variable") for each in asked]
+    x = _values(values, rows, columns, listed=listed)
     share, B = rows.w / rows.w.sum(), []
     for value in x:
         moved = rows.X.copy()
-        moved[:, column] = value
+        moved[:, columns] = value
         function.check(moved)
         B.append(function.average_kernel(moved, share))
     found, g = np.vstack(B), np.ones(len(x))
@@ -290,17 +297,22 @@ def average_predictions(
     parts = estimate, error, estimate - reach, estimate + reach
     if np.ndim(estimator.dual_coef_) == 1:
         parts = tuple(part[:, 0] for part in parts)  # type: ignore[assignment]
-    return AverageCurve(str(function.names[column]), x, *parts)
+    return AverageCurve(", ".join(str(function.names[column]) for column in columns), x, *parts)
 
 
-def _values(values: npt.ArrayLike | None, rows: Observations, column: int) -> Array:
-    if values is None:
-        x = rows.X_train[:, column]
+def _values(
+    values: npt.ArrayLike | None, rows: Observations, columns: list[int], *, listed: bool
+) -> Array:
+    """Values to set a feature to, (points,), or a list of features to, (points, features)."""
+    if values is None and not listed:
+        x = rows.X_train[:, columns[0]]
         return np.linspace(x.min(), x.max(), 50)
     found = np.asarray(values)
-    numbers = found.dtype.kind in "biuf" and found.ndim == 1 and len(found)
+    shaped = found.shape[1:] == ((len(columns),) if listed else ())
+    numbers = found.dtype.kind in "biuf" and found.ndim > 0 and shaped and len(found)
     if not numbers or not np.isfinite(found).all():
-        raise ValueError(f"`values` must be a list of finite numbers, got {values!r}.")
+        what = f"rows of {len(columns)} numbers each" if listed else "a list of finite numbers"
+        raise ValueError(f"`values` must be {what}, got {values!r}.")
     return found.astype(np.float64)
 
 

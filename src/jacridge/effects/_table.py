@@ -112,7 +112,9 @@ class Effects:
     @property
     def title(self) -> str:
         """Title of the table."""
-        return f"Average effects, {100 * self.level:g} % intervals, {self.noise} standard errors"
+        even = "standard errors for noise that is equally large in all rows"
+        errors = even if self.noise == "even" else f"{self.noise} standard errors"
+        return f"Average effects, {100 * self.level:g} % intervals, {errors}"
 
     def cells(self) -> list[list[str]]:
         """Header and rows as strings."""

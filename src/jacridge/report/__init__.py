@@ -30,10 +30,12 @@ from ._data import page_data, slider_data
 from ._effects import importances
 from ._figures import Figure, effect_figures, place_figures, series_figures
 from ._folds import Folds, folds_of
+from ._pieces import unrounded
 from ._tasks import COLUMN_METRICS, TASKS, ModelSpec
 
 __all__ = ["report_page", "write_report"]
 
+FEWEST_REPORTED = 10  # rows of a report
 Progress = Callable[[int, int, str], object]
 Parts = dict[str, str | list[Figure]]  # parts of the page, by their names in the template
 # Text and charts on the predictions of each task.
@@ -130,8 +132,17 @@ def case_of(
     table = table_of(X, features, parts)
     kind = TASKS[task_name(task, y)]
     labels = kind.checked(y, table.X)
-    if len(labels) < 3:
-        raise ValueError(f"A report needs at least 3 rows, got {len(labels)}.")
+    if len(labels) < FEWEST_REPORTED:
+        raise ValueError(
+            f"A report needs at least {FEWEST_REPORTED} rows with a value of `{target}` and no "
+            f"gaps, got {len(labels)}."
+        )
+    if (labels == labels[0]).all():
+        value = unrounded(labels[0]) if kind.name == "regression" else labels[0]
+        raise ValueError(
+            f"The target `{target}` must vary, got {value} in all {len(labels):,} rows. Name the "
+            "column that is to be predicted."
+        )
     check_choice("metric", spec.metric, COLUMN_METRICS)
     check_choice("kernel", spec.kernel, (*KERNELS, "auto"))
     check_choice("held_out", spec.held_out, ("auto", *HELD_OUT))

@@ -6,19 +6,21 @@ from collections.abc import Iterator
 from html import escape
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 from .._compute.arrays import Array
 from ._case import RARE_SHARE, Case
 from ._charts import calibration_chart, roc_chart
 from ._figures import Figure
 from ._folds import OURS, Folds
-from ._pieces import percent, plural, scroll
+from ._pieces import number, percent, plural, scroll, table
 from ._quality import Remark, leak
 from ._tasks import accuracy
 
 MOST_CLASSES = 12
 # A class with a smaller share of the rows is rare in training.
 RARE = 0.02
+THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
 
 
 def verdict(case: Case, folds: Folds | None) -> str:
@@ -67,6 +69,31 @@ def words(case: Case, folds: Folds | None) -> str:
         f"{confusion(case, observed, predicted[OURS])}<p>The table and the charts show {rows}. "
         "A calibrated model lies on the diagonal of the first chart: of the rows with a "
         f"probability of 0.8, eight in ten belong to the class.{each}</p>"
+        f"{'' if many else thresholds(case, observed, predicted[OURS])}"
+    )
+
+
+def thresholds(case: Case, observed: Array, predicted: Array) -> str:
+    """How many rows of the main one of two classes are found from other probabilities on."""
+    k = case.main or 0
+    seen, p = observed[:, k] > 0, predicted[:, k]
+    rows: list[tuple[str, ...]] = []
+    marked = None
+    for least in THRESHOLDS:
+        named = p > least
+        if least == 0.5:
+            marked = len(rows)
+        elif not 0 < named.sum() < len(named):
+            continue
+        right = percent(float(seen[named].mean())) if named.any() else "–"
+        rows.append((f"{least:g}", f"{named.sum():,}", percent(float(named[seen].mean())), right))
+    shown = escape(case.shown)
+    head = ("probability above", "rows named", "found", "right")
+    return (
+        f"<p>A row is named {shown} if its probability is above 0.5. Another threshold finds more "
+        f"of these rows, or is right more often: <em>found</em> is the share of the rows with "
+        f"{shown} that are named, <em>right</em> the share of the named that are such rows.</p>"
+        f"{scroll(table(head, rows, marked))}"
     )
 
 
@@ -110,7 +137,13 @@ def figures(case: Case, folds: Folds | None) -> Iterator[Figure]:
     count = round(shown.size / len(chart["layers"][-1]["x"]))
     dots = f"Each dot stands for about {plural(count, 'row')}"
     yield Figure(chart, f"Are probabilities{of} true? {keys}. {dots}")
-    yield Figure(roc_chart(shown, each), f"ROC: hits against false alarms{of}. {keys}")
+    areas = [number(roc_auc_score(shown.ravel(), found.ravel())) for found in each.values()]
+    keys = ", ".join(
+        f'<span class="key {look}">{name} {area}</span>'
+        for look, name, area in zip(looks, each, areas, strict=False)
+    )
+    area = "Area under the curve (AUC), 0.5 by chance and 1 at best"
+    yield Figure(roc_chart(shown, each), f"ROC: hits against false alarms{of}. {area}: {keys}")
 
 
 def remarks(case: Case) -> Iterator[Remark]:

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ..diagnostics import Finding
+from ..diagnostics import CHOICE, Finding
 from ._case import Case
 from ._folds import COVERAGE, OURS, TREES, Folds
 from ._pieces import joined, marked_up, number, percent, plain_text, plural, share
 from ._quality import POSSIBLE_LEAK, Remark
+from ._series import cycle
 from ._tasks import r2
 
 CLEARLY = 0.02  # a difference of R2 or accuracy
@@ -22,6 +23,41 @@ SLIGHTLY = 0.005
 HARDLY = 0.95  # an error is hardly smaller than another above this ratio
 MUCH = 0.8  # an error is much smaller than another below this ratio
 FLATTERED = 0.1  # excess of the leave-one-out R2 over the R2 of rows kept aside
+
+LOSS = "loss of the choice"  # what a finding on the choice is called then
+# What a reader needs to know of findings that are no doubts: another name, and what they say.
+IN_WORDS = {
+    CHOICE: ("the choice", ""),
+    "gain of a search": ("other bandwidths", "How far a search would raise R²: hardly at all."),
+    "effective rows": ("effective rows", "As many rows of equal weight would tell as much."),
+    "sigma / l_max": (
+        "width of the kernel",
+        "The bandwidth over the largest distance between two rows: the larger it is, the smoother "
+        "is the model.",
+    ),
+    "condition": (
+        "rounding errors",
+        "How many times the solution may enlarge rounding errors: harmless below 10¹⁴.",
+    ),
+    "degrees of freedom": (
+        "flexibility",
+        "How many parameters the model has in effect. With as many as rows it would follow each.",
+    ),
+    "spacing / l_max": (
+        "spacing of the rows",
+        "The distance of neighbours if the rows were spread evenly, over the largest distance: "
+        "below 1 there are enough rows for the rule.",
+    ),
+    "alpha / threshold": (
+        "penalty of the rule",
+        "The penalty over the largest for which the rule holds: below 1 it does.",
+    ),
+    "l_max / trimmed l_max": (
+        "far rows",
+        "The largest distance over that without the farthest 1 % of the rows: near 1 there are "
+        "no rows far from all others.",
+    ),
+}
 
 # For each model, and for a constant: the score that a good model maximises, and the one that it
 # minimises.
@@ -48,9 +84,11 @@ def doubts(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
         *([f'<a href="#trust">{plural(len(found), "finding")} on the model</a>'] if found else []),
         *([f'<a href="#quality">{on_data} on the data</a>'] if counted else []),
     ]
-    if not parts:
-        return f"{instead}No {'other ' if instead else ''}problems were found."
-    return f"{instead}To check: {joined(parts)}."
+    if parts:
+        return f"{instead}To check: {joined(parts)}."
+    if _is_beaten(scores):
+        return instead.rstrip()
+    return f"{instead}No {'other ' if instead else ''}problems were found."
 
 
 def findings(case: Case) -> list[Finding]:
@@ -59,11 +97,12 @@ def findings(case: Case) -> list[Finding]:
         return []
     found = []
     for finding in case.diagnosis.findings:
-        loses = finding.name == "gain of the choice" and finding.value < 0
+        loses = finding.name == CHOICE and finding.value < 0
         if not loses:
             found.append(finding)
         elif finding.value < -CLEARLY:
-            found.append(replace(finding, name="loss of the choice", warning=True))
+            why = f"{finding.sentence} A few rows, hard for all models, make the difference."
+            found.append(replace(finding, name=LOSS, warning=True, sentence=why))
     return found
 
 
@@ -81,20 +120,48 @@ def _intervals(folds: Folds) -> Iterator[Remark]:
         held, what = f"{percent(folds.coverage)} of the rows", f"{percent(COVERAGE)} intervals"
         sentence, short = f"{what} hold only {held} kept aside.", f"{what} that hold {held}"
         yield Remark("intervals", sentence, True, short)
+    elif folds.later and _last(folds).is_narrow:
+        held, what = percent(_last(folds).coverage), f"{percent(COVERAGE)} intervals"
+        sentence = (
+            f"{what} hold only {held} of the latest rows: intervals for still later ones are too "
+            "narrow."
+        )
+        yield Remark("intervals", sentence, True, f"{what} that hold {held} of the latest rows")
+
+
+def _last(folds: Folds) -> Folds:
+    """The rows of the last part alone."""
+    some = slice(-(len(folds.observed) // folds.count), None)
+    return replace(folds, observed=folds.observed[some], intervals=folds.intervals[some])
 
 
 def _others(case: Case, folds: Folds | None) -> Iterator[Remark]:
-    """Another model that predicts the rows kept aside clearly better."""
+    """Another model, or a constant, that predicts the rows kept aside better."""
     scores = _scores(case, folds)
-    better = _better(scores)
-    if folds is None or not better or _predict_nothing(scores):
+    if folds is None or not _is_beaten(scores):
         return
+    if _predict_nothing(scores):
+        sentence = _nothing(case, scores).replace("them", "the models", 1)
+        advice = " Columns that tell more about it are needed, or more rows."
+    else:
+        sentence, advice = f"{_predict_better(_better(scores), 'these rows ')}.", ""
+    yield Remark("rows kept aside", f"{sentence}{_on_later(case) if folds.later else advice}", True)
+
+
+def _on_later(case: Case) -> str:
+    """What may help a model to predict later rows."""
+    target, lag = escape(case.target), cycle(case)
     beyond = (
         " A kernel model returns to the mean beyond the times in its training data; columns with "
-        f"earlier values of <b>{escape(case.target)}</b> may help."
+        f"earlier values of <b>{target}</b> may help."
     )
-    sentence = f"{_predict_better(better, 'these rows ')}.{beyond if folds.later else ''}"
-    yield Remark("rows kept aside", sentence, True)
+    if lag is None:
+        return beyond
+    return (
+        f"{beyond} <b>{target}</b> repeats after about {lag} rows: add a column with the place in "
+        "this cycle, such as the hour of the day, the day of the week or the month, or write the "
+        "time as a date with its hour, which is then read as such columns."
+    )
 
 
 def _on_rows(case: Case, folds: Folds | None) -> list[Remark]:
@@ -152,18 +219,31 @@ def _scores(case: Case, folds: Folds | None) -> ScorePairs:
 
 
 def _instead(case: Case, scores: ScorePairs) -> str:
-    """Sentences about models that are better, or simpler and as good."""
-    target = f"<b>{escape(case.target)}</b>"
+    """Sentences on models that are better, or simpler and as good."""
     if _predict_nothing(scores):
-        if case.classes:
-            return f"None of them is better than the shares of the classes of {target} alone. "
-        return f"None of them predicts {target} better than its mean. "
+        return f'<a href="#trust">⚠ {_nothing(case, scores)}</a> '
     better = _better(scores)
     if better:
         advice = f": prefer {'them' if better == TREES else 'it'}" if better != "constant" else ""
-        return f'<a href="#performance">{_predict_better(better)}</a>{advice}. '
+        return f'<a href="#trust">⚠ {_predict_better(better)}</a>{advice}. '
     others = [name for name in scores if name not in (OURS, "constant")]
     return "".join(_beside(name, scores, *case.task.scores) for name in others)
+
+
+def _nothing(case: Case, scores: ScorePairs) -> str:
+    """Sentence on models of which none beats a constant."""
+    target = f"<b>{escape(case.target)}</b>"
+    worse = scores[OURS][0] < scores["constant"][0] - CLEARLY
+    if case.classes:
+        text = f"None of them is better than the shares of the classes of {target} alone"
+        return f"{text}{', and this model is worse' if worse else ''}."
+    text = f"None of them predicts {target} better than its mean"
+    return f"{text}{', and this model predicts it worse' if worse else ''}."
+
+
+def _is_beaten(scores: ScorePairs) -> bool:
+    """Whether another model, or a constant, is better, or no model is better than a constant."""
+    return _predict_nothing(scores) or bool(_better(scores))
 
 
 def _beside(name: str, scores: ScorePairs, high: str, low: str) -> str:
@@ -259,7 +339,7 @@ def diagnosis(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
     """Doubts about the model, a link to doubts about the data, and the other findings."""
     found = findings(case)
     against = _on_rows(case, folds) + [_as_remark(f) for f in found if f.warning]
-    passed = [_as_remark(finding) for finding in found if not finding.warning]
+    passed = [_as_remark(_in_words(finding)) for finding in found if not finding.warning]
     on_data = sum(remark.warning for remark in remarks)
     parts = [
         *([plural(len(against), "finding")] if against else []),
@@ -280,10 +360,17 @@ def diagnosis(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
     return f"{words}{shown}{note if 'bandwidth=' in shown else ''}{rest}"
 
 
+def _in_words(finding: Finding) -> Finding:
+    """A finding that is no doubt, by a name and a sentence that need no formulas."""
+    name, sentence = IN_WORDS.get(finding.name, (finding.name, ""))
+    return replace(finding, name=name, sentence=sentence or finding.sentence)
+
+
 def _as_remark(finding: Finding) -> Remark:
-    """Finding with numbers and R² formatted as on the page."""
-    aside = f'<span class="small">({number(finding.value)})</span>'
-    sentence = f"{_as_written(finding.sentence)} {aside}"
+    """Finding formatted as on the page."""
+    aside = f' <span class="small">({number(finding.value)})</span>'
+    has_numbers = finding.name in (IN_WORDS[CHOICE][0], LOSS)
+    sentence = f"{_as_written(finding.sentence)}{'' if has_numbers else aside}"
     return Remark(finding.name.replace("R2", "R²"), sentence, finding.warning)
 
 

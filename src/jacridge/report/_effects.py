@@ -17,6 +17,9 @@ from ._units import labels_of_two
 WATCHED_ROWS = 400  # rows whose predictions are used for importances
 BACKGROUND = 40  # rows over which effect curves are averaged
 POINTS = 20
+MOMENTS = 200  # dates of rows that the curve of a date goes through
+# Years from the first to the last date of two rounds: with fewer, a cycle may be a trend.
+TWO_ROUNDS = {"month": 1.9, "weekday": 13 / 366, "hour": 1 / 366}
 DOTS = 400  # rows on a map
 CELLS = 32  # of a map, in each direction
 MOST_LEVELS = 12
@@ -73,6 +76,7 @@ class Steps(NamedTuple):
     levels: tuple[str, ...] = ()
     seen: Array = np.empty(0)  # values of some rows within the range
     log: bool = False
+    folded: Array | None = None  # (levels, settings): levels as sums of the outputs at settings
 
     @property
     def x(self) -> Array:
@@ -83,7 +87,7 @@ class Steps(NamedTuple):
 def steps_of(case: Case, column: Column) -> Steps:
     """The most frequent categories, the two values, or numbers from the 1 % to the 99 % quantile.
 
-    For a date, the year changes. Points are even on a log scale if the upper tail is long.
+    Points are even on a log scale if the upper tail is long.
     """
     if column.levels:
         counts = case.X[:, column.places].sum(axis=0)
@@ -91,8 +95,7 @@ def steps_of(case: Case, column: Column) -> Steps:
         often = [i for i in column.order if i in frequent]
         settings = np.eye(len(column.levels))[often]
         return Steps(column.places, settings, tuple(column.levels[i] for i in often))
-    years = [place for place in column.places if case.table.names[place].endswith(YEAR)]
-    place = (years or column.places)[0]
+    place, *months = along(case, column)
     values, seen = case.X[:, place], case.X[case.some_rows(RUG), place]
     different = np.unique(values)
     if len(different) == 2:
@@ -100,6 +103,11 @@ def steps_of(case: Case, column: Column) -> Steps:
     low, middle, high = np.quantile(values, [0.01, 0.5, 0.99])
     if low == high:
         low, high = different[0], different[-1]
+    if months:
+        moments = _moments(case, [place, *months])
+        return Steps(
+            [place, *months], moments[(low <= moments[:, 0]) & (moments[:, 0] <= high)], seen=seen
+        )
     log = bool(low > 0 and high - middle > HEAVY * (middle - low))
     x = (np.geomspace if log else np.linspace)(low, high, POINTS)
     return Steps([place], x[:, None], seen=seen[(low <= seen) & (seen <= high)], log=log)
@@ -113,12 +121,49 @@ def curves_of(case: Case, column: Column) -> list[Curve]:
 
 
 def cycles_of(case: Case, column: Column) -> list[Curve]:
-    """Partial dependence of the prediction on the months, weekdays and hours of a date."""
-    return [
-        _curve(case, Column(_of_cycle(column.name, name), places), cycle_of(case, places, name))
-        for name in CYCLE_VALUES
-        if len(places := _waves(case, column.name, name)) == 2
-    ]
+    """The partial dependence of the prediction on the months, weekdays and hours of a date.
+
+    Only those of which the dates have two rounds.
+    """
+    place, *months = along(case, column)
+    is_date = case.table.names[place].endswith(YEAR)
+    found = []
+    for name in CYCLE_VALUES:
+        places = _waves(case, column.name, name)
+        if len(places) == 2 and not (is_date and np.ptp(case.X[:, place]) < TWO_ROUNDS[name]):
+            steps = (
+                season_of(case, [place, *months])
+                if places == months
+                else cycle_of(case, places, name)
+            )
+            found.append(_curve(case, Column(_of_cycle(column.name, name), places), steps))
+    return found
+
+
+def along(case: Case, column: Column) -> list[int]:
+    """Places of a column that change along its curve: of a date its year, and the month with it.
+
+    The year has its fraction, so that a model may keep the season in either of them.
+    """
+    years = [place for place in column.places if case.table.names[place].endswith(YEAR)]
+    months = _waves(case, column.name, "month") if years else []
+    return [(years or column.places)[0], *(months if len(months) == 2 else [])]
+
+
+def _moments(case: Case, places: list[int]) -> Array:
+    """Year and month of some rows, in the order of time."""
+    return np.unique(case.X[case.some_rows(MOMENTS)][:, places], axis=0)
+
+
+def season_of(case: Case, places: list[int]) -> Steps:
+    """Months as year and month of some rows have them, after a straight trend by least squares."""
+    moments = _moments(case, places)
+    year, *waves = moments.T
+    month = np.rint(np.arctan2(*waves) * (6 / np.pi)).astype(int) % 12
+    seen = np.unique(month)
+    parts = np.column_stack([month[:, None] == seen, year - year.mean()])
+    levels = tuple(str(i + 1) for i in seen)
+    return Steps(places, moments, levels, folded=np.linalg.pinv(parts)[:-1])
 
 
 def _waves(case: Case, date: str, cycle: str) -> list[int]:
@@ -155,23 +200,27 @@ def cycle_of(case: Case, places: list[int], cycle: str) -> Steps:
 def _curve(case: Case, column: Column, steps: Steps) -> Curve:
     """Mean outputs at each step, over some rows."""
     background = case.X[case.some_rows(BACKGROUND)]
-    rows = np.repeat(background, len(steps.x), axis=0)
+    count = len(steps.settings)
+    rows = np.repeat(background, count, axis=0)
     rows[:, steps.places] = np.tile(steps.settings, (len(background), 1))
-    each = case.outputs(rows).reshape(len(background), len(steps.x), -1).transpose(2, 0, 1)
+    each = case.outputs(rows).reshape(len(background), count, -1).transpose(2, 0, 1)
+    if steps.folded is not None:
+        each = each @ steps.folded.T
     mean = each.mean(axis=1)
     level = mean.mean(axis=1)[:, None, None] - each.mean(axis=2, keepdims=True)
     own = np.clip(each + level, 0, 1) if case.classes else each + level
     low, high = np.quantile(own, [0.1, 0.9], axis=1)
-    error = None if steps.levels else _error(case, steps.places[0], steps.x, background)
+    error = None if steps.levels else _error(case, steps, background)
     return Curve(column, steps, mean, np.minimum(low, mean), np.maximum(high, mean), error)
 
 
-def _error(case: Case, place: int, x: Array, background: Array) -> Array | None:
+def _error(case: Case, steps: Steps, background: Array) -> Array | None:
     """Half the width of the 95 % interval of a mean curve; None for classes."""
     if case.classes:
         return None
-    values = (x - case.centre[place]) / case.scale[place]
-    found = answer(average_predictions, case.estimator, place, values, case.seen(background))
+    places = steps.places
+    values = (steps.settings - case.centre[places]) / case.scale[places]
+    found = answer(average_predictions, case.estimator, places, values, case.seen(background))
     if found is None or has_no_error(found.estimate, found.std_error, found.conf_high):
         return None
     return np.asarray(found.conf_high - found.estimate)

@@ -25,8 +25,6 @@ MOST_NAMED = 5  # rows
 def verdict(case: Case, folds: Folds | None) -> str:
     """How well the model predicts, compared with other models."""
     target = f"<b>{escape(case.target)}</b>"
-    if case.y.var() == 0:
-        return f"The target {target} is constant, so R² is not defined."
     if folds is None:
         score, error = (f(case.y, case.loo_predictions) for f in (r2, typical_error))
         return (

@@ -94,12 +94,25 @@ def plain_text(html: str) -> str:
     return unescape(re.sub(r"<[^>]+>", "", html)).replace("\N{NO-BREAK SPACE}", " ")
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], marked: int | None = None) -> str:
-    """A table of HTML strings; columns after the first hold numbers."""
+def table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    marked: int | None = None,
+    *,
+    labelled: bool = False,
+) -> str:
+    """A table of HTML strings; columns after the first hold numbers.
+
+    With `labelled`, cells know their heading, so that they may stand below each other.
+    """
     lines = [f"<tr><th>{head[0]}</th>" + "".join(f'<th class="number">{h}</th>' for h in head[1:])]
     for i, (first, *values) in enumerate(rows):
         look = ' class="chosen"' if i == marked else ""
-        cells = "".join(f'<td class="number">{value}</td>' for value in values)
+        labels = [f' data-label="{h}"' if labelled else "" for h in head[1:]]
+        cells = "".join(
+            f'<td class="number"{label}>{value}</td>'
+            for label, value in zip(labels, values, strict=True)
+        )
         lines.append(f'<tr{look}><td class="name">{first}</td>{cells}</tr>')
     return f"<table><thead>{lines[0]}</tr></thead><tbody>{''.join(lines[1:])}</tbody></table>"
 

@@ -16,6 +16,8 @@ from ._pieces import unrounded
 POSSIBLE_LEAK = "possible leak"  # the name of a remark
 # A value more than this many robust standard deviations from the median is reported.
 FAR_OUT = 8.0
+# A value may be a code if it occurs so often, and so many others are there to compare it with.
+OFTEN, OTHERS = 3, 10
 # At most FEW values that are more than ALONE times as far out as the next one may be errors.
 FEW, ALONE = 3, 3.0
 
@@ -122,11 +124,37 @@ def _places(case: Case) -> Iterator[Remark]:
 
 
 def _outliers(case: Case, some_left: bool) -> Iterator[Remark]:
+    """Codes for missing values, and other values that are far from the rest."""
+    numbers = {c.name: case.X[:, c.places[0]] for c in case.columns if c.is_number}
     if not case.classes:
-        yield from outliers(case.target, case.y, some_left)
-    for column in case.columns:
-        if column.is_number:
-            yield from outliers(column.name, case.X[:, column.places[0]], some_left)
+        numbers = {case.target: case.y} | numbers
+    for name, x in numbers.items():
+        found = codes(x)
+        for code in found:
+            count, value = int(np.sum(x == code)), unrounded(float(code))
+            sentence = f"{count:,} values of `{name}` are {value}"
+            advice = "which looks like a code for a missing value. Replace them by empty cells."
+            yield Remark("codes", f"{sentence}, {advice}", True, sentence)
+        if not found:
+            yield from outliers(name, x, some_left)
+
+
+def codes(x: Array) -> list[float]:
+    """Values that look like codes for missing ones, such as -999: repeated, at one end, far away.
+
+    Far is farther from all others than these are from each other, or negative where all others are
+    positive. Zero is no code.
+    """
+    values, counts = np.unique(x, return_counts=True)
+    found = []
+    for end, others in ((0, values[1:]), (-1, values[:-1])):
+        value = values[end]
+        if value == 0 or counts[end] < OFTEN or len(others) < OTHERS:
+            continue
+        is_far = np.abs(others - value).min() > np.ptp(others)
+        if is_far or value < 0 < others[0]:
+            found.append(float(value))
+    return found
 
 
 def outliers(name: str, x: Array, some_left: bool) -> Iterator[Remark]:

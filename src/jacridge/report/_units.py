@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._columns import MARK, Table
+from ._columns import MARK, YEAR, Table
 
 if TYPE_CHECKING:
     from .._compute.arrays import Array
@@ -30,7 +30,9 @@ def effects_in_units(
     """Effects per unit of the table's columns, with its values and categories as labels.
 
     The model was fitted to the columns of the table divided by `scale`; constant columns have no
-    effect. `options` are those of `JacobianKernelRidge.effects`.
+    effect. Where a column raises the prediction in some rows and lowers it in others, the p-value
+    of the average slope is NaN, as it says nothing about whether the column matters; a date has no
+    average slope then. `options` are those of `JacobianKernelRidge.effects`.
     """
     moving = np.ptp(table.X, axis=0) > 0
     variables: dict[str, Any] = {
@@ -44,7 +46,12 @@ def effects_in_units(
     asked = {name: variables[name] for name in shown or variables if name in variables}
     found = estimator.effects(variables=asked, **options)
     labels = {f"x{j}": name.partition(" = ")[2] for j, name in enumerate(table.names)}
-    rows = (_in_units(row, variables[row.term], table, scale, labels) for row in found)
+    rows = [
+        replace(row, p_value=np.nan) if rises_and_falls(row) else row
+        for row in found
+        if not (row.term.endswith(YEAR) and rises_and_falls(row))
+    ]
+    rows = [_in_units(row, variables[row.term], table, scale, labels) for row in rows]
     return replace(found, rows=tuple(rows))
 
 
@@ -53,7 +60,12 @@ def _in_units(
 ) -> Effect:
     """One effect per unit of its column, or between values and categories of the table."""
     if row.kind == "slope":
-        return replace(row, **{name: getattr(row, name) / scale[place] for name in PER_UNIT})
+        unit, contrast = scale[place], row.contrast
+        if row.term.endswith(YEAR):  # days, of which a year has 366, where there is no whole year
+            is_short = np.ptp(table.X[:, place]) < 1
+            unit, contrast = (366 * unit, "per day") if is_short else (unit, "per year")
+        numbers = {name: getattr(row, name) / unit for name in PER_UNIT}
+        return replace(row, contrast=contrast, **numbers)
     if isinstance(place, tuple):
         one, _, zero = row.contrast.partition(" - ")
         return replace(row, contrast=f"{labels[one]} - {labels[zero]}")

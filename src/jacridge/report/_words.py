@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from html import escape
 
 import numpy as np
 
 from .._compute.arrays import Array
-from ..effects import Effect
+from ..effects import Effect, Effects
 from ._case import Case, answer
-from ._charts import LOOKS, lines_of
+from ._charts import DRAWN_CLASSES, LOOKS, lines_of
 from ._columns import WAVES, YEAR, Column
-from ._effects import BACKGROUND, FLAT, are_flat, cycles_of, has_no_error
+from ._effects import BACKGROUND, FLAT, along, are_flat, cycles_of, has_no_error
 from ._folds import Folds
 from ._pieces import (
     breakable,
@@ -30,7 +31,6 @@ from ._units import effects_in_units, rises_and_falls
 
 MOST_COLUMNS = 20
 MOST_EFFECTS = 30
-MOST_ROWS = 1000  # over which effects are averaged
 # What the standard errors of effects hold fixed, by how they treat the metric.
 METRIC_IN_ERRORS = {
     "given": "the standard errors take kernel, metric, bandwidth and penalty as given",
@@ -120,6 +120,11 @@ def importances(case: Case, found: list[tuple[Column, float]]) -> str:
 def effects_text(case: Case) -> str:
     """Text about the effect curves."""
     drawn, rows = lines_of(case), of_rows(case, len(case.some_rows(BACKGROUND)))
+    dates = (
+        " A date changes its year and its month together; a chart of months leaves the trend out."
+        if any(len(along(case, column)) > 1 for column in case.columns)
+        else ""
+    )
     if len(drawn) > 1:
         keys = ", ".join(
             f'<span class="key {look}">{escape(case.classes[k])}</span>'
@@ -127,28 +132,33 @@ def effects_text(case: Case) -> str:
         )
         return (
             f"Each line is the mean probability of a class of <b>{escape(case.target)}</b> as one "
-            f"column changes and the others keep their values, over {rows}: {keys}."
+            f"column changes and the others keep their values, over {rows}: {keys}.{dates}"
         )
     what = "mean prediction" if case.main is None else f"mean probability of {escape(case.shown)}"
     sure = " The inner band is the 95 % interval of the mean." if case.main is None else ""
     return (
         "How to read a chart: its title is a column, whose values go from left to right; the "
         "higher the line, the higher the prediction, and a flat line means no effect. "
-        f"Each line is the {what} as one column changes and the others keep their values.{sure} "
-        f"The {'outer ' if sure else ''}band holds the middle 80 % of the curves of single rows: "
-        "where it is wide, the effect depends on the other columns. Ticks at the bottom are values "
-        f"of rows; curves end at the 1 % and the 99 % quantile. The mean is over {rows}."
+        f"Each line is the {what} as one column changes and the others keep their values.{dates}"
+        f"{sure} The {'outer ' if sure else ''}band holds the middle 80 % of the curves of single "
+        "rows: where it is wide, the effect depends on the other columns. Ticks at the bottom are "
+        "values of rows; curves end at the 1 % and the 99 % quantile. The mean is that over "
+        f"{rows}."
     )
 
 
 def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
     """The table of average effects in the columns' own units, the most important column first.
 
-    Empty for classes, and if no column has an effect.
+    Empty if no column has an effect.
     """
-    if case.classes or are_flat(case, sizes):
+    if are_flat(case, sizes):
         return ""
-    some = case.some_rows(MOST_ROWS)
+    if len(case.classes) > DRAWN_CLASSES:  # too many to read, and to compute for a page
+        return (
+            "<h3>Average effects</h3><p>The command <code>jacridge effects</code> prints the "
+            f"average effects on the probabilities of all {len(case.classes)} classes.</p>"
+        )
     terms = [
         name
         for column, _ in sizes
@@ -157,59 +167,85 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
         )
     ]
     shown = [name for name in terms if not name.endswith(WAVES)]
-    found = answer(effects_in_units, case.estimator, case.table, case.scale, shown, X=case.Z[some])
+    found = answer(effects_in_units, case.estimator, case.table, case.scale, shown)
     if found is None:
         return ""
     unknown = any(has_no_error(e.estimate, e.std_error, e.conf_high) for e in found)
-    rows = [_effect_row(effect, unknown) for effect in found.rows[:MOST_EFFECTS]]
-    both = any(map(rises_and_falls, found.rows[:MOST_EFFECTS])) and not unknown
+    each, many = _of_shown(case, found), len(case.classes) > 2
+    rows = [_effect_row(effect, unknown, many) for effect in each[:MOST_EFFECTS]]
+    both = any(map(rises_and_falls, each[:MOST_EFFECTS])) and not unknown
+    with_slopes = {effect.term for effect in found}
+    curved = any(name.endswith(YEAR) and name not in with_slopes for name in shown)
     seasons = [] if unknown else [row for column, _ in sizes for row in _seasons(case, column)]
     words = (
         " Where a column rises and falls, the average says little: see its chart." if both else "",
+        " A date over which the prediction rises and falls has no average slope." if curved else "",
         " For months, weekdays and hours, the effect is the highest minus the lowest prediction."
         if seasons
         else "",
     )
     more = plural(len(found) - len(rows), "more effect")
     rest = f" {more} not shown: <code>jacridge effects</code>." if len(found) > len(rows) else ""
-    head = ("column", "effect", *(() if unknown else ("standard error", "95 % interval", "p")))
+    what = "prediction" if case.main is None else "probability"
+    of = "a class of " if many else ""
+    head = (
+        "column",
+        *(["class"] if many else []),
+        "effect",
+        *(() if unknown else ("standard error", "95 % interval", "p")),
+    )
     errors = (
         "there are too few rows for standard errors: less than one degree of freedom is left"
         if unknown
         else METRIC_IN_ERRORS[found.metric]
     )
     return (
-        f"<h3>Average effects</h3><p>How much the prediction of <b>{escape(case.target)}</b> "
-        f"changes, on average over {of_rows(case, len(some))}, per unit of a column, or from one "
-        f"category to another.{''.join(words)} "
-        f"These are associations, not causes; {errors}.{rest}</p>"
-        f"<div class=effects>{scroll(table(head, [*rows, *seasons]))}</div>"
+        f"<h3>Average effects</h3><p>How much the {what} of {of}"
+        f"<b>{escape(case.target if many else case.shown)}</b> changes, on average over all "
+        f"{len(case.X):,} rows, per unit of a column, or from one category to another."
+        f"{''.join(words)} These are associations, not causes; {errors}.{rest}</p>"
+        f"<div class=effects>{scroll(table(head, [*rows, *seasons], labelled=True))}</div>"
     )
+
+
+def _of_shown(case: Case, found: Effects) -> list[Effect]:
+    """Effects on what the charts show: a number, the main one of two classes, or all of a few."""
+    if len(case.classes) == 2 and case.main == 0:  # those on the second one are the negatives
+        ends = {"conf_low": "conf_high", "conf_high": "conf_low", "q25": "q75", "q75": "q25"}
+        turned = {"estimate": "estimate", **ends}
+        return [replace(e, **{a: -getattr(e, b) for a, b in turned.items()}) for e in found]
+    order = list(dict.fromkeys((e.term, e.contrast) for e in found))
+    return sorted(found, key=lambda e: order.index((e.term, e.contrast)))
 
 
 def _seasons(case: Case, column: Column) -> Iterator[tuple[str, ...]]:
     """Rows for the cycles of a date: the highest and the lowest point of the chart."""
+    many = len(case.classes) > 2
     for curve in cycles_of(case, column):
-        mean, levels = curve.mean[0], curve.steps.levels
-        name = f"{curve.column.name}: {levels[mean.argmax()]} - {levels[mean.argmin()]}"
-        yield breakable(name), number(float(np.ptp(mean))), "–", "–", "–"
+        for k in lines_of(case):
+            mean, levels = curve.mean[k], curve.steps.levels
+            name = f"{curve.column.name}: {levels[mean.argmax()]} - {levels[mean.argmin()]}"
+            target = [escape(case.classes[k])] if many else []
+            yield breakable(name), *target, number(float(np.ptp(mean))), "–", "–", "–"
 
 
-def _effect_row(effect: Effect, unknown: bool) -> tuple[str, ...]:
-    """Cells of one effect, without those that need a standard error if it is unknown."""
+def _effect_row(effect: Effect, unknown: bool, many: bool) -> tuple[str, ...]:
+    """Cells of one effect, of many classes with its class, and without errors that are unknown."""
     name = effect.term if effect.kind == "slope" else f"{effect.term}: {effect.contrast}"
     if effect.kind == "slope" and name.endswith(YEAR):
-        name = f"{name.removesuffix(YEAR)}, per year"
+        name = f"{name.removesuffix(YEAR)}, {effect.contrast}"
+    target = [escape(str(effect.target))] if many else []
     if unknown:
-        return breakable(name), number(effect.estimate)
-    p = "&lt; 0.001" if effect.p_value < 1e-3 else f"{effect.p_value:.3f}"
+        return breakable(name), *target, number(effect.estimate)
+    p = "&lt; 0.001" if effect.p_value < 1e-3 else f"{effect.p_value:.3f}".replace("nan", "–")
     both = rises_and_falls(effect)
     return (
         breakable(f"{name} (rises and falls)" if both else name),
+        *target,
         number(effect.estimate),
         number(effect.std_error),
         f"{number(effect.conf_low)} to {number(effect.conf_high)}",
-        "–" if both else p,  # p of the average, which is no reason to leave the column out
+        p,
     )
 
 

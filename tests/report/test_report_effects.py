@@ -1,0 +1,81 @@
+"""Effects on the page: those of the command, of dates, and of classes."""
+
+import json
+
+import numpy as np
+import pytest
+from test_report import charts_of, effects_of
+
+from jacridge.report import report_page
+
+
+def test_the_page_and_the_command_have_one_table_of_effects(run, tmp_path, rng):
+    """More rows than a sample would have; a hump, and a date whose season has no slope."""
+    pl = pytest.importorskip("polars")
+    n = 1100
+    day = np.datetime64("2020-01-01") + np.arange(n)
+    hump, line = rng.uniform(-1, 1, (2, n))
+    y = 5 * hump**2 + line + 3 * np.sin(np.arange(n) / 365.25 * 2 * np.pi) + rng.normal(size=n)
+    columns = {"day": day.astype(str), "hump": hump, "line": line, "y": y}
+    pl.DataFrame(columns).write_csv(tmp_path / "t.csv")
+    given = (tmp_path / "t.csv", "-t", "y", "--rule", "1.5", "--alpha", "1")
+    assert run("report", *given, "-o", tmp_path / "t.html")[0] == 0
+    page = effects_of((tmp_path / "t.html").read_text())
+    _, out, err = run("effects", *given, "--json")
+    found = json.loads(out)["effects"]
+    assert found["term"] == ["hump", "line"]
+    assert [p is None for p in found["p_value"]] == [True, False]
+    assert "The prediction rises and falls over `day`, so there is no average slope" in err
+    for i, name in enumerate(["hump (rises and falls)", "line"]):
+        effect, error, interval, p = page[name]
+        numbers = [float(text.replace("−", "-")) for text in (effect, error, *interval.split("to"))]
+        ends = ("estimate", "std_error", "conf_low", "conf_high")
+        # Three digits are shown.
+        np.testing.assert_allclose(numbers, [found[k][i] for k in ends], rtol=6e-3)
+        assert p == ("–", "&lt; 0.001")[i]
+    assert not [name for name in page if name.startswith("day, per")]
+
+
+def test_dates_within_a_year_have_effects_per_day(rng):
+    names = ["when (year)", "x"]
+    X = np.column_stack([2024 + np.arange(60) / 366, rng.normal(size=60)])
+    y = 2.0 * np.arange(60) + X[:, 1]
+    given = {"features": names, "parts": {"when (year)": "when"}, "bandwidth": 5.0}
+    slope, *_ = effects_of(report_page(X, y, **given, alpha=1e-4))["when, per day"]
+    assert float(slope) == pytest.approx(2, rel=0.02)  # shrunk by the ridge
+
+
+def days(start, count, step=1):
+    """Parts of dates as the command makes them, all but the hour."""
+    day = np.datetime64(start) + step * np.arange(count)
+    year = day.astype("datetime64[Y]")
+    month = day.astype("datetime64[M]").astype(int) % 12 / 12 * 2 * np.pi
+    weekday = (day.astype(int) + 3) % 7 / 7 * 2 * np.pi
+    t = year.astype(int) + 1970 + (day - year).astype(int) / 366
+    waves = [wave(x) for x in (month, weekday) for wave in (np.sin, np.cos)]
+    names = [f"d ({c} {w})" for c in ("month", "weekday") for w in ("sine", "cosine")]
+    return t, np.column_stack([t, *waves]), ["d (year)", *names]
+
+
+def test_a_season_that_the_model_keeps_in_the_year_is_seen(rng):
+    """A narrow kernel tells dates apart by the year, so that the month alone moves nothing."""
+    t, X, names = days("2022-01-01", 220, step=5)
+    y = 30 * np.cos(2 * np.pi * (t - 0.55)) + 20 * (t - 2022)
+    given = {"features": names, "parts": dict.fromkeys(names, "d"), "standardize": False}
+    page = report_page(X, y + 0.1 * rng.normal(size=220), **given, bandwidth=0.3, alpha=1e-3)
+    *_, line, _ = charts_of(page)["effect-0"]["layers"]
+    expected = np.interp(line["x"], t, y)
+    # The weekday, which is moved alone, leads between the rows.
+    assert np.corrcoef(line["y"], expected)[0, 1] > 0.99
+    effect, *rest = effects_of(page)["d (month): 7 - 1"]
+    months = [np.cos(2 * np.pi * (t - 0.55))[np.floor(t % 1 * 12) == m].mean() for m in range(12)]
+    assert float(effect) == pytest.approx(30 * np.ptp(months), rel=0.1)
+    assert rest == ["–", "–", "–"]
+    assert "a chart of months leaves the trend out" in page
+
+
+@pytest.mark.parametrize(("count", "drawn"), [(10, False), (30, True)])
+def test_weekdays_of_less_than_two_weeks_are_not_shown(count, drawn):
+    _, X, names = days("2024-05-01", count)
+    given = {"features": names, "parts": dict.fromkeys(names, "d"), "bandwidth": 2.0}
+    assert ("d (weekday)" in report_page(X, np.sin(np.arange(count)), **given)) == drawn
