@@ -153,3 +153,18 @@ def test_classes_have_accuracy_log_loss_and_auc_on_test_rows(table):
     three = np.digitize(X[:, 0], [-0.5, 0.5])
     (row,) = compare_rules(X, three, ["linear"], splits=2, task=compare.TASKS["classification"])
     assert "auc_mean" not in row
+
+
+def test_test_rows_of_one_class_are_scored_by_the_probability_of_that_class(rng):
+    """Their log loss was zero, as if every prediction were certain and right."""
+    X = rng.standard_normal((60, 2))
+    y = np.where(np.arange(60) < 40, X[:, 0] > 0, False)
+    later = [(np.arange(40), np.arange(40, 60))]
+    task = compare.TASKS["classification"]
+    (row,) = compare_rules(X, y, ["linear"], task=task, later=later)
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(X[:40], y[:40])
+    p = model.predict_proba(X[40:])[:, 0]
+    assert row["log_loss_mean"] == pytest.approx(-np.log(p).mean(), rel=1e-9)
+    assert row["accuracy_mean"] == pytest.approx((p > 0.5).mean())
+    assert "auc_mean" not in row
+    assert row["notes"] == []

@@ -142,5 +142,5 @@ def _names(argument: str, given: Any) -> list[str]:
 
 
 def _shown(given: Any) -> str:
-    """What was given, of an array the shape."""
+    """Describe an argument in an error message: an array by its shape, others by their value."""
     return f"an array of shape {given.shape}" if hasattr(given, "shape") else repr(given)

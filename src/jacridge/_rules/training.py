@@ -205,7 +205,7 @@ class TrainingData:
             _ = self.l_max  # raises
 
     def with_lam(self, lam: float) -> TrainingData:
-        """The same data with another penalty, keeping everything already computed."""
+        """Copy with another penalty, which keeps everything already computed."""
         other = copy(self)
         other.penalty = replace(self.penalty, lam=lam)
         return other

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from jacridge import RULES, JacobianKernelRidge, select_bandwidth
 
 from .._checks import require
-from .._compute.arrays import Array, Indices
+from .._compute.arrays import Array
 from .._compute.files import replaced
 from ..report._tasks import (
     FEWEST_ROWS,
@@ -76,9 +76,10 @@ def compare_rules(
     outcomes: dict[str, list[dict[str, Any]]] = {rule: [] for rule in rules}
     draws = task.draws(splits, test_size=TEST_SHARE, random_state=random_state)
     how = {"held_out": "later" if later else "random"}
+    observed = task.observed(y)  # of all rows, as some class may not be among those of a test
     jobs = [
         delayed(_outcome)(rule, alpha, dict(space), task.name, data, **how)
-        for data in (_split(X, y, prepare, *pair) for pair in later or draws.split(y, y))
+        for data in (_split(X, y, observed, prepare, pair) for pair in later or draws.split(y, y))
         for rule in rules
     ]
     # Many small systems: one on each core is faster than threads inside of each.
@@ -93,8 +94,8 @@ def compare_rules(
 
 
 def auc(observed: Array, predicted: Array) -> float:
-    """Area under the ROC curve of the second class; NaN unless there are two."""
-    of_two = observed.shape[1] == 2
+    """Area under the ROC curve of the second class; NaN unless there are rows of two classes."""
+    of_two = observed.shape[1] == 2 and observed.any(axis=0).all()
     return float(roc_auc_score(observed[:, 1], predicted[:, 1])) if of_two else np.nan
 
 
@@ -119,14 +120,18 @@ def score_key(task: Task) -> str:
 
 
 def _split(
-    X: Any, y: Any, prepare: TransformerMixin | None, train: Indices, test: Indices
+    X: Any, y: Any, observed: Array, prepare: TransformerMixin | None, pair: TrainTest
 ) -> tuple[Any, Any, Any, Any]:
-    """Training and test rows; their preparation never sees the test rows."""
+    """Training rows, and test rows with the outputs of a perfect model.
+
+    Their preparation never sees the test rows.
+    """
+    train, test = pair
     X_train, X_test = X[train], X[test]
     if prepare is not None:
         scaler = clone(prepare).fit(X_train)
         X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
-    return X_train, y[train], X_test, y[test]
+    return X_train, y[train], X_test, observed[test]
 
 
 def _outcome(
@@ -139,7 +144,7 @@ def _outcome(
     held_out: str,
 ) -> dict[str, Any]:
     """Result of one rule or model on one split, or the reason why there is none."""
-    X, y, X_test, y_test = data
+    X, y, X_test, observed = data
     task = TASKS[name]
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
@@ -152,7 +157,7 @@ def _outcome(
                 made = model_of(task, space["metric"], held_out) if model_of else plain()
                 model, found = _fitted_model(made, X, y)
             outputs = task.outputs(model, X_test)
-            scores = {key: f(task.observed(y_test), outputs) for key, f in SCORES[name].items()}
+            scores = {key: f(observed, outputs) for key, f in SCORES[name].items()}
         except (ValueError, ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:
             return {"error": error}
     return {**found, "scores": scores, "notes": [str(note.message) for note in notes]}

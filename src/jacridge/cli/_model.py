@@ -116,7 +116,7 @@ def fit(
 
 
 def _chosen(estimator: Any) -> dict[str, Any]:
-    """What a fit chose, and what it was given."""
+    """Parameters that a fit chose or was given."""
     return {
         "kernel": estimator.kernel_,
         "metric": metric_word(estimator),

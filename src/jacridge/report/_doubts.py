@@ -149,7 +149,7 @@ def _others(case: Case, folds: Folds | None) -> Iterator[Remark]:
 
 
 def _on_later(case: Case) -> str:
-    """What may help a model to predict later rows."""
+    """Advice that may help a model to predict later rows."""
     target, lag = escape(case.target), cycle(case)
     beyond = (
         " A kernel model returns to the mean beyond the times in its training data; columns with "
