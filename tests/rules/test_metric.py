@@ -108,6 +108,26 @@ def test_the_table_of_the_choice_tells_what_was_tried(rng):
     assert sum(row["rounds"] == 0 for row in est.choices_) == 4  # the plain metric, always
 
 
+@pytest.mark.slow
+def test_a_kernel_with_kinks_is_chosen_only_if_it_is_clearly_better():
+    """A smooth kernel within one standard error of the best is chosen instead, on some tables."""
+    replaced = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-2, 2, size=(200, 3))
+        y = np.sin(2 * X[:, 0]) + np.abs(X[:, 1]) + 0.5 * rng.standard_normal(200)
+        rows = AutoKernelRidge(random_state=0).fit(X, y).choices_
+        best, (chosen,) = rows[0], [row for row in rows if row["chosen"]]
+        finalists = [row for row in rows if row["held_out"] == best["held_out"]]
+        good = [
+            r for r in finalists if r["trimmed_error"] <= best["trimmed_error"] + r["deviation"]
+        ]
+        kinds = {row["kernel"] in ("gaussian", "matern32") for row in good}
+        assert True not in kinds or chosen["kernel"] in ("gaussian", "matern32")
+        replaced += kinds == {True, False} and best["kernel"] in ("exponential", "laplacian")
+    assert replaced
+
+
 def test_the_error_of_a_choice_counts_the_hardest_rows(rng):
     """Two values far out make nearly all of the variance: without them noise looks predictable."""
     X, y = rng.standard_normal((150, 2)), rng.standard_normal(150)

@@ -18,6 +18,7 @@ from scipy.stats import rankdata
 
 from .._compute.arrays import Array
 from .._compute.threads import in_threads, one_blas_thread
+from .._geometry.kernels import KERNELS
 
 if TYPE_CHECKING:
     from .._geometry.maps import FeatureMap
@@ -29,6 +30,8 @@ TRIM = 0.02
 
 # A simpler candidate is taken if its error is within this many standard errors of the best.
 STANDARD_ERRORS = 0.5
+# The same for a smooth kernel in the place of one with kinks.
+SMOOTH_STANDARD_ERRORS = 1.0
 
 # Standard errors by which y must be predicted better than by its mean, or by which predictions
 # must be in its order.
@@ -264,11 +267,23 @@ class CrossFitting:
 
 
 def simplest_good(table: Sequence[Candidate]) -> Candidate:
-    """The simplest of the finalists whose error is about that of the best one."""
-    limit, most = table[0].trimmed_error, len(table[0].errors)
+    """The simplest of the finalists whose error is about that of the best one.
+
+    A smooth kernel wins over one with kinks if it is hardly worse, as slopes are more reliable.
+    """
+    most = len(table[0].errors)
     finalists = [c for c in table if len(c.errors) == most]
-    good = [c for c in finalists if c.trimmed_error <= limit + STANDARD_ERRORS * c.deviation]
-    return min(good, key=lambda c: (c.complexity, c.trimmed_error))
+
+    def good(standard_errors: float) -> list[Candidate]:
+        limit = table[0].trimmed_error
+        return [c for c in finalists if c.trimmed_error <= limit + standard_errors * c.deviation]
+
+    def simplest(some: list[Candidate]) -> Candidate:
+        return min(some, key=lambda c: (c.complexity, c.trimmed_error))
+
+    best = simplest(good(STANDARD_ERRORS))
+    smooth = [c for c in good(SMOOTH_STANDARD_ERRORS) if KERNELS[c.kernel].is_smooth]
+    return best if KERNELS[best.kernel].is_smooth or not smooth else simplest(smooth)
 
 
 def leads_clearly(table: Sequence[Candidate]) -> bool:
