@@ -666,7 +666,9 @@ def test_average_predictions_refuse_what_they_have_no_rows_for(curve):
     with pytest.raises(ValueError, match='needs features, got metric="precomputed"'):
         average_predictions(given, 0)
     classifier = JacobianKernelClassifier(1.0, 0.1).fit(X, y > np.median(y))
-    with pytest.raises(TypeError, match="`estimator` must be a JacobianKernelRidge"):
+    with pytest.raises(
+        TypeError, match=r"`estimator` must be a Jac.*For classes, use `effects` of"
+    ):
         average_predictions(classifier, 0)
     with pytest.raises(ValueError, match="`values` must be a list of finite numbers, got 'a'"):
         average_predictions(JacobianKernelRidge(1.0, 0.1).fit(X, y), 0, "a")

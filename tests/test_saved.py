@@ -57,6 +57,23 @@ def test_a_pickle_of_this_version_names_no_private_module(rng):
         assert b"jacridge._" not in pickle.dumps(est)
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "scaled", "diagonal", "full"])
+def test_a_state_that_holds_the_map_as_a_matrix_predicts_the_same(rng, metric):
+    """Such states were written before a diagonal map was kept as a vector."""
+    X = rng.standard_normal((60, 3))
+    y = np.sin(X[:, 0] + X[:, 1])  # which a full map turns
+    est = JacobianKernelRidge("median", 0.1, metric=metric, random_state=0).fit(X, y)
+    state = est.__getstate__()
+    state["metric_"] = est.metric_
+    assert np.ndim(state.pop("_T")) == (2 if metric == "full" else 1)
+    assert np.ndim(state["metric_"]) == 2
+    back = JacobianKernelRidge()
+    back.__setstate__(state)
+    np.testing.assert_array_equal(back.predict(X), est.predict(X))
+    np.testing.assert_array_equal(back.metric_, est.metric_)
+    assert np.shape(back.__getstate__()["_T"]) == np.shape(est.__getstate__()["_T"])
+
+
 TRUSTED = [
     f"jacridge.{cls.__name__}"
     for cls in (

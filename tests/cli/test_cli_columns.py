@@ -274,8 +274,23 @@ def test_texts_with_unlike_signs_are_no_numbers(tmp_path, cells):
 
 def test_commas_that_may_be_decimal_or_separate_thousands_are_refused(tmp_path):
     path = write(tmp_path, "a;y\n729,200;1\n85,300;2\n")
-    with pytest.raises(TableError, match=r"Add --decimal , .* If they separate thousands, remove"):
+    with pytest.raises(
+        TableError, match=r"Add --decimal , .* If commas separate thousands, remove"
+    ):
         read_rows(path, ["y"])
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_commas_of_texts_beside_decimal_points_are_read_as_thousands_with_a_doubt(tmp_path, suffix):
+    frame = pl.DataFrame({"a": ["729,200", "12"], "b": ["0.5", "1.25"], "y": ["1", "2"]})
+    path = str(tmp_path / f"t.{suffix}")
+    frame.write_csv(path) if suffix == "csv" else frame.write_parquet(path)
+    rows = read_rows(path, ["y"])
+    assert rows.X["a"].to_list() == [729_200, 12]
+    assert rows.thousands == ["a"]
+    assert not rows.written
+    [doubt] = rows.inferred
+    assert doubt.startswith("Commas in `a` are read as separators of thousands: '729,200' as")
 
 
 def test_a_word_among_numbers_with_a_sign_is_shown_with_its_row(tmp_path):

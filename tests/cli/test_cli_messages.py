@@ -293,9 +293,9 @@ def test_commas_separate_thousands_if_decimals_have_points(run, homes, tmp_path,
         file = homes(rooms=points, **{name: texts})
         code, out, err = run("fit", file, *args)
         assert code == 0, err
-        assert (f"Note: Texts in `{name}` are read as numbers: '1,004' as 1004." in err) == (
-            form == ","
-        )
+        doubt = f"Warning: Commas in `{name}` are read as separators of thousands: '1,004' as 1004"
+        assert (doubt in err) == (form == ",")
+        assert "Texts in" not in err
         new = run("predict", tmp_path / "m.skops", file)
         found.append((json.loads(out)["sigma"], new[:2]))
     assert found[0] == found[1]
@@ -313,6 +313,101 @@ def test_commas_that_may_be_decimal_are_an_error_with_a_way_out(run, homes, tmp_
     code, _, err = run("fit", file, "-t", "price", "-o", tmp_path / "m.skops")
     assert code == 1
     assert "remove them." in err
+
+
+@pytest.mark.parametrize("target", ["price", "size"])
+def test_commas_read_by_inference_are_a_doubt_of_the_report(run, homes, tmp_path, target):
+    file = homes(
+        rooms=[f"{i / 7:.3f}" for i in range(150)], size=[f'"{800 + 17 * i:,}"' for i in range(150)]
+    )
+    given = ("report", file, "-t", target, *PLAIN, "-o", tmp_path / "r.html")
+    code, _, err = run(*given)
+    assert code == 0, err
+    page = (tmp_path / "r.html").read_text()
+    doubt = "Commas in <code>size</code> are read as separators of thousands"
+    assert f'<a href="#quality">⚠ {doubt}</a>' in page
+    assert f"{doubt}: &#x27;1,004&#x27; as 1004, because" in page
+    assert "because it would have to repeat how text was read as numbers." in page
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_decimals_of_three_digits_are_not_read_as_thousands(
+    run, homes, tmp_path, separator, decimal
+):
+    """A dose of 6.096 was read as 6096."""
+    hours, doses = [f"{i / 7:.2f}" for i in range(150)], [f"{1 + i % 9},{i:03}" for i in range(150)]
+    file = homes(separator=separator, rooms=hours, size=doses)
+    given = ("fit", file, "-t", "price", "--decimal", decimal, "-o", tmp_path / "m.skops")
+    code, _, err = run(*given)
+    assert code == 1
+    assert "Commas occur in `size` and decimal points in `rooms`." in err
+    assert "Write all numbers with a decimal point; if commas separate thousands, remove" in err
+    assert "--decimal" not in err
+
+
+@pytest.mark.parametrize("clear", ["1,004,000", "1,004.5"])
+def test_one_clear_cell_settles_that_commas_separate_thousands(run, homes, tmp_path, clear):
+    sizes = [f"{800 + 17 * i:,}" for i in range(149)] + [clear]
+    file = homes(separator=";", size=sizes)
+    code, _, err = run("fit", file, "-t", "price", *PLAIN, "-o", tmp_path / "m.skops")
+    assert code == 0
+    assert "Note: Texts in `size` are read as numbers: '1,004' as 1004.\n" in err
+
+
+def test_two_columns_of_doubtful_commas_bring_both_ways_out(run, homes, tmp_path):
+    commas = [f"{1 + i % 9},{i:03}" for i in range(150)]
+    file = homes(separator=";", size=commas, rooms=commas)
+    code, _, err = run("fit", file, "-t", "price", "-o", tmp_path / "m.skops")
+    assert code == 1
+    assert "Add --decimal , to read decimal commas. If commas separate thousands, remove" in err
+
+
+@pytest.fixture
+def rents(run, tmp_path):
+    """A model of a table whose columns have decimal points, thousands, or both."""
+    rows = [(f"0.{126 + i}", f"{8858 - 37 * i:,}", f"€{900 + 40 * i:,}", i) for i in range(60)]
+    lines = [f'{x},"{z}","{fee}",{y}' for x, z, fee, y in rows]
+    (tmp_path / "rents.csv").write_text("\n".join(["x,z,fee,y", *lines]) + "\n")
+    path = tmp_path / "rents.skops"
+    code, _, err = run("fit", tmp_path / "rents.csv", "-t", "y", *PLAIN, "-o", path)
+    assert code == 0, err
+    return path
+
+
+def test_a_model_reads_thousands_as_in_its_table_whatever_else_new_rows_hold(run, rents, tmp_path):
+    """Rows without a decimal point were refused, with advice to read 2,345 as 2.345."""
+    found = []
+    for z, fee in (("2,345", "1,300"), ("2345", "1300"), ("2,345 ", "€1,300")):
+        (tmp_path / "new.csv").write_text(f'x,z,fee\n1,"{z}","{fee}"\n2,"3,456","{fee}"\n')
+        code, out, err = run("predict", rents, tmp_path / "new.csv")
+        assert code == 0, err
+        found.append(out)
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize(("x", "z"), [("1,125", "2,345"), ("1", "0,345"), ("1", "2345,6")])
+def test_a_model_of_decimal_points_does_not_suggest_decimal_commas(run, rents, tmp_path, x, z):
+    (tmp_path / "new.csv").write_text(f'x,z,fee\n"{x}","{z}",7\n0.5,"3,456",7\n')
+    code, _, err = run("predict", rents, tmp_path / "new.csv")
+    assert code == 1
+    assert f"got '{z if x == '1' else x}' in row 1" in err
+    assert "The model was fitted to numbers with decimal points: write 1234.5." in err
+    assert "--decimal" not in err
+
+
+@pytest.mark.parametrize("n", [3, 20])
+def test_a_word_among_the_numbers_of_classes_is_a_class(run, homes, tmp_path, n):
+    """The rows of a rare class were left out."""
+    labels = [str(1 + i % 3) for i in range(150 - n)] + ["X"] * n
+    file, model = homes(price=labels), tmp_path / "m.skops"
+    args = ("-t", "price", "--task", "classification", *PLAIN, "-o", model, "--json")
+    code, out, err = run("fit", file, *args)
+    assert code == 0, err
+    found = json.loads(out)
+    assert (found["classes"], found["rows_left_out"]) == (["1", "2", "3", "X"], 0)
+    found = json.loads(run("predict", model, file, "--json")[1])["predictions"]
+    assert set(found["prediction"]) <= {"1", "2", "3", "X"}
 
 
 def test_few_words_among_the_numbers_of_a_target_are_left_out_aloud(run, homes, tmp_path):

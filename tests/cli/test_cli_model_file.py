@@ -3,6 +3,7 @@
 import json
 import os
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from inside import (
     ModelFileError,
     SavedModel,
+    TableError,
     WrongUse,
     check_model_name,
     columns_prepared,
@@ -178,6 +180,25 @@ def test_a_file_of_the_format_before_predicts_as_it_did():
     np.testing.assert_allclose(
         old.predictions(X)["prediction"], [2.01386857647573, 6.005553561935226], rtol=1e-7
     )
+
+
+def test_a_file_that_names_no_columns_of_thousands_reads_none(saved, tmp_path):
+    """As files were written before."""
+    content = {"format": "jacridge model 2", **vars(saved)}
+    del content["thousands"]
+    skops.io.dump(content, tmp_path / "old.skops")
+    old = load_model(str(tmp_path / "old.skops"))
+    assert old.thousands == []
+    raw = pl.DataFrame({"a": ["1", "2,345"], "c": ["x", "y"]})
+    with pytest.raises(TableError, match="got '2,345' in row 2"):
+        old.columns_of(raw, "new.csv")
+
+
+def test_a_file_keeps_the_columns_of_thousands(saved, tmp_path):
+    save_model(str(tmp_path / "m.skops"), replace(saved, thousands=["a"]))
+    raw = pl.DataFrame({"a": ["1", "2,345"], "c": ["x", "y"]})
+    back = load_model(str(tmp_path / "m.skops"))
+    assert back.columns_of(raw, "new.csv")["a"].to_list() == [1, 2345]
 
 
 def changed(saved, tmp_path, **attributes):

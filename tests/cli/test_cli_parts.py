@@ -117,6 +117,17 @@ def test_a_part_with_texts_is_named(parts, tmp_path):
         fitted(parts[0], "y", estimator())
 
 
+def test_a_model_of_parts_reads_thousands_as_in_its_parts(tmp_path):
+    """The comma in 2,345 alone may be decimal."""
+    for i in (1, 2):
+        rows = "".join(f'"{k:,}",{k % 11}\n' for k in range(2_000_000, 2_900_000, 9_000 * i))
+        (tmp_path / f"part-{i}.csv").write_text(f"a,y\n{rows}")
+    model, _ = fitted(str(tmp_path / "part-*.csv"), "y", estimator())
+    assert model.thousands == ["a"]
+    new = pl.DataFrame({"a": ["2,345", "12"]})
+    assert model.columns_of(new, "new.csv")["a"].to_list() == [2345, 12]
+
+
 def run(*args):
     with pytest.raises(SystemExit) as end:
         main([str(arg) for arg in args])

@@ -505,7 +505,7 @@ def test_a_criterion_of_several_targets_is_not_drawn_as_one(rng):
 def test_a_classifier_where_one_target_is_drawn_is_refused(rng, name, options):
     X = rng.uniform(size=(20, 2))
     est = JacobianKernelClassifier(0.5).fit(X, [0, 1] * 10)
-    with pytest.raises(TypeError, match=r"must be a JacobianKernelRidge.*For classes, use `eff"):
+    with pytest.raises(TypeError, match=r"must be a Jac.*, got JacobianKernelClassifier\.$"):
         getattr(plots, name).from_estimator(est, X, **options)
 
 

@@ -8,13 +8,16 @@ from .._checks import LARGEST
 from ..report._columns import looks_like_id
 from ._dates import as_dates, format_of, is_date, parsed
 from ._text import ColumnError, TableError
-from ._written import NEARLY_ALL, decimal_signs, may_be_thousands, numbers_of
+from ._written import NEARLY_ALL, decimal_signs, is_ambiguous, may_be_thousands, numbers_of
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?", "#N/A", "#DIV/0!", "#VALUE!")
 MOST_CATEGORIES = 100
 FAULTS_SHOWN = 5
 DECIMAL_HINT = "Add --decimal , to read decimal commas."
-THOUSANDS_HINT = f"{DECIMAL_HINT} If they separate thousands, remove them."
+REMOVE_HINT = "If commas separate thousands, remove them."
+THOUSANDS_HINT = f"{DECIMAL_HINT} {REMOVE_HINT}"
+# For new rows of a model that was fitted to numbers with decimal points.
+MODEL_HINT = "The model was fitted to numbers with decimal points: write 1234.5."
 POINT_HINT = (
     "With --decimal , points only separate thousands, as in 1.234,5. Use --decimal . to read "
     "decimal points."
@@ -65,12 +68,14 @@ def each_column(
 
 
 def _refuse_two_signs(columns: list[pl.Series], fault: ColumnError) -> None:
-    """Refuse a table with both decimal commas and decimal points: no option reads it."""
+    """Refuse a table with decimal points and commas that may be decimal: no option reads it."""
     texts = [column for column in columns if column.dtype == pl.String]
     commas, points = decimal_signs(texts)
+    what = "Decimal commas" if commas else "Commas"
+    commas = commas or [column.name for column in texts if is_ambiguous(column)]
     if commas and points and len({*commas, *points}) > 1:
         raise TableError(
-            f"{fault.what} Decimal commas occur in {_names(commas)} and decimal points in "
+            f"{fault.what} {what} occur in {_names(commas)} and decimal points in "
             f"{_names(points)}. Write all numbers with a decimal point; if commas separate "
             "thousands, remove them."
         )
@@ -91,7 +96,7 @@ def _together(faults: dict[str, ColumnError]) -> str:
         else []
     )
     ways = [error.way_out for error in faults.values()]
-    hints = (DECIMAL_HINT, POINT_HINT, TEXT_HINT)
+    hints = (DECIMAL_HINT, REMOVE_HINT, POINT_HINT, MODEL_HINT, TEXT_HINT)
     needed = [hint for hint in hints if any(hint in way for way in ways)]
     features = [name for name, error in faults.items() if not isinstance(error, TargetError)]
     leave = f"leave features out with {drop_option(*features)}."
@@ -165,6 +170,17 @@ def outcome(column: pl.Series, decimal: str = ".") -> pl.Series:
     return found
 
 
+def classes(column: pl.Series, decimal: str = ".") -> pl.Series:
+    """A column of class labels, which are texts if any of them is a word."""
+    if column.dtype != pl.String:
+        return outcome(column, decimal)
+    texts = categories(column)
+    is_word = texts.is_not_null() & numbers_of(texts, decimal).is_null()
+    words = is_word & ~texts.str.contains(_other_numbers(decimal)).fill_null(False)
+    few = 0 < words.sum() < texts.count() / 2
+    return texts if few and texts.n_unique() <= MOST_CATEGORIES else outcome(column, decimal)
+
+
 def _way_out_of_texts(some: pl.Series) -> str:
     """Advice on a text target: clean its numbers, or name another column."""
     return ADORNED_HINT if _are_adorned(some) else "Name another column with --target."
@@ -216,15 +232,15 @@ def labels(column: pl.Series) -> pl.Series:
     return column.cast(pl.String if texts else pl.Int64)
 
 
-def numbers(column: pl.Series, decimal: str = ".") -> pl.Series:
-    """A column that must hold numbers."""
+def numbers(column: pl.Series, decimal: str = ".", *, on_commas: str = "") -> pl.Series:
+    """A column that must hold numbers; `on_commas` is the advice on commas that are refused."""
     if _has_numbers(column):
         return _checked(column.cast(pl.Float64).fill_nan(None))
     texts = categories(column)
     found = numbers_of(texts, decimal)
     is_word = texts.is_not_null() & found.is_null()
     if is_word.any():
-        raise _wrong_number(texts, is_word, decimal)
+        raise _wrong_number(texts, is_word, decimal, on_commas)
     return _checked(found)
 
 
@@ -315,7 +331,9 @@ def _other_numbers(decimal: str) -> str:
     return POINT if decimal == "," else COMMA
 
 
-def _wrong_number(texts: pl.Series, is_word: pl.Series, decimal: str) -> ColumnError:
+def _wrong_number(
+    texts: pl.Series, is_word: pl.Series, decimal: str, on_commas: str = ""
+) -> ColumnError:
     """The error for a column of numbers that contains words or another decimal sign."""
     other = is_word & texts.str.contains(_other_numbers(decimal)).fill_null(False)
     words = is_word & ~other
@@ -323,7 +341,7 @@ def _wrong_number(texts: pl.Series, is_word: pl.Series, decimal: str) -> ColumnE
     got = " and ".join(f"{short(texts[row])} in row {row + 1}" for row in rows) + " of the data"
     count = f" (texts in {words.sum()} of {len(texts)} rows)" if words.any() else ""
     drop = "In a fit, --drop can also leave the feature out."
-    hint = POINT_HINT if decimal == "," else _comma_hint(texts.filter(other))
+    hint = POINT_HINT if decimal == "," else on_commas or _comma_hint(texts.filter(other))
     hints = {hint: other, f"{TEXT_HINT} {drop}": words}
     return ColumnError(
         f"The column `{texts.name}` must hold numbers, got {got}{count}.",

@@ -20,7 +20,7 @@ from ._missing import DROP, ERROR, IMPUTE, Losses, complete_rows, filled, losses
 from ._tables import listed, read_table
 from ._terminal import WrongUse
 from ._text import TableError
-from ._written import adorned, without_thousands
+from ._written import adorned, inferred_thousands, with_thousands, without_thousands
 
 # The task of a rule that does not use the target: the rows only have to be complete.
 IGNORED = "ignored"
@@ -68,6 +68,8 @@ class Rows:
     skipped: list[str] = field(default_factory=list)  # sentences on rows above the header
     unread: list[str] = field(default_factory=list)  # sentences on words among target numbers
     written: dict[str, str] = field(default_factory=dict)  # notes on text read as numbers
+    thousands: list[str] = field(default_factory=list)  # features with separated thousands
+    inferred: list[str] = field(default_factory=list)  # sentences on commas that may be decimal
 
     @property
     def target(self) -> str | None:
@@ -134,7 +136,7 @@ class Rows:
 def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None = None) -> Rows:
     """Features and targets of the rows of a table that are complete, or whose gaps are filled."""
     how = reading or Reading()
-    raw, skipped = read_table(source, header=how.header, sheet=how.sheet)
+    raw, skipped, separators = read_table(source, header=how.header, sheet=how.sheet)
     names = columns_named(raw.columns, targets)
     weights = [] if how.weights is None else [column_named(raw.columns, how.weights)]
     clusters = [] if how.cluster is None else [column_named(raw.columns, how.cluster)]
@@ -145,8 +147,10 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
     if how.on_globe:
         chosen = latitude_and_longitude(chosen, named=bool(how.features))
         require("pyproj", extra="geo")
-    bare = without_thousands(raw, how.decimal)
-    unread = [] if how.missing == ERROR else [_cells.few_words(bare[n], how.decimal) for n in names]
+    inferred = inferred_thousands(raw, how.decimal, separators)
+    bare = without_thousands(raw, inferred)
+    keeps = how.missing == ERROR or (how.task == "classification" and len(names) == 1)
+    unread = [] if keeps else [_cells.few_words(bare[n], how.decimal) for n in names]
     words = {found.name: found for found in unread if found is not None}
     bare = bare.with_columns(bare[name].set(found, None) for name, found in words.items())
     frame, ids = _typed(bare, chosen, roles, how)
@@ -159,6 +163,7 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
         name: _dates_of(raw[name], kept[name]) for name in chosen if is_date(frame[name].dtype)
     }
     y, task = _targets(kept.select(names), how.task)
+    notes = dict(_notes_on_texts(raw, bare, frame, how.decimal, inferred))
     return Rows(
         with_parts(kept.select(chosen), dates),
         y,
@@ -172,7 +177,9 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
         [name for name in given if how.on_globe and name not in chosen],
         skipped,
         [_unread(raw[name], found) for name, found in words.items()],
-        dict(_notes_on_texts(raw, bare, frame, how.decimal)),
+        {name: note for name, note in notes.items() if name not in inferred},
+        with_thousands(raw.select(chosen), frame, how.decimal),
+        [note for name, note in notes.items() if name in inferred],
     )
 
 
@@ -189,7 +196,11 @@ def _unread(raw: pl.Series, words: pl.Series) -> str:
 
 
 def _notes_on_texts(
-    raw: pl.DataFrame, bare: pl.DataFrame, frame: pl.DataFrame, decimal: str
+    raw: pl.DataFrame,
+    bare: pl.DataFrame,
+    frame: pl.DataFrame,
+    decimal: str,
+    inferred: Sequence[str],
 ) -> Iterator[tuple[str, str]]:
     """Text columns that were read as numbers, each with a sentence."""
     for name in frame.columns:
@@ -198,8 +209,14 @@ def _notes_on_texts(
             found = adorned(texts, without, decimal)
             if found is not None:
                 text, number = found
-                short = _cells.short(text)
-                yield name, f"Texts in `{name}` are read as numbers: {short} as {number:.15g}."
+                example = f"{_cells.short(text)} as {number:.15g}"
+                yield (
+                    name,
+                    f"Commas in `{name}` are read as separators of thousands: {example}, because "
+                    "other numbers have decimal points. If they are decimal commas, write points."
+                    if name in inferred
+                    else f"Texts in `{name}` are read as numbers: {example}.",
+                )
 
 
 def _typed(
@@ -208,10 +225,11 @@ def _typed(
     """Typed features and columns with a role, without ids, and the names of the ids."""
     asked_for = len(chosen) == 1 or bool(how.features) or how.on_globe
     one = how.task != "regression" and [*roles.values()].count("the target") == 1
+    outcome = _cells.classes if how.task == "classification" else _cells.outcome
     kinds: dict[str, Any] = {
         "the cluster": lambda column, decimal: _cells.categories(column),
         "the weights": _cells.target,
-        "the target": _cells.outcome if one else _cells.target,
+        "the target": outcome if one else _cells.target,
     }
     as_feature = _cells.numbers if how.on_globe else partial(_cells.feature, asked_for=asked_for)
     works = dict.fromkeys(chosen, as_feature) | {name: kinds[role] for name, role in roles.items()}
@@ -257,9 +275,14 @@ def typed_columns(
     outcomes: Sequence[str] = (),
     dates: dict[str, Dates] | None = None,
     decimal: str = ".",
+    thousands: Sequence[str] = (),
+    on_commas: str = "",
 ) -> pl.DataFrame:
-    """Named columns of a frame as a model takes them, with nulls for missing values."""
-    as_numbers: Any = partial(_cells.numbers, decimal=decimal)
+    """Named columns of a frame as a model takes them, with nulls for missing values.
+
+    Commas separate thousands in the columns `thousands`; `on_commas` is the advice on all others.
+    """
+    as_numbers: Any = partial(_cells.numbers, decimal=decimal, on_commas=on_commas)
     works = dict.fromkeys(numbers, as_numbers)
     works |= dict.fromkeys(texts, _cells.categories)
     works |= dict.fromkeys(outcomes, _cells.outcome_of_part)
@@ -267,7 +290,7 @@ def typed_columns(
     absent = [name for name in works if name not in frame.columns]
     if absent:
         raise UnknownColumn(_lacking(source, absent, frame.columns, list(works)))
-    bare = without_thousands(frame, decimal)
+    bare = without_thousands(frame, [name for name in thousands if name in numbers])
     given = (bare[name] if name in numbers else frame[name] for name in works)
     columns = each_column(lambda c: works[c.name](c), given)
     return pl.DataFrame(columns)

@@ -165,7 +165,7 @@ def _fitted(
     model = spec.model(TASKS[rows.task], in_time=in_time)
     pipeline = Pipeline([("columns", prepare), ("model", model)])
     columns = rows.targets, rows.numbers, rows.texts, rows.dates
-    saved = SavedModel(pipeline, *columns, reading.fills, reading.decimal)
+    saved = SavedModel(pipeline, *columns, reading.fills, reading.decimal, rows.thousands)
     check_columns(output, saved)
     weights = {} if rows.weights is None else {"model__sample_weight": rows.weights}
     with progress("fitting") as move, listening(move):

@@ -18,6 +18,7 @@ from .._checks import require
 from .._compute.files import replaced
 from .._pipeline import regressor_of
 from ..report._columns import GAP
+from ._cells import MODEL_HINT
 from ._columns import typed_columns
 from ._dates import PARTS, Dates, columns_of_parts, with_parts
 from ._missing import gaps
@@ -55,6 +56,7 @@ class SavedModel:
     dates: dict[str, Dates] = field(default_factory=dict)
     fills: bool = False
     decimal: str = "."  # of the table that it was fitted to
+    thousands: list[str] = field(default_factory=list)  # columns whose commas separate thousands
 
     @property
     def target(self) -> str:
@@ -75,7 +77,9 @@ class SavedModel:
         """The columns of a file as the pipeline takes them, with nulls for missing values."""
         plain = [name for name in self.numbers if name not in self.made_of]
         kinds: Any = {"numbers": plain, "texts": self.texts, "dates": self.dates}
-        frame = typed_columns(raw, source, **kinds, decimal=decimal)
+        commas: Any = {"decimal": decimal, "on_commas": MODEL_HINT * (self.decimal == ".")}
+        thousands = self.thousands if decimal == "." else []
+        frame = typed_columns(raw, source, **kinds, **commas, thousands=thousands)
         return with_parts(frame, self.dates).select(self.numbers + self.texts)
 
     @property
@@ -268,9 +272,11 @@ def _model_of(content: Any) -> SavedModel | None:
     dates = {name: Dates(**date) for name, date in content.get("dates", {}).items()}
     parts = [part for date in dates.values() for part in date.parts]
     pipeline, decimal = content["pipeline"], content.get("decimal", ".")
+    thousands = list(content.get("thousands", []))
     fits = (
         content["format"] in FORMATS
         and all(isinstance(name, str) for name in [*targets, *numbers, *texts, *dates])
+        and set(thousands) <= set(numbers)
         and set(parts) <= set(PARTS)
         and decimal in (".", ",")
         and isinstance(pipeline[0], ColumnTransformer)
@@ -279,7 +285,7 @@ def _model_of(content: Any) -> SavedModel | None:
     )
     fills = bool(content.get("fills", False))
     columns = list(targets), numbers, texts, dates
-    return SavedModel(pipeline, *columns, fills, decimal) if fits else None
+    return SavedModel(pipeline, *columns, fills, decimal, thousands) if fits else None
 
 
 def _fault(model: SavedModel) -> str:

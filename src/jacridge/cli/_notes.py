@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..report._columns import (
+    COMMAS,
     DOUBTS,
     GAP,
     GAPS_FILLED,
@@ -61,6 +62,7 @@ def remarks_on(rows: Rows, reading: Reading) -> dict[str, list[str]]:
     return {
         UNUSED: [unused] if rows.unused else [],
         UNREAD: rows.unread,
+        COMMAS: rows.inferred,
         IDS: [ids] if rows.ids else [],
         TITLES: rows.skipped,
         TEXTS_READ: list(rows.written.values()),

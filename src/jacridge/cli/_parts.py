@@ -19,6 +19,7 @@ from ._missing import complete_rows
 from ._model_file import SavedModel
 from ._tables import listed, read_frame, table_parts
 from ._text import TableError
+from ._written import with_thousands
 
 # Seconds to wait for the workers of a scheduler.
 WORKERS_WITHIN = 20
@@ -59,11 +60,12 @@ def scheduler_at(address: str | None) -> Iterator[None]:
 
 
 class Part(NamedTuple):
-    """Complete rows of one part: their features, their targets, and the number of all its rows."""
+    """Complete rows of one part, the number of all its rows, and its columns with thousands."""
 
     X: Array
     y: pl.Series
     n_all: int
+    thousands: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ class Parts:
     target : name of the target
     task : regression or classification
     classes : labels of the classes; none for a target of numbers
+    thousands : names of the features whose commas separate thousands
     """
 
     each: Sequence[Any]
@@ -88,6 +91,7 @@ class Parts:
     target: str
     task: str
     classes: pl.Series
+    thousands: Sequence[str] = ()
 
 
 def read_parts(source: str, target: str, reading: Reading) -> Parts:
@@ -100,13 +104,14 @@ def read_parts(source: str, target: str, reading: Reading) -> Parts:
     known = None if reading.features else names
     how = chosen, name, known, reading.missing, reading.task
     parts = [delayed(part_rows)(path, *how) for path in paths]
-    works = [(delayed(_moments)(part), delayed(_values)(part)) for part in parts]
-    moments, values = zip(*delayed(list)(works).compute(), strict=True)
+    works = [(delayed(_moments)(p), delayed(_values)(p), delayed(_thousands)(p)) for p in parts]
+    moments, values, thousands = zip(*delayed(list)(works).compute(), strict=True)
     whole = reduce(_joined, moments)
     if not whole.n:
         raise TableError(f"`{source}` must hold a row without missing values, got none.")
     task, classes = _task_of(dict(zip(paths, values, strict=True)), reading.task)
-    return Parts(parts, [m.n for m in moments], chosen, whole, name, task, classes)
+    known = sorted(set().union(*thousands))
+    return Parts(parts, [m.n for m in moments], chosen, whole, name, task, classes, known)
 
 
 def fit_parts(parts: Parts, estimator: Any, *, standardize: bool = True) -> SavedModel:
@@ -121,7 +126,8 @@ def fit_parts(parts: Parts, estimator: Any, *, standardize: bool = True) -> Save
     X = _dask_array(rows, [(n, len(columns)) for n in sizes], np.float64)
     estimator.fit(X, _dask_array(y, [(n,) for n in sizes], kind))
     pipeline = Pipeline([("columns", prepare), ("model", estimator)])
-    return SavedModel(pipeline, [parts.target], list(columns), [])
+    thousands = list(parts.thousands)
+    return SavedModel(pipeline, [parts.target], list(columns), [], thousands=thousands)
 
 
 def part_rows(
@@ -144,7 +150,8 @@ def part_rows(
         numbers, outcomes = ([*columns, name], []) if task == "regression" else (columns, [name])
         frame = typed_columns(raw, path, numbers=numbers, outcomes=outcomes)
         rows = complete_rows(frame, missing)
-        return Part(rows.select(columns).to_numpy(), rows[name], len(frame))
+        thousands = with_thousands(raw.select(columns), frame, ".")
+        return Part(rows.select(columns).to_numpy(), rows[name], len(frame), thousands)
     except TableError as error:
         raise TableError(f"In `{path}`: {error}") from error
 
@@ -153,6 +160,10 @@ def _moments(part: Part) -> ColumnMoments:
     X = part.X
     mean = X.mean(axis=0) if len(X) else np.zeros(X.shape[1])
     return ColumnMoments(len(X), part.n_all, mean, np.square(X - mean).sum(axis=0))
+
+
+def _thousands(part: Part) -> Sequence[str]:
+    return part.thousands
 
 
 def _joined(a: ColumnMoments, b: ColumnMoments) -> ColumnMoments:

@@ -18,7 +18,15 @@ from .._compute.files import replaced
 from .._compute.memory import available_memory
 from .._compute.warnings import warn
 from ._terminal import WrongUse, check_suffix, note
-from ._text import FIRST_ROWS, TableError, named, note_on_titles, rows_above_header, text_rows
+from ._text import (
+    FIRST_ROWS,
+    Table,
+    TableError,
+    named,
+    note_on_titles,
+    rows_above_header,
+    text_rows,
+)
 
 BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 # A table takes up to 20 times the memory of its text: a gzip file may unpack to this share of the
@@ -29,22 +37,17 @@ LISTED = 20  # names in a message
 
 def read_frame(source: str, *, header: bool = True, sheet: str | None = None) -> pl.DataFrame:
     """A table as written; a note says what was skipped in its files."""
-    frame, notes = read_table(source, header=header, sheet=sheet)
-    for sentence in notes:
+    table = read_table(source, header=header, sheet=sheet)
+    for sentence in table.notes:
         note(sentence)
-    return frame
+    return table.frame
 
 
-def read_table(
-    source: str, *, header: bool = True, sheet: str | None = None
-) -> tuple[pl.DataFrame, list[str]]:
-    """A table from one file, standard input (`-`), or all files that match a pattern.
-
-    Also returns sentences on what was skipped in its files.
-    """
+def read_table(source: str, *, header: bool = True, sheet: str | None = None) -> Table:
+    """A table from one file, standard input (`-`), or all files that match a pattern."""
     paths = table_parts(source)
     found = [_parsed(_content(path), path, header=header, sheet=sheet) for path in paths]
-    frames = [frame for frame, _ in found]
+    frames = [table.frame for table in found]
     for path, frame in zip(paths, frames, strict=True):
         if frame.columns != frames[0].columns:
             raise TableError(
@@ -55,7 +58,8 @@ def read_table(
         whole = pl.concat(frames, how="vertical_relaxed")
     except pl.exceptions.PolarsError as error:
         raise TableError(f"The parts of `{source}` differ in type: {_first(error)}") from error
-    return whole, [sentence for _, notes in found for sentence in notes]
+    separators = frozenset().union(*(table.separators for table in found))
+    return Table(whole, [sentence for table in found for sentence in table.notes], separators)
 
 
 def table_parts(source: str) -> list[str]:
@@ -107,9 +111,7 @@ def _check_unpacked(size: int, path: str) -> None:
         )
 
 
-def _read_excel(
-    data: bytes, path: str, *, header: bool, sheet: str | None
-) -> tuple[pl.DataFrame, list[str]]:
+def _read_excel(data: bytes, path: str, *, header: bool, sheet: str | None) -> Table:
     """The first sheet of a workbook, or the one asked for, with the types of its cells."""
     fastexcel = require("fastexcel", extra="xlsx")
     try:
@@ -150,7 +152,7 @@ def _read_excel(
     if frame.is_empty():
         raise TableError(f"`{path}` must hold rows below its header, got none.")
     notes = [note_on_titles(rows[:n], path)] if any(map(any, rows[:n])) else []
-    return frame.rename(dict(zip(frame.columns, names, strict=True))), notes
+    return Table(frame.rename(dict(zip(frame.columns, names, strict=True))), notes)
 
 
 def _sheet_named(names: Sequence[str], wanted: str | None, path: str) -> str:
@@ -166,22 +168,20 @@ def _sheet_named(names: Sequence[str], wanted: str | None, path: str) -> str:
 
 def _read_binary(
     read: Any, kind: str, data: bytes, path: str, *, header: bool, sheet: str | None
-) -> tuple[pl.DataFrame, list[str]]:
+) -> Table:
     """A table in a format that always names its columns."""
     _check_no_sheet(path, sheet)
     try:
         frame: pl.DataFrame = read(io.BytesIO(data))
     except BROKEN as error:
         raise TableError(f"`{path}` cannot be read as {kind}: {_first(error)}") from error
-    return frame, []
+    return Table(frame, [])
 
 
-def _read_text(
-    data: bytes, path: str, *, header: bool, sheet: str | None
-) -> tuple[pl.DataFrame, list[str]]:
+def _read_text(data: bytes, path: str, *, header: bool, sheet: str | None) -> Table:
     _check_no_sheet(path, sheet)
-    rows, notes = text_rows(data, path, header=header)
-    return named(rows, path, header=header), notes
+    table = text_rows(data, path, header=header)
+    return table._replace(frame=named(table.frame, path, header=header))
 
 
 def _check_no_sheet(path: str, sheet: str | None) -> None:
@@ -191,7 +191,7 @@ def _check_no_sheet(path: str, sheet: str | None) -> None:
 
 
 # First bytes of a file, and the function that reads it; all other files are text.
-READERS: dict[bytes, Callable[..., tuple[pl.DataFrame, list[str]]]] = {
+READERS: dict[bytes, Callable[..., Table]] = {
     b"PAR1": partial(_read_binary, pl.read_parquet, "Parquet"),
     b"ARROW1": partial(_read_binary, pl.read_ipc, "Feather"),
     b"PK\x03\x04": _read_excel,
@@ -199,8 +199,8 @@ READERS: dict[bytes, Callable[..., tuple[pl.DataFrame, list[str]]]] = {
 }
 
 
-def _parsed(data: bytes, path: str, **how: Any) -> tuple[pl.DataFrame, list[str]]:
-    """A frame from bytes, whose first bytes determine the format, and what was skipped."""
+def _parsed(data: bytes, path: str, **how: Any) -> Table:
+    """A table from bytes, whose first bytes determine the format."""
     found = (read for magic, read in READERS.items() if data.startswith(magic))
     return next(found, _read_text)(data, path, **how)
 

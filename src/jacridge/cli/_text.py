@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import polars as pl
 
@@ -11,6 +12,14 @@ from ..report._encoding import OLD_WINDOWS, separator_of, text_encoding
 from ._terminal import note
 
 FIRST_ROWS = 20  # among which the header is looked for
+
+
+class Table(NamedTuple):
+    """Cells of a table, sentences on what was skipped, and the separators of its text files."""
+
+    frame: pl.DataFrame
+    notes: list[str]
+    separators: frozenset[str] = frozenset()
 
 
 class TableError(ValueError):
@@ -60,11 +69,8 @@ def without_titles(text: str, path: str) -> tuple[str, list[str]]:
     return "\n".join(lines[n:]), [note_on_titles(cells[:n], path)] if n else []
 
 
-def text_rows(data: bytes, path: str, *, header: bool = True) -> tuple[pl.DataFrame, list[str]]:
-    """The cells of a text file as written, without blank lines and rows above the header.
-
-    Also returns sentences on these rows.
-    """
+def text_rows(data: bytes, path: str, *, header: bool = True) -> Table:
+    """The cells of a text file as written, without blank lines and rows above the header."""
     text = _decoded(data, path)
     notes: list[str] = []
     if "\n" not in text:
@@ -85,7 +91,7 @@ def text_rows(data: bytes, path: str, *, header: bool = True) -> tuple[pl.DataFr
     rows = rows.filter(~pl.all_horizontal(blank))
     if rows.is_empty():
         raise TableError(f"`{path}` must hold a table, got nothing.")
-    return rows, notes
+    return Table(rows, notes, frozenset(separator))
 
 
 def _decoded(data: bytes, path: str) -> str:

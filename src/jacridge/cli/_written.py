@@ -1,5 +1,7 @@
 """Text that holds numbers, possibly with a currency sign, % or separated thousands."""
 
+from collections.abc import Collection
+
 import polars as pl
 
 # Points between thousands, where commas are decimal signs.
@@ -13,6 +15,8 @@ ADORNED = (
 THOUSANDS = r"^[-+]?[1-9]\d{0,2}([,'’\s]\d{3})+(\.\d+)?$"
 NUMBER = r"^[-+]?\d[\d,]*\.?\d*$"
 CLEARLY_THOUSANDS = r",\d{3}(,\d{3}|\.\d)"
+# A number or percentage whose commas may all separate thousands.
+COMMAS_IN_THOUSANDS = r"^\s*[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?\s*%?\s*$"
 NEARLY_ALL = 0.95
 
 
@@ -29,22 +33,43 @@ def numbers_of(texts: pl.Series, decimal: str) -> pl.Series:
     return bare if bare.count() >= NEARLY_ALL * texts.count() else found
 
 
-def without_thousands(frame: pl.DataFrame, decimal: str) -> pl.DataFrame:
-    """The frame without the commas that must be separators of thousands.
+def inferred_thousands(
+    frame: pl.DataFrame, decimal: str, separators: Collection[str] = ()
+) -> list[str]:
+    """Columns whose commas separate thousands, to judge by the rest of the file.
 
-    In such a column every comma can be one, and other numbers in the file have decimal points.
+    No cell of such a column settles it. But other numbers in the file have decimal points, none
+    has a decimal comma, and its cells are not separated as they are where commas are decimal.
     """
     texts = [column.str.strip_chars() for column in frame if column.dtype == pl.String]
     with_commas, with_points = decimal_signs(texts)
-    if decimal == "," or with_commas or not with_points:
-        return frame
-    return frame.with_columns(
-        column.str.replace_all(",", "", literal=True)
+    if decimal == "," or with_commas or not with_points or set(separators) - {","}:
+        return []
+    return [
+        column.name
         for column in texts
-        if column.str.contains(r"\d,\d").any()
-        and may_be_thousands(column)
-        and column.str.contains(NUMBER).sum() >= NEARLY_ALL * column.count()
+        if is_ambiguous(column) and column.str.contains(NUMBER).sum() >= NEARLY_ALL * column.count()
+    ]
+
+
+def without_thousands(frame: pl.DataFrame, names: Collection[str]) -> pl.DataFrame:
+    """The frame without the commas that separate thousands in these columns."""
+    columns = (frame[name] for name in names if frame.schema[name] == pl.String)
+    return frame.with_columns(
+        column.zip_with(
+            ~column.str.contains(COMMAS_IN_THOUSANDS).fill_null(False),
+            column.str.replace_all(",", "", literal=True),
+        )
+        for column in columns
     )
+
+
+def with_thousands(texts: pl.DataFrame, numbers: pl.DataFrame, decimal: str) -> list[str]:
+    """Columns of text with commas that were read as numbers with decimal points."""
+    both = (name for name in texts.columns if numbers.schema.get(name) == pl.Float64)
+    strings = (texts[name] for name in both if texts.schema[name] == pl.String)
+    found = [column.name for column in strings if column.str.contains(r"\d,\d").any()]
+    return found if decimal == "." else []
 
 
 def decimal_signs(texts: list[pl.Series]) -> tuple[list[str], list[str]]:
@@ -69,6 +94,13 @@ def may_be_thousands(texts: pl.Series) -> bool:
     """Whether all commas in numbers are where they may separate thousands."""
     some = texts.filter(texts.str.contains(",", literal=True))
     return bool(some.str.contains(THOUSANDS).all())
+
+
+def is_ambiguous(texts: pl.Series) -> bool:
+    """Whether commas in numbers may separate thousands or decimals, and no cell settles it."""
+    with_commas = texts.str.contains(r"\d,\d").any()
+    settled = texts.str.contains(CLEARLY_THOUSANDS).any()
+    return bool(with_commas and may_be_thousands(texts) and not settled)
 
 
 def _plain_numbers(texts: pl.Series, decimal: str) -> pl.Series:

@@ -275,7 +275,7 @@ def average_predictions(
     array([-2.1,  2.1])
     """
     level = check_number("level", level, above=0, below=1)
-    check_regressor(estimator)
+    check_regressor(estimator, "For classes, use `effects` of the classifier.")
     estimator._check_has_features("An average prediction")
     function, rows = estimator._function(), estimator._observations(X)
     errors = error_kind(robust, cluster, rows.w_train)
@@ -316,10 +316,11 @@ def _values(
     return found.astype(np.float64)
 
 
-def check_regressor(estimator: Any) -> None:
-    """Refuse classifiers, and what is not ours."""
+def check_regressor(estimator: Any, way_out: str = "") -> None:
+    """Refuse classifiers and estimators of other packages; `way_out` says what to do instead."""
     if not hasattr(estimator, "_observations"):
-        raise TypeError(
+        message = (
             "`estimator` must be a JacobianKernelRidge or AutoKernelRidge, got "
-            f"{type(estimator).__name__}. For classes, use `effects` of the classifier."
+            f"{type(estimator).__name__}. {way_out}"
         )
+        raise TypeError(message.rstrip())

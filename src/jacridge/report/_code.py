@@ -17,7 +17,7 @@ import numpy as np
 from .._compute.arrays import Array
 from .._select import in_other_packages
 from ._case import Case
-from ._columns import GAPS_FILLED, TEXTS_READ, TITLES, UNREAD
+from ._columns import COMMAS, GAPS_FILLED, TEXTS_READ, TITLES, UNREAD
 from ._encoding import OLD_WINDOWS, encoding_of, separator_of, text_encoding
 from ._pieces import joined, marked_up
 
@@ -112,7 +112,7 @@ def _beyond_python(case: Case, source: Origin) -> str:
         "how the header was found": any(name == TITLES for name, _ in source.remarks),
         "how gaps were filled": any(name == GAPS_FILLED for name, _ in source.remarks),
         "how text was read as numbers": any(
-            name in (TEXTS_READ, UNREAD) for name, _ in source.remarks
+            name in (TEXTS_READ, UNREAD, COMMAS) for name, _ in source.remarks
         ),
         "how files that are not UTF-8 were joined": _has_old_parts(source.file),
     }

@@ -35,8 +35,8 @@ MARK = " (missing)"  # ends the name of a column that marks the gaps of another 
 GAP = "(missing)"  # the category of missing text
 # Names of remarks.
 GAPS_FILLED, TEXTS_READ, TITLES = "gaps filled", "texts as numbers", "rows above the header"
-UNUSED, UNREAD = "columns left out", "values left out"
-DOUBTS = (UNUSED, UNREAD)  # reasons for doubt, which the verdict of a report names
+UNUSED, UNREAD, COMMAS = "columns left out", "values left out", "commas as thousands"
+DOUBTS = (UNUSED, UNREAD, COMMAS)  # reasons for doubt, which the verdict of a report names
 FEWEST_TIMES = 10
 # Rank correlation from which columns say nearly the same, and largest number of columns compared.
 ALIKE_RANKS, MOST_COMPARED, NAMED_PAIRS = 0.98, 500, 3
