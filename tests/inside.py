@@ -15,6 +15,7 @@ NAMES = {
     "_geometry.space": ["METRICS", "Pairs", "space_of"],
     "_rows.labels": ["ArrayLabels", "ParquetLabels", "dask_labels"],
     "_rows.rows": ["ArrayRows"],
+    "_rows.source": ["array_source"],
     "_rows.survey": ["Surveying"],
     "_rules.criteria": ["CRITERIA", "LOO", "Criterion"],
     "_rules.refits": ["groups_of"],

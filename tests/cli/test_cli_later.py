@@ -8,7 +8,11 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import TimeSeriesSplit
 
+from inside import CRITERIA
 from jacridge import AutoKernelRidge
+from jacridge.report import report_page
+
+PLAIN = ("--no-standardize",)
 
 
 @pytest.fixture
@@ -87,7 +91,7 @@ def test_a_comparison_predicts_each_part_from_those_before(run, table, newest_fi
         found = json.loads(out)
         assert found["judged_on"] == "later rows"
         means = [row["r2_mean"] for row in found["rules"]]
-        np.testing.assert_allclose(means, np.mean(scores, axis=0), rtol=1e-6)
+        np.testing.assert_allclose(means, np.mean(scores, axis=0), rtol=1e-7)
 
 
 def test_one_split_has_the_last_third_as_later_rows(run, table, months):
@@ -103,19 +107,72 @@ def test_fewer_than_twenty_rows_are_not_held_out(run, table, tmp_path):
     found, err = fitted(run, tmp_path / "few.csv", tmp_path)
     assert "later_r2" not in found
     assert "which flatters models" in err
+    assert "So there is no score" not in err
+    _, err = fitted(run, tmp_path / "few.csv", tmp_path, "--held-out", "later")
+    assert "there are too few rows, or a class" in err
+    assert "So there is no score on later rows.\n" in err
 
 
 def test_few_rows_are_compared_at_random(run, table, tmp_path):
     pl.read_csv(table).head(29).write_csv(tmp_path / "few.csv")
     args = ("-t", "y", "--rules", "linear", "--splits", "5", "--json")
-    assert json.loads(run("compare", tmp_path / "few.csv", *args)[1])["judged_on"] == "random rows"
+    for asked in ([], ["--held-out", "later"]):
+        _, out, err = run("compare", tmp_path / "few.csv", *args, *asked)
+        assert json.loads(out)["judged_on"] == "random rows"
+        assert ("there are too few rows" in err and "So the splits are random.\n" in err) == bool(
+            asked
+        )
+
+
+def test_a_class_that_is_yet_to_come_is_told(run, months, tmp_path):
+    X, _ = months
+    kind = np.where(np.arange(180) % 2, "odd", "even").astype(object)
+    kind[-10:] = "new"
+    file = tmp_path / "t.csv"
+    pl.DataFrame({"a": X[:, 1], "b": np.cos(X[:, 0]), "y": kind.astype(str)}).write_csv(file)
+    found, err = fitted(run, file, tmp_path, "--held-out", "later")
+    assert "later_accuracy" not in found
+    assert "a class occurs only in the last ones. So there is no score on later rows.\n" in err
+    args = ("-t", "y", "--rules", "linear", "--held-out", "later", "--json")
+    _, out, err = run("compare", file, *args)
+    assert json.loads(out)["judged_on"] == "random rows"
+    assert "a class occurs only in the last ones. So the splits are random.\n" in err
+
+
+@pytest.mark.parametrize("alpha", CRITERIA)
+@pytest.mark.parametrize("space", [("--metric", "euclidean"), ("-m", "scaled"), PLAIN])
+def test_a_criterion_chooses_the_penalty_where_later_rows_choose_nothing(
+    run, table, tmp_path, space, alpha
+):
+    asked = ("--alpha", alpha, "-k", "gaussian", *space)
+    found, err = fitted(run, table, tmp_path, *asked)
+    assert "later_r2" not in found
+    assert "which flatters models that have to predict the future.\n" in err
+    assert run("effects", table, "-t", "y", *asked)[0] == 0
+
+
+def test_a_rule_leaves_the_metric_to_later_rows(run, table, tmp_path):
+    found, err = fitted(run, table, tmp_path, "--rule", "jacobian", "--metric", "diagonal")
+    assert "so the model is chosen by later rows." in err
+    assert "later_r2" in found
+
+
+@pytest.mark.slow
+def test_a_report_by_leave_one_out_is_written_for_rows_in_the_order_of_time(months):
+    options = {"alpha": "loo", "kernel": "gaussian", "metric": "scaled"}
+    text = report_page(*months, features=["year", "x"], **options)
+    assert "Kernel and metric were given. Bandwidth and penalty were chosen by leave-one" in text
 
 
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (["--rule", "jacobian"], "must not be later with --rule jacobian, which chooses"),
-        (["--metric", "geodesic"], "must not be later with --metric geodesic, which chooses"),
+        (["--rule", "jacobian"], "must not be later with --rule jacobian: nothing is chosen"),
+        (["--metric", "geodesic"], "must not be later with --metric geodesic: nothing is chosen"),
+        (
+            ["--alpha", "loo", "-k", "gaussian", "--no-standardize"],
+            "must not be later with --alpha loo, --kernel gaussian and --no-standardize: nothing",
+        ),
         (["--engine", "dask"], "must be auto or random with --engine dask, got later"),
     ],
 )
@@ -132,7 +189,7 @@ def test_effects_are_those_of_the_fitted_model(run, table, newest_first, months)
         for file in (table, newest_first)
     ]
     est = AutoKernelRidge(held_out="later", random_state=0).fit(*months)
-    np.testing.assert_allclose(found[0], est.effects(months[0]).dict()["estimate"], rtol=1e-6)
+    np.testing.assert_allclose(found[0], est.effects(months[0]).dict()["estimate"], rtol=1e-7)
     np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
 
 

@@ -1,6 +1,7 @@
 """Candidates that are judged by how they predict later rows: `held_out="later"`."""
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import polars as pl
@@ -10,6 +11,7 @@ from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import TimeSeriesSplit
 
+from inside import EUCLIDEAN, array_source
 from jacridge import (
     AutoKernelClassifier,
     AutoKernelRidge,
@@ -63,7 +65,7 @@ def test_the_error_is_that_of_refits_to_earlier_rows_on_later_ones(rng):
     est = later().fit(X, y)
     _, unit = refit_error(X, y, 1.0, 1.0)
     error, _ = refit_error(X, y, est.bandwidth_ / unit, est.alpha_)
-    assert [row["error"] for row in est.choices_] == [pytest.approx(error, rel=1e-6)]
+    assert [row["error"] for row in est.choices_] == [pytest.approx(error, rel=1e-7)]
     assert est.choices_[0]["held_out"] == 120
 
 
@@ -97,9 +99,12 @@ def test_later_rows_are_predicted_much_better_than_by_a_choice_on_random_rows(rn
 
 
 def test_the_order_of_the_rows_decides(rng):
-    X, y = series(rng)
-    there, back = later().fit(X, y), later().fit(X[::-1], y[::-1])
-    assert there.choices_[0]["error"] != pytest.approx(back.choices_[0]["error"], rel=0.01)
+    """A random walk is predicted well between its steps, and not at all beyond them."""
+    X, y = np.arange(160.0)[:, None], rng.standard_normal(160).cumsum()
+    order = rng.permutation(160)
+    in_time, shuffled = later().fit(X, y), later().fit(X[order], y[order])
+    assert shuffled.choices_[0]["error"] < 0.15
+    assert in_time.choices_[0]["error"] > 0.6
 
 
 def test_equal_rows_at_other_times_stay_later_rows(rng):
@@ -109,6 +114,22 @@ def test_equal_rows_at_other_times_stay_later_rows(rng):
     est = later(metric="scaled").fit(X, y)
     assert est.choices_[0]["held_out"] == 180
     assert est.choices_[0]["error"] > 0.3  # the trend, which rows of 24 means would not show
+
+
+def test_a_sample_in_order_does_not_copy_all_rows_with_duplicates(rng):
+    X, y = rng.standard_normal((20_000, 50)), rng.standard_normal((20_000, 1))
+    X[7] = X[3]
+    source = array_source(X, y, None, EUCLIDEAN)
+    tracemalloc.start()
+    some_X, some_y, w = source.in_order(1000, rng)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < X.nbytes / 4
+    at = np.argmax(X[:, 0] == some_X[:, :1], axis=1)
+    np.testing.assert_array_equal(at, np.sort(at))
+    np.testing.assert_array_equal(some_X, X[at])
+    assert some_y.shape == (1000, 1)
+    assert (w == 1).all()
 
 
 def test_rows_of_weight_zero_leave_no_trace(rng):
@@ -123,7 +144,7 @@ def test_a_common_factor_of_all_weights_changes_nothing(rng):
     X, y = series(rng)
     w = rng.uniform(0.5, 2, size=160)
     once, again = later().fit(X, y, w), later().fit(X, y, 7.3 * w)
-    assert once.choices_[0]["error"] == pytest.approx(again.choices_[0]["error"], rel=1e-6)
+    assert once.choices_[0]["error"] == pytest.approx(again.choices_[0]["error"], rel=1e-7)
     assert again.alpha_ == pytest.approx(7.3 * once.alpha_)
 
 
@@ -148,6 +169,30 @@ def test_a_rule_chooses_the_bandwidth_of_a_metric_that_later_rows_choose(rng):
     est.fit(X, y)
     assert est.bandwidth_ == pytest.approx(select_bandwidth(est.X_fit_, rule="median").sigma)
     assert est.choices_[0]["held_out"] == 120
+
+
+def test_a_rule_for_a_learned_metric_sees_more_than_equal_first_rows(rng):
+    X = rng.standard_normal((100, 3))
+    X[:30] = X[0]
+    est = JacobianKernelRidge("jacobian", 0.1, metric="diagonal", held_out="later", random_state=0)
+    assert est.fit(X, X[:, 1] + 0.1 * rng.standard_normal(100)).choices_[0]["held_out"] == 75
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_a_rule_sees_the_largest_training_part_with_its_own_mean(rng, fit_intercept):
+    X, y = series(rng)
+    y, seen = y - y.mean(), []
+
+    def rule(data):
+        seen.append((len(data.X), float(data.y.mean())))
+        return 1.0
+
+    est = JacobianKernelRidge(rule, "loo", metric="diagonal", held_out="later", random_state=0)
+    est.set_params(fit_intercept=fit_intercept).fit(X, y)
+    of_parts = [mean for n, mean in seen if n == 120]
+    assert {n for n, _ in seen} == {120, 160}  # three quarters, and all rows
+    expected = 0.0 if fit_intercept else y[:120].mean() / y.std()
+    assert of_parts == pytest.approx([expected] * len(of_parts), abs=1e-12)
 
 
 @pytest.mark.parametrize("solver", ["nystrom", "pcg"])

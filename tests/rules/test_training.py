@@ -248,7 +248,7 @@ def test_the_share_of_equal_rows_counts_all_but_the_first_of_them(rng, weighted)
 
 @pytest.mark.parametrize("solver", ["exact", "nystrom"])
 @pytest.mark.parametrize("weight", [None, 0.5, 2.0])
-def test_rows_are_equal_whatever_their_weights(rng, solver, weight):
+def test_a_weight_of_two_counts_as_two_equal_rows_and_other_weights_do_not(rng, solver, weight):
     X = np.repeat(rng.standard_normal((40, 2)), 3, axis=0)
     w = None if weight is None else np.full(120, weight)
     est = JacobianKernelRidge("jacobian_median", 0.1, solver=solver, n_landmarks=20)

@@ -11,8 +11,8 @@ import numpy as np
 from .._checks import check_not_tiny
 from .._compute.arrays import Array, Indices
 from .merging import GivenRows, Replicates, merged, replicates_of
-from .rows import ArrayRows, MappedRows, Rows
-from .survey import counted
+from .rows import ArrayRows, Block, MappedRows, Rows
+from .survey import counted, sample_indices
 
 if TYPE_CHECKING:
     from .._geometry.distances import Distance
@@ -41,13 +41,14 @@ class Source:
     first: Indices | None = None
     weightless: tuple[Indices, Array, Array] | None = None
 
-    @property
-    def in_order(self) -> Rows:
-        """The rows of positive weight as they were given, in their order."""
+    def in_order(self, most: int, rng: np.random.Generator) -> Block:
+        """At most `most` rows of positive weight at random, as given and in their order."""
         if self.given is None or not isinstance(self.rows, ArrayRows):
-            return self.rows
-        given, X, y = self.given.weighed(), self.rows.X, self.rows.y
-        return ArrayRows(X[given.group], y[given.group] + given.within, given.weights)
+            return self.rows.take(np.sort(sample_indices(self.rows.n, most, rng)))
+        given = self.given.weighed()
+        some = np.sort(sample_indices(len(given.group), most, rng))
+        X, y, _ = self.rows.take(given.group[some])
+        return X, y + given.within[some], given.weights[some]
 
     @cached_property
     def replicates(self) -> Replicates | None:

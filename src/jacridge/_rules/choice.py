@@ -133,7 +133,7 @@ class CrossFitting:
     ) -> None:
         self.rounds, self.folds, self.loss, self.n = rounds, folds, loss, len(rows)
         self.counts = np.concatenate([test.counts for _, test in self.folds])
-        self.y = np.concatenate([test.y for _, test in self.folds])
+        self.y = np.concatenate([test.y + test.constant for _, test in self.folds])
 
     def plain(self, kernel: str, mapping: FeatureMap, **tuning: Tuning | None) -> Candidate:
         """The metric before any round, with a `tuning`, or with one that is looked for `near`."""
@@ -174,7 +174,7 @@ class CrossFitting:
 
         def judged(mapping: FeatureMap, fold: Fold) -> tuple[Round, Array]:
             fit = rounds.fit(fold[0], mapping, tuning)
-            return fit, rounds.predict(fit, fold[0], fold[1].X)
+            return fit, rounds.predict(fit, fold[0], fold[1].X) + fold[1].constant
 
         fits, predictions = zip(*in_threads(judged, maps, self.folds), strict=True)
         found = np.concatenate(predictions)
@@ -209,7 +209,11 @@ class CrossFitting:
 
     @property
     def _constant_errors(self) -> Array:
-        """Errors of the held-out rows if all are predicted by the mean of y."""
+        """Errors of the held-out rows if all are predicted by the mean of y.
+
+        It is that of all rows, so models of earlier rows have to be better than a mean that
+        knows the later ones.
+        """
         return self.loss(self.y, np.zeros_like(self.y), self.counts)
 
     def ranked_again(

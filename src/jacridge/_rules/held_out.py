@@ -26,6 +26,8 @@ PREDICTIONS = 1000
 # Shares of the rows at which one part ends and the next one begins, where later rows are held out.
 # The first part is only learned from.
 LATER_PARTS = (0.25, 0.5, 0.75, 1.0)
+# Most training rows among them: each candidate is fitted at many bandwidths.
+LATER_ROWS = 500
 
 # Features X (n, p), targets y (n, k) and weights w (n,).
 WeightedRows: TypeAlias = "tuple[Array, Array, Array]"
@@ -51,10 +53,10 @@ def later_parts(rows: LearningRows, size: int, rng: np.random.Generator) -> list
     """Pairs of earlier and later rows, of rows in the order of time.
 
     The first part of the rows predicts the next one, then both predict the one after them, and so
-    on, up to `size` training rows. These are shuffled, as the first of them stand for all.
+    on, up to LATER_ROWS training rows whatever the `size` of halves. Training rows are shuffled:
+    some steps use only the first of them.
     """
-    size = min(size, HALF[0])  # more would take long: each candidate is fitted at many bandwidths
-    few = rows.part(np.sort(sample_indices(len(rows), int(size / LATER_PARTS[-2]), rng)))
+    few = rows.part(np.sort(sample_indices(len(rows), int(LATER_ROWS / LATER_PARTS[-2]), rng)))
     ends = (len(few) * np.asarray(LATER_PARTS)).astype(int)
     return [
         (few.part(rng.permutation(start)).merged(), few.part(np.arange(start, end)))
@@ -69,9 +71,8 @@ def distinct_sample(source: Source, most: int, rng: np.random.Generator) -> Weig
 
 def sample_in_order(source: Source, most: int, rng: np.random.Generator) -> WeightedRows:
     """Rows at random, in the order in which they were given, and with those that are equal."""
-    rows = source.in_order
-    X, y, w = rows.take(np.sort(sample_indices(rows.n, most, rng)))
-    return (X, y, np.ones(len(X))) if w is None else (X[w > 0], y[w > 0], w[w > 0])
+    X, y, w = source.in_order(most, rng)
+    return X, y, np.ones(len(X)) if w is None else w
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ class HoldOut:
     ----------
     sample : the rows to choose and learn by, at most so many
     folds : pairs of training and held-out rows, given the number of rows in a half
-    is_later : whether held-out rows follow those of the training, which cannot know their mean
+    is_later : whether held-out rows come after the training rows; targets are then centred at the
+        mean of the training rows
     """
 
     sample: Callable[[Source, int, np.random.Generator], WeightedRows]

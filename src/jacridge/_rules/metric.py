@@ -16,7 +16,14 @@ from .._rows.survey import Surveying, surveyed
 from .choice import Chosen, choose
 from .held_out import HELD_OUT, WeightedRows, rows_in_half
 from .registry import Found, as_rule, find
-from .rounds import LearningRows, Rounds, RuleInRounds, penalty_in_rounds, standardised
+from .rounds import (
+    LearningRows,
+    Rounds,
+    RuleInRounds,
+    centred_fold,
+    penalty_in_rounds,
+    standardised,
+)
 from .training import UNIT_ROWS, median_distance
 
 if TYPE_CHECKING:
@@ -112,7 +119,8 @@ def metric_of(source: Source, asked: Request, rng: np.random.Generator) -> Metri
     options: Any = {"kernels": kernels, "kinds": kinds, "loss": asked.loss}
 
     def folds(rows: LearningRows) -> list[Fold]:
-        return held_out.folds(rows, size, rng)
+        found = held_out.folds(rows, size, rng)
+        return [centred_fold(*each) for each in found] if held_out.is_later and centred else found
 
     chosen = choose(sample, maps, rounds, folds, **options)
     best = chosen.best

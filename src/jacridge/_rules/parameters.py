@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from .._checks import check_choice
 from .._geometry.kernels import KERNELS, Kernel
-from .._geometry.space import LEARNED, LINEAR, METRICS, Space, space_of
+from .._geometry.space import LINEAR, METRICS, Space, space_of
 from .._solvers.model import INTERCEPTS
 from .choice import KERNELS_TRIED, Loss, squared_errors
 from .held_out import HELD_OUT
-from .registry import as_rule, check_alpha
+from .registry import as_rule, check_alpha, later_rows_choose, later_rows_tune
 from .training import Penalty, TrainingData
 
 SOLVERS = ("auto", "exact", "nystrom", "pcg")
@@ -107,15 +107,14 @@ class Request(Parameters):
     @property
     def tunes_later(self) -> bool:
         """Whether bandwidth and penalty, too, are chosen by how well later rows are predicted."""
-        automatic = as_rule(self.bandwidth).is_automatic
-        return self.held_out == "later" and automatic and self.penalty.criterion in (None, "auto")
+        return self.held_out == "later" and later_rows_tune(self.bandwidth, self.alpha)
 
     def check_held_out(self, *, streams: bool) -> None:
         """Refuse to hold out later rows where there are none, or where nothing is chosen by them.
 
         Rows that stream may come in any order.
         """
-        chooses = self.kernel == "auto" or self.metric in LEARNED or self.tunes_later
+        chooses = later_rows_choose(self.bandwidth, self.alpha, self.kernel, self.metric)
         refused = {
             "for Dask arrays and Parquet files, whose rows may come in any order": streams,
             f'for metric="{self.metric}"': self.metric not in LINEAR,

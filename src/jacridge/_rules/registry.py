@@ -22,6 +22,7 @@ from .._checks import (
 )
 from .._compute.arrays import Array
 from .._compute.warnings import warn
+from .._geometry.space import LEARNED, LINEAR
 from . import closed_forms
 from .criteria import CRITERIA, GCV, LOO, MML, Criterion
 from .joint import auto
@@ -302,3 +303,14 @@ def check_penalty(alpha: Any) -> float:
     if 0 < lam < SMALLEST_PENALTY:
         raise ValueError(f"`alpha` must be 0 or at least {SMALLEST_PENALTY:g}, got {lam:g}.")
     return lam
+
+
+def later_rows_tune(bandwidth: Any, alpha: Any) -> bool:
+    """Whether `held_out="later"` chooses bandwidth and penalty by the error on later rows."""
+    return as_rule(bandwidth).is_automatic and check_alpha(alpha).criterion in (None, "auto")
+
+
+def later_rows_choose(bandwidth: Any, alpha: Any, kernel: str, metric: str) -> bool:
+    """Whether a fit with these parameters chooses anything with `held_out="later"`."""
+    tunes = later_rows_tune(bandwidth, alpha)
+    return metric in LINEAR and (kernel == "auto" or metric in LEARNED or tunes)

@@ -48,12 +48,13 @@ RuleInRounds = Callable[[TrainingData], tuple[float, float]]
 class LearningRows:
     """Rows, distinct where a fit learns: features X (n, p), targets y (n, k), weights w.
 
-    The weights of all rows have mean one.
+    The weights of all rows have mean one. The `constant`, of shape (k,), was subtracted from y.
     """
 
     X: Array
     y: Array
     w: Array
+    constant: Array | float = 0.0
 
     def __len__(self) -> int:
         return len(self.w)
@@ -64,7 +65,12 @@ class LearningRows:
 
     def merged(self) -> LearningRows:
         """The distinct rows, with mean targets and total weights."""
-        return LearningRows(*merged_block(self.X, self.y, self.w))
+        X, y, w = merged_block(self.X, self.y, self.w)
+        return replace(self, X=X, y=y, w=w)
+
+    def less(self, constant: Array) -> LearningRows:
+        """The rows with a constant subtracted from y."""
+        return replace(self, y=self.y - constant, constant=self.constant + constant)
 
     @property
     def counts(self) -> Array:
@@ -74,6 +80,12 @@ class LearningRows:
 
 # Training and held-out rows.
 Fold: TypeAlias = "tuple[LearningRows, LearningRows]"
+
+
+def centred_fold(train: LearningRows, test: LearningRows) -> Fold:
+    """Training and held-out rows with y centred at the mean of the training rows."""
+    mean = weighted_mean(train.y, train.w)
+    return train.less(mean), test.less(mean)
 
 
 def standardised(y: Array, w: Array, *, centred: bool = True) -> Array:
@@ -90,7 +102,6 @@ class Round:
     mapping: FeatureMap
     sigma: float
     coef: Array  # (n, k)
-    constant: Array | float = 0.0  # beside the mean of all targets, of shape (k,)
 
 
 @dataclass(frozen=True)
@@ -110,14 +121,7 @@ class Rounds:
         """Fit to rows after a map."""
         pairs = self.space.pairs(mapping(rows.X))
         sigma = tuning.ratio * median_distance(self.space, pairs.M)
-        constant = self.constant(rows)
-        rows = replace(rows, y=rows.y - constant)
-        coef = solution(lambda: pairs.kernel(sigma), rows, tuning.lam)
-        return Round(mapping, sigma, coef, constant)
-
-    def constant(self, rows: LearningRows) -> Array | float:
-        """The intercept of a fit to these rows: later rows have no part in it."""
-        return weighted_mean(rows.y, rows.w) if self.later and self.centred else 0.0
+        return Round(mapping, sigma, solution(lambda: pairs.kernel(sigma), rows, tuning.lam))
 
     def next_map(self, last: Round, rows: LearningRows, kind: str) -> FeatureMap:
         """The map after a fit to these rows, from the average outer product of its gradients."""
@@ -154,24 +158,26 @@ class Rounds:
     def tuned_in(
         self, folds: Sequence[Fold], maps: Sequence[FeatureMap], near: Tuning | None = None
     ) -> Tuning:
-        """Bandwidth and penalty for all folds: those of the first one, or the best for later rows.
+        """Bandwidth and penalty for all folds: those of the first of the largest training parts.
 
-        Later rows are predicted with all penalties at each bandwidth that is looked at.
+        For later rows without a rule, those with the least error on the held-out rows of all folds,
+        which are predicted with all penalties at each bandwidth that is looked at.
         """
         if self.rule is not None or not self.later:
-            return self.tuned(folds[0][0], maps[0], near)
+            i = int(np.argmax([len(train) for train, _ in folds]))
+            return self.tuned(folds[i][0], maps[i], near)
         lams, counts = self.penalty.tried(), sum(float(test.counts.sum()) for _, test in folds)
 
         def errors(mapping: FeatureMap, fold: Fold, ratio: float) -> Array:
             train, test = fold
-            X, constant = mapping(train.X), self.constant(train)
+            X = mapping(train.X)
             gaps = self.space.distance.gaps(X, X)
             sigma = ratio * median_distance(self.space, gaps)
-            S = spectrum(self.space.kernel.of(gaps, sigma), train.y - constant, train.w)
+            S = spectrum(self.space.kernel.of(gaps, sigma), train.y, train.w)
             with np.errstate(all="ignore"):  # a penalty of zero may divide by zero
                 coef = S.dual_coef(lams).reshape(len(X), -1)
                 found = self.space.product(mapping(test.X), X, coef, sigma)
-                E = (test.y - constant)[:, None, :] - found.reshape(len(test), len(lams), -1)
+                E = test.y[:, None, :] - found.reshape(len(test), len(lams), -1)
                 return np.einsum("i,ilt,ilt->l", test.counts / counts, E, E)
 
         def at(ratio: float) -> Tuning:
@@ -190,7 +196,7 @@ class Rounds:
     def predict(self, fit: Round, rows: LearningRows, X_new: Array) -> Array:
         """Predictions of a fit to these rows at new rows, of shape (n_new, k)."""
         Z, X = fit.mapping(X_new), fit.mapping(rows.X)
-        return self.space.product(Z, X, fit.coef, fit.sigma) + fit.constant
+        return self.space.product(Z, X, fit.coef, fit.sigma)
 
     def learned(
         self, rows: LearningRows, mapping: FeatureMap, kind: str, near: Sequence[Tuning]

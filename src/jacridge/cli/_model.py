@@ -21,7 +21,7 @@ from ._columns import Reading, Rows, columns_named, in_place, nearest
 from ._compare import score_key
 from ._missing import DROP, IMPUTE, POLICIES, complete_rows, costs
 from ._model_file import SavedModel, check_columns, check_model_name, load_model, save_model
-from ._notes import note_classes, note_times, rows_of
+from ._notes import NO_LATER_ROWS, note_classes, note_times, rows_of
 from ._options import (
     COLUMN,
     AsJson,
@@ -171,6 +171,8 @@ def _fitted(
     with progress("fitting") as move, listening(move):
         score = _score_on_later_rows(pipeline, rows) if later else {}
         pipeline.fit(rows.X.select(rows.numbers + rows.texts), rows.y, **weights)
+    if not score and (later or spec.held_out == "later"):
+        warn(f"{NO_LATER_ROWS} So there is no score on later rows.")
     return saved, len(rows.y), rows.losses.n, score
 
 

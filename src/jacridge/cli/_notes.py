@@ -25,6 +25,11 @@ from ._terminal import note, warn
 
 IDS = "id"
 
+NO_LATER_ROWS = (
+    "The last rows cannot be predicted from those before them: there are too few rows, or a class "
+    "occurs only in the last ones."
+)
+
 
 def rows_of(file: str, targets: Sequence[str], reading: Reading) -> Rows:
     """Read the rows of a table, and print what was done to it."""

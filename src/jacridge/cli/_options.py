@@ -16,6 +16,7 @@ from .._rules.held_out import HELD_OUT
 from .._rules.parameters import SOLVERS
 from .._rules.registry import ALPHAS, SELECTORS
 from ..report._columns import TASK_NAMES
+from ..report._pieces import joined
 from ..report._tasks import COLUMN_METRICS, ModelSpec
 from ._columns import Reading
 from ._missing import POLICIES
@@ -193,16 +194,17 @@ class ModelOptions:
         """The model, not fitted yet; an error if the rule does not work with the kernel."""
         check_rule(self.rule, self.kernel)
         spec = spec_of(self.rule, self.alpha, self.metric, standardize=standardize)
-        for name, given, chooses in (
-            ("--rule", self.rule, spec.is_auto),
-            ("--metric", self.metric, self.metric != "geodesic"),
-        ):
-            if self.held_out == "later" and not chooses:
-                raise typer.BadParameter(
-                    f"must not be later with {name} {given}, which chooses nothing on such rows.",
-                    param_hint="--held-out",
-                )
-        return replace(spec, kernel=self.kernel, held_out=self.held_out)
+        spec = replace(spec, kernel=self.kernel, held_out=self.held_out)
+        if self.held_out == "later" and not spec.later_rows_choose:
+            names = ("rule", "alpha", "kernel", "metric")
+            asked = {f"--{name} {getattr(self, name)}": getattr(self, name) for name in names}
+            given = [text for text, value in asked.items() if value not in (None, "auto")]
+            given += [] if standardize else ["--no-standardize"]
+            raise typer.BadParameter(
+                f"must not be later with {joined(given)}: nothing is chosen on held-out rows.",
+                param_hint="--held-out",
+            )
+        return spec
 
 
 @dataclass(frozen=True)

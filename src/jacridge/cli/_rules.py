@@ -28,7 +28,7 @@ from ._compare import (
     which_is_enough,
 )
 from ._dates import DAYS
-from ._notes import note_times, remarks_on, rows_of
+from ._notes import NO_LATER_ROWS, note_times, remarks_on, rows_of
 from ._options import (
     FILE,
     Alpha,
@@ -48,7 +48,17 @@ from ._options import (
     rules_of,
     spec_of,
 )
-from ._terminal import WrongUse, as_options, check_suffix, grid, note, note_replaced, progress, show
+from ._terminal import (
+    WrongUse,
+    as_options,
+    check_suffix,
+    grid,
+    note,
+    note_replaced,
+    progress,
+    show,
+    warn,
+)
 
 CLASSES_HINT = (
     "For classes use jacridge fit, or a rule that does not use the target, such as --rule jacobian."
@@ -164,6 +174,8 @@ def compare(
     if held_out == "later" or (held_out == "auto" and rows.time is not None):
         later = later_splits(known, rows.y, rows.times, splits)
     note_times(rows, "models are scored on", "Random splits flatter", later=bool(later))
+    if held_out == "later" and not later:
+        warn(f"{NO_LATER_ROWS} So the splits are random.")
     with progress() as move:
         options: Any = {"alpha": spec.penalty, "space": space, "splits": splits, "task": known}
         options["later"] = later

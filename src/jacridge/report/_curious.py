@@ -8,8 +8,7 @@ import numpy as np
 
 from .. import JacobianKernelRidge, select_bandwidth, theory
 from .._geometry.kernels import KERNELS
-from .._rules.criteria import CRITERIA
-from .._rules.registry import SELECTORS
+from .._rules.registry import SELECTORS, later_rows_tune
 from ._case import Case, answer
 from ._pieces import brief, joined, number, scroll, share, table
 from ._tasks import r2
@@ -22,7 +21,7 @@ def _choice_text(case: Case) -> str:
     chosen = [what for what, word in asked.items() if word == "auto"]
     given = [what for what in asked if what not in chosen]
     rows = "later" if case.is_later else "held-out"
-    tuned_alike = case.is_later and str(case.spec.penalty) not in CRITERIA
+    tuned_alike = case.is_later and later_rows_tune(case.spec.bandwidth, case.spec.penalty)
     tuned = "the error on later rows" if tuned_alike else "leave-one-out"
     if not chosen:
         return f"Kernel and metric were given. Bandwidth and penalty were chosen by {tuned}."

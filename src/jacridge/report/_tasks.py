@@ -25,7 +25,7 @@ from .._checks import check_targets
 from .._compute.arrays import Array, Indices
 from .._geometry.space import METRICS
 from .._rules.calibration import probabilities
-from .._rules.registry import as_rule
+from .._rules.registry import as_rule, later_rows_choose
 
 # Training rows and test rows.
 TrainTest = tuple[Indices, Indices]
@@ -116,11 +116,16 @@ class ModelSpec:
         """The distance between rows in the space of the metric."""
         return "geodesic" if self.metric == "geodesic" else "euclidean"
 
+    @property
+    def later_rows_choose(self) -> bool:
+        """Whether the model chooses anything by the error on later rows, if these are held out."""
+        return later_rows_choose(self.bandwidth, self.penalty, self.model_kernel, self.model_metric)
+
     def holds_out(self, *, in_time: bool) -> str:
         """The rows that candidates are compared on, for rows in the order of time or in any."""
         if self.held_out != "auto":
             return self.held_out
-        return "later" if in_time and self.is_auto and self.metric != "geodesic" else "random"
+        return "later" if in_time and self.later_rows_choose else "random"
 
     def model(self, task: Task, *, in_time: bool = False) -> Any:
         """The estimator of a task, for rows in the order of time or in any."""
