@@ -86,16 +86,16 @@ def test_the_model_is_that_of_all_rows_at_the_chosen_bandwidth_and_penalty(rng):
     np.testing.assert_allclose(est.predict(X), theirs, rtol=1e-6)  # of ill-conditioned systems
 
 
-def test_later_rows_are_predicted_much_better_than_by_a_choice_on_random_rows(rng):
-    """A trend with a season: interpolation prefers narrow kernels, which forget both at once."""
-    X, y = series(rng, 240)
-    scores = {
-        word: AutoKernelRidge(held_out=word, random_state=0).fit(X[:180], y[:180])
-        for word in ("random", "later")
-    }
-    scores = {word: est.score(X[180:], y[180:]) for word, est in scores.items()}
-    assert scores["later"] > 0.5
-    assert scores["later"] > scores["random"] + 0.3
+def test_later_rows_are_predicted_more_reliably_than_by_a_choice_on_random_rows():
+    """A trend with a season: interpolation may prefer narrow kernels, which forget both at once."""
+    worst = dict.fromkeys(HELD_OUT, 1.0)
+    for seed in range(5, 8):
+        X, y = series(np.random.default_rng(seed), 240)
+        for word in HELD_OUT:
+            est = AutoKernelRidge(held_out=word, random_state=0).fit(X[:180], y[:180])
+            worst[word] = min(worst[word], est.score(X[180:], y[180:]))
+    assert worst["later"] > 0.8
+    assert worst["random"] < 0.5
 
 
 def test_the_order_of_the_rows_decides(rng):
