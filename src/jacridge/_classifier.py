@@ -29,7 +29,7 @@ from ._rows.labels import (
 from ._rules import calibration
 from ._rules.calibration import LogOdds
 from ._rules.parameters import AutoClassParameters, ClassParameters, parameters_of
-from .diagnostics import Diagnosis, Finding, choice_findings
+from .diagnostics import Diagnosis, Finding, choice_findings, r2_of_classes
 from .effects import Contrast, Effects, Summary
 from .effects._average import average_effects
 from .effects._classes import ClassFunction, class_error_kind
@@ -423,8 +423,9 @@ random_state, verbose
         """
         check_is_fitted(self)
         choices = choice_findings(getattr(self.regressor_, "choices_", ()), classes=True)
-        known = {finding.name: finding for finding in choices}
-        findings = [known.get(f.name, f) for f in self.regressor_.diagnose().findings]
+        of_numbers = self.regressor_.diagnose().findings
+        known = {finding.name: finding for finding in (*map(r2_of_classes, of_numbers), *choices)}
+        findings = [known[f.name] for f in of_numbers]
         held, prior = self.regressor_._function().model.held_out_singly, self.class_prior_
         odds, w = self._log_odds(held.y - held.residuals), held.w / held.w.sum()
         loss = float(w @ calibration.log_losses(held.y, odds, prior))

@@ -443,8 +443,11 @@ def test_a_category_that_training_did_not_have_is_noted(run, model, tmp_path):
     new.write_text("colour,height,width\ngreen,1,2\nred,2,3\n")
     code, _, err = run("predict", model, new)
     assert code == 0
-    assert "1 row has a value in `colour` that training did not have" in err
-    assert "It is predicted as if in no known category of `colour`, which intervals leave" in err
+    assert "`colour` has 1 value that training did not have: 'green' in 1 row. Such rows" in err
+    assert (
+        "predicted without a category; their intervals do not include this uncertainty, and the "
+        "column `outside` is 1 for them.\n"
+    ) in err
     code, out, _ = run("predict", model, new, "--outside", "--json")
     found = json.loads(out)
     assert found["predictions"]["outside"][0] == 1 > found["predictions"]["outside"][1]

@@ -162,3 +162,13 @@ def test_one_class_is_refused_before_anything_is_said_to_be_replaced(run, table,
     assert "The target `kind` must hold at least two classes, got 'no' in all rows." in err
     assert "Note" not in err
     assert page.read_text() == "an older page"
+
+
+def test_a_fit_without_use_is_compared_with_the_shares_of_the_classes(run, table, tmp_path):
+    code, _, err = fit(run, table, "level", tmp_path / "m.skops", "--task", "classification")
+    assert code == 0
+    assert (
+        "Note: Always predicting the shares of the classes does at least as well as the model on "
+        "unseen rows.\n"
+    ) in err
+    assert "mean of y" not in err

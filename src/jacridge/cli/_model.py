@@ -334,20 +334,18 @@ def _decimal(saved: SavedModel, asked: str | None) -> str:
 def _warn_of_gaps_and_categories(saved: SavedModel, frame: pl.DataFrame, X: pl.DataFrame) -> None:
     """Warn of categories that the model does not know, and of rows without a prediction."""
     for name, counts in saved.unknown(X).items():
-        n = sum(counts.values())
         shown = [
             _unseen(value, count, saved.known()[name])
             for value, count in [*counts.items()][:CATEGORIES_SHOWN]
         ]
         n_more = len(counts) - len(shown)
         more = [f"{n_more} more value{'s' * (n_more > 1)}"] if n_more else []
-        have, are, counts_as = (
-            ("1 row has", "It is", "counts") if n == 1 else (f"{n} rows have", "They are", "count")
-        )
+        new = f"{len(counts):,} value{'s' * (len(counts) > 1)}"
+        what = "probabilities" if saved.classes else "intervals"
         warn(
-            f"{have} a value in `{name}` that training did not have: {', '.join(shown + more)}. "
-            f"{are} predicted as if in no known category of `{name}`, which intervals leave out, "
-            f"and {counts_as} as outside."
+            f"`{name}` has {new} that training did not have: {', '.join(shown + more)}. Such rows "
+            f"are predicted without a category; their {what} do not include this uncertainty, and "
+            "the column `outside` is 1 for them."
         )
     for name, count in saved.new_gaps(X).items():
         rows = "row lacks" if count == 1 else "rows lack"

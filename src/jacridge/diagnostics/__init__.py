@@ -130,6 +130,17 @@ def _r2_finding(r2: float, of_rows: float) -> Finding:
     return Finding("leave-one-out R2", r2, useless, sentence)
 
 
+def r2_of_classes(finding: Finding) -> Finding:
+    """The finding in terms of classes, which have shares and no mean; others are unchanged."""
+    if not (finding.name == "leave-one-out R2" and finding.warning):
+        return finding
+    sentence = (
+        "Always predicting the shares of the classes does at least as well as the model on unseen "
+        "rows."
+    )
+    return replace(finding, sentence=sentence)
+
+
 def choice_findings(
     choices: Sequence[Mapping[str, Any]], *, classes: bool = False
 ) -> Iterator[Finding]:

@@ -234,10 +234,8 @@ def _nothing(case: Case, scores: ScorePairs) -> str:
     """Sentence on models of which none beats a constant."""
     target = f"<b>{escape(case.target)}</b>"
     worse = scores[OURS][0] < scores["constant"][0] - CLEARLY
-    if case.classes:
-        text = f"None of them is better than the shares of the classes of {target} alone"
-        return f"{text}{', and this model is worse' if worse else ''}."
-    text = f"None of them predicts {target} better than its mean"
+    what = "the shares of its classes do" if case.classes else "its mean"
+    text = f"None of them predicts {target} better than {what}"
     return f"{text}{', and this model predicts it worse' if worse else ''}."
 
 
