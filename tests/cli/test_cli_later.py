@@ -13,6 +13,10 @@ from jacridge import AutoKernelRidge
 from jacridge.report import report_page
 
 PLAIN = ("--no-standardize",)
+CHOSEN = (
+    "Note: The rows are in order of `year`, so the model is chosen by later rows. Use --held-out "
+    "random for rows at random.\n"
+)
 
 
 @pytest.fixture
@@ -44,16 +48,23 @@ def fitted(run, table, tmp_path, *options):
 
 def test_a_fit_is_chosen_by_later_rows_and_scored_on_the_last_fifth(run, table, months, tmp_path):
     found, err = fitted(run, table, tmp_path)
-    assert (
-        "Note: The rows are in order of `year`, so the model is chosen by later rows. Use "
-        "--held-out random for rows at random.\n"
-    ) in err
+    assert CHOSEN in err
     X, y = months
     est = AutoKernelRidge(held_out="later", random_state=0)
     assert found["sigma"] == pytest.approx(est.fit(X, y).bandwidth_)
     score = est.fit(X[:144], y[:144]).score(X[144:], y[144:])
     assert found["later_r2"] == pytest.approx(score)
     assert score > 0.8
+
+
+def test_effects_and_report_say_that_later_rows_choose_the_model(run, table, tmp_path):
+    few = tmp_path / "few.csv"
+    pl.read_csv(table).head(60).write_csv(few)
+    for args in (["effects", few], ["report", few, "-o", tmp_path / "r.html"]):
+        code, _, err = run(*args, "-t", "y", "--kernel", "gaussian", "--metric", "diagonal")
+        assert code == 0
+        assert CHOSEN in err
+    assert CHOSEN not in run("effects", few, "-t", "y", "--held-out", "random")[2]
 
 
 def test_rows_with_the_newest_first_are_fitted_in_the_order_of_time(

@@ -13,7 +13,7 @@ from ..report._columns import WAVES, YEAR, Table, alike, deviations, on_alike, t
 from ..report._tasks import TASKS
 from ..report._units import effects_in_units, rises_and_falls
 from ._columns import Rows, column_named, columns_named
-from ._notes import rows_of
+from ._notes import CHOSEN_BY, note_times, rows_of
 from ._options import AsJson, Data, SolverOptions, TableOptions, Target, between_0_and_1, option
 from ._tables import check_table_name, write_table
 from ._terminal import cell, grid, note, progress, show
@@ -67,6 +67,7 @@ def effects(
     in_time = rows.time is not None
     if spec.holds_out(in_time=in_time) == "later":
         rows = rows.oldest_first()
+        note_times(rows, CHOSEN_BY, later=True)
     shown = _terms(rows, variables)
     noise: dict[str, Any] = {"cluster": rows.clusters, "level": level}
     if rows.task == "regression":

@@ -21,7 +21,7 @@ from ._columns import Reading, Rows, columns_named, in_place, nearest
 from ._compare import score_key
 from ._missing import DROP, IMPUTE, POLICIES, complete_rows, costs
 from ._model_file import SavedModel, check_columns, check_model_name, load_model, save_model
-from ._notes import NO_LATER_ROWS, note_classes, note_times, rows_of
+from ._notes import CHOSEN_BY, NO_LATER_ROWS, note_classes, note_times, rows_of
 from ._options import (
     COLUMN,
     AsJson,
@@ -160,7 +160,7 @@ def _fitted(
     later = spec.holds_out(in_time=in_time) == "later" and len(rows.y) >= FEWEST_ROWS
     rows = rows.oldest_first() if later else rows
     flatters = "Leave-one-out predicts rows from those before and after them, which flatters"
-    note_times(rows, "the model is chosen by", flatters, later=later)
+    note_times(rows, CHOSEN_BY, flatters, later=later)
     prepare = rows.prepared(reading, standardize=spec.scales)
     model = spec.model(TASKS[rows.task], in_time=in_time)
     pipeline = Pipeline([("columns", prepare), ("model", model)])

@@ -25,6 +25,7 @@ from ._terminal import note, warn
 
 IDS = "id"
 
+CHOSEN_BY = "the model is chosen by"
 NO_LATER_ROWS = (
     "The last rows cannot be predicted from those before them: there are too few rows, or a class "
     "occurs only in the last ones."
@@ -97,7 +98,7 @@ def _on_places(rows: Rows, reading: Reading) -> Iterator[str]:
         yield f"`{lat}` is latitude and `{lon}` longitude, in degrees; no other column is used."
 
 
-def note_times(rows: Rows, what: str, what_flatters: str, *, later: bool) -> None:
+def note_times(rows: Rows, what: str, what_flatters: str = "", *, later: bool) -> None:
     """Say what later rows are used for, or that scores are too optimistic about the future."""
     if rows.time is None:
         return

@@ -28,7 +28,7 @@ from ._compare import (
     which_is_enough,
 )
 from ._dates import DAYS
-from ._notes import NO_LATER_ROWS, note_times, remarks_on, rows_of
+from ._notes import CHOSEN_BY, NO_LATER_ROWS, note_times, remarks_on, rows_of
 from ._options import (
     FILE,
     Alpha,
@@ -224,6 +224,8 @@ def report(
     spec = model.spec(standardize=table.standardize)
     reading = table.reading(model.metric, task=model.task)
     rows = rows_of(file, [target], reading)
+    if spec.holds_out(in_time=rows.time is not None) == "later":
+        note_times(rows, CHOSEN_BY, later=True)
     start = perf_counter()
     # Slow to import, and used by this command only.
     from ..report import case_of, make_report
