@@ -122,12 +122,12 @@ def test_effects_of_a_date_are_per_year_and_leave_waves_out(tmp_path, capsys):
     """Within groups, too, whose labels may be numbers."""
     path = write(tmp_path, [m.strftime("%Y-%m-%d") for m in MOMENTS])
     for by in ((), ("--by", "when (month sine)")):
-        assert run("effects", path, "-t", "y", "--rule", "scale", *by) == 0
+        assert run("effects", path, "-t", "y", "--rule", "scale", "--alpha", "1", *by) == 0
         out = capsys.readouterr().out
         assert re.search(r"when \(year\) +per year", out)
         assert "sine" not in out
     given = ("--variables", "when (month sine)")
-    assert run("effects", path, "-t", "y", "--rule", "scale", *given) == 0
+    assert run("effects", path, "-t", "y", "--rule", "scale", "--alpha", "1", *given) == 0
     assert "when (month sine)" in capsys.readouterr().out
 
 

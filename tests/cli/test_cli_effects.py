@@ -112,6 +112,18 @@ def test_a_constant_column_is_named_and_left_out(run, houses):
     assert "country" not in json.loads(out)["effects"]["term"]
 
 
+def test_the_model_is_that_of_the_command_fit(run, houses, tmp_path):
+    """The rule `scale` depends on the means of the columns, which `fit` subtracts."""
+    options = ("-t", "price", "--rule", "scale", "--features", "area,age")
+    table = pl.read_csv(houses)
+    table.with_columns(pl.col("area", "age") + 1e5).write_csv(tmp_path / "moved.csv")
+    one, other = (
+        json.loads(run("effects", file, *options, "--json")[1])["effects"]["estimate"]
+        for file in (houses, tmp_path / "moved.csv")
+    )
+    np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
 @pytest.fixture
 def patients(tmp_path, rng):
     """A CSV file of 120 patients, their state in words and whether they came again."""
@@ -204,6 +216,41 @@ def test_effects_of_a_date_are_asked_for_by_the_name_of_its_column(run, tmp_path
         code, out, err = run(*given, "--variables", wanted)
         return json.loads(out)["effects"]["term"] if code == 0 else err
 
-    assert terms("sold") == ["sold (year)"]
+    assert terms("sold") == ["sold (year)", "sold (month)", "sold (weekday)"]
+    assert terms("sold (weekday)") == ["sold (weekday)"]
     assert terms("sold (month sine),area") == ["sold (month sine)", "area"]
     assert "There is no feature `solt`. Did you mean `sold`?" in terms("solt")
+
+
+@pytest.mark.parametrize(
+    ("count", "options", "why"),
+    [
+        (400, (), "the dates must cover two rounds of a cycle"),
+        (800, ("--by", "town"), "their effects are over all rows, without --by"),
+    ],
+)
+def test_cycles_of_dates_that_are_not_shown_are_named(run, tmp_path, rng, count, options, why):
+    day = np.datetime64("2020-01-01") + np.arange(count)
+    season = np.sin(np.arange(count) / 58) + 0.1 * rng.normal(size=count)
+    columns = {"day": day.astype(str), "town": np.array(["Bath", "York"])[day.astype(int) % 2]}
+    pl.DataFrame({**columns, "y": season}).write_csv(tmp_path / "t.csv")
+    asked = ("-t", "y", "--rule", "1.5", "--variables", "day (month)", *options)
+    code, out, err = run("effects", tmp_path / "t.csv", *asked)
+    assert (code, out) == (0, "There are no average effects to show.\n")
+    assert f"Note: `day (month)` is not shown: {why}.\n" in err
+
+
+def test_effects_of_cycles_are_on_the_classes_that_are_shown(run, tmp_path, rng):
+    """Of two classes, on the second one."""
+    day = np.datetime64("2020-01-01") + np.arange(200)
+    late = np.where((day.astype(int) + 3) % 7 > 4, "yes", "no")
+    pl.DataFrame({"day": day.astype(str), "late": late}).write_csv(tmp_path / "t.csv")
+    asked = ("-t", "late", "--rule", "1.5", "--variables", "day (weekday)", "--json")
+    code, out, _ = run("effects", tmp_path / "t.csv", *asked)
+    found = json.loads(out)["effects"]
+    assert (code, found["target"], found["kind"]) == (0, ["yes"], ["range"])
+    assert found["contrast"][0].partition(" - ")[0] in ("Sat", "Sun")
+    assert 0.5 < found["estimate"][0] <= 1
+    text = run("effects", tmp_path / "t.csv", *asked[:-1])[1]
+    assert "For months, weekdays and hours, the effect is the highest minus the lowest" in text
+    assert "nan" not in text

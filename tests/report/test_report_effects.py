@@ -23,8 +23,12 @@ def test_the_page_and_the_command_have_one_table_of_effects(run, tmp_path, rng):
     page = effects_of((tmp_path / "t.html").read_text())
     _, out, err = run("effects", *given, "--json")
     found = json.loads(out)["effects"]
-    assert found["term"] == ["hump", "line"]
-    assert [p is None for p in found["p_value"]] == [True, False]
+    assert found["term"] == ["hump", "line", "day (month)", "day (weekday)"]
+    assert [p is None for p in found["p_value"]] == [True, False, True, True]
+    for i in (2, 3):
+        effect, *errors = page[f"{found['term'][i]}: {found['contrast'][i]}"]
+        assert float(effect) == pytest.approx(found["estimate"][i], rel=6e-3)
+        assert (errors, found["std_error"][i]) == (["–"] * 3, None)
     assert "The prediction rises and falls over `day`, so there is no average slope" in err
     for i, name in enumerate(["hump (rises and falls)", "line"]):
         effect, error, interval, p = page[name]

@@ -1,6 +1,7 @@
 """The command `effects`: how much each column changes the prediction, in its own units."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -8,14 +9,16 @@ import polars as pl
 import typer
 
 from .._compute.files import check_place
-from ..effects import Effects
-from ..report._columns import WAVES, YEAR, Table, alike, deviations, on_alike, table_of
+from ..effects import Effect, Effects
+from ..report._case import Case
+from ..report._columns import CYCLE_VALUES, WAVES, YEAR, Table, alike, on_alike, table_of
+from ..report._effects import cycle_effects, name_of_cycle
 from ..report._tasks import TASKS
 from ..report._units import effects_in_units, rises_and_falls
 from ._columns import Rows, column_named, columns_named
 from ._notes import CHOSEN_BY, note_times, rows_of
 from ._options import AsJson, Data, SolverOptions, TableOptions, Target, between_0_and_1, option
-from ._tables import check_table_name, write_table
+from ._tables import check_table_name, listed, write_table
 from ._terminal import cell, grid, note, progress, show
 
 
@@ -68,20 +71,24 @@ def effects(
     if spec.holds_out(in_time=in_time) == "later":
         rows = rows.oldest_first()
         note_times(rows, CHOSEN_BY, later=True)
-    shown = _terms(rows, variables)
+    terms = _terms(rows, variables)
+    cycles = [name for name in terms if name in _cycles(rows)]
+    shown = [name for name in terms if name not in cycles]
     noise: dict[str, Any] = {"cluster": rows.clusters, "level": level}
     if rows.task == "regression":
         noise["robust"] = robust
     if by is not None:
         noise["by"] = rows.X[column_named(rows.X.columns, by, "feature")].to_numpy()
-    encoded = table_of(rows.X.select(rows.numbers + rows.texts), None, {})
+    X = rows.X.select(rows.numbers + rows.texts)
+    encoded, whole = table_of(X, None, {}), table_of(X, None, rows.made_of)
+    case = Case(whole, rows.y, rows.target or "", spec, TASKS[rows.task], rows.weights)
     _note_constants(encoded, shown)
-    scale = deviations(encoded) if spec.scales else np.ones(len(encoded.names))
     with progress("fitting"):
-        unfitted = spec.model(TASKS[rows.task], in_time=in_time)
-        estimator = unfitted.fit(encoded.X / scale, rows.y, rows.weights)
-        found = effects_in_units(estimator, encoded, scale, shown, **noise)
+        found = effects_in_units(case.estimator, encoded, case.scale, shown, **noise)
+        ranges = [] if by else [row for row in _ranges(case, rows.dates) if row.term in cycles]
     _note_what_averages_hide(encoded, found, shown)
+    _note_cycles(cycles, {row.term for row in ranges}, by)
+    found = replace(found, rows=(*found.rows, *ranges))
     summary: dict[str, Any] = {"target": rows.target, "task": rows.task}
     summary |= {"n_samples": len(rows.y), "errors": found.noise}
     if output is None:
@@ -100,9 +107,33 @@ def _terms(rows: Rows, wanted: Sequence[str] | None) -> list[str]:
         column: [part for part in parts if not part.endswith(WAVES)] or parts
         for column, parts in made.items()
     }
-    names = list(dict.fromkeys([*made, *rows.X.columns]))
+    cycles = _cycles(rows)
+    for cycle, column in cycles.items():
+        plain[column] = [*plain[column], cycle]
+    names = list(dict.fromkeys([*made, *cycles, *rows.X.columns]))
     asked = columns_named(names, wanted, "feature") if wanted else [*made]
     return list(dict.fromkeys(term for name in asked for term in plain.get(name, [name])))
+
+
+def _cycles(rows: Rows) -> dict[str, str]:
+    """Names of the months, weekdays and hours of dates, and the columns of these."""
+    return {
+        name_of_cycle(column, cycle): column
+        for column in rows.dates
+        for cycle in CYCLE_VALUES
+        if {f"{column} ({cycle}{wave}" for wave in WAVES} <= {*rows.X.columns}
+    }
+
+
+def _ranges(case: Case, dates: Collection[str]) -> Iterator[Effect]:
+    """The highest minus the lowest prediction over each cycle of a date, as in a report."""
+    classes, none = case.classes, np.nan
+    outputs = range(len(classes))[len(classes) == 2 :] if classes else [0]
+    for column in case.columns:
+        found = cycle_effects(case, column, outputs) if column.name in dates else ()
+        for k, name, contrast, size in found:
+            target = classes[k] if classes else None
+            yield Effect(target, None, name, contrast, "range", size, *[none] * 8)
 
 
 def _text(found: Effects) -> str:
@@ -112,13 +143,22 @@ def _text(found: Effects) -> str:
     shown = {"term": "column", "contrast": "effect"}
     header = [shown.get(name, name.replace("_", " ")) for name in names]
     table = grid(header, rows, words=names.index("estimate"))
-    return f"{found.title}\n{table}\n{found.held_fixed}"
+    if not rows:
+        return "There are no average effects to show."
+    ranges = (
+        "For months, weekdays and hours, the effect is the highest minus the lowest prediction.\n"
+        if any(row.kind == "range" for row in found)
+        else ""
+    )
+    return f"{found.title}\n{table}\n{ranges}{found.held_fixed}"
 
 
 def _cell(name: str, value: Any) -> str:
     """A value with three digits; slopes in words."""
     if name == "p_value":
         return "<0.001" if value < 1e-3 else f"{value:.3f}".replace("nan", "-")
+    if isinstance(value, float) and np.isnan(value):
+        return "-"
     if name == "contrast" and value == "dY/dX":
         return "per unit"
     return cell(value + 0.0 if isinstance(value, float) else value, 3)  # no minus before a zero
@@ -141,6 +181,18 @@ def _note_what_averages_hide(table: Table, found: Effects, shown: list[str]) -> 
     pairs = [pair for pair in alike(table) if {*pair[:2]} <= {*shown}]
     if pairs:
         note(on_alike(pairs))
+
+
+def _note_cycles(asked: list[str], shown: set[str], by: str | None) -> None:
+    """Name the cycles of dates that are not shown, and say why."""
+    missing = [name for name in asked if name not in shown]
+    if missing:
+        why = (
+            "their effects are over all rows, without --by"
+            if by
+            else "the dates must cover two rounds of a cycle"
+        )
+        note(f"{listed(missing)} {'is' if len(missing) == 1 else 'are'} not shown: {why}.")
 
 
 def _note_constants(table: Table, shown: list[str]) -> None:

@@ -32,6 +32,7 @@ class Case:
     target: str
     spec: ModelSpec
     task: Task = REGRESSION
+    weights: Any = None
 
     @property
     def X(self) -> Array:
@@ -99,7 +100,8 @@ class Case:
     @cached_property
     def estimator(self) -> Any:
         """The model, fitted to all rows."""
-        return self.unfitted().fit(self.Z[self.order], self.y[self.order])
+        weights = None if self.weights is None else self.weights[self.order]
+        return self.unfitted().fit(self.Z[self.order], self.y[self.order], weights)
 
     @cached_property
     def classes(self) -> list[str]:

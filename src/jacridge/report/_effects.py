@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -136,8 +137,19 @@ def cycles_of(case: Case, column: Column) -> list[Curve]:
                 if places == months
                 else cycle_of(case, places, name)
             )
-            found.append(_curve(case, Column(_of_cycle(column.name, name), places), steps))
+            found.append(_curve(case, Column(name_of_cycle(column.name, name), places), steps))
     return found
+
+
+def cycle_effects(
+    case: Case, column: Column, outputs: Iterable[int]
+) -> Iterator[tuple[int, str, str, float]]:
+    """For cycles of a date and outputs k: k, name, highest and lowest value, and the difference."""
+    for curve in cycles_of(case, column):
+        for k in outputs:
+            mean, levels = curve.mean[k], curve.steps.levels
+            contrast = f"{levels[mean.argmax()]} - {levels[mean.argmin()]}"
+            yield k, curve.column.name, contrast, float(np.ptp(mean))
 
 
 def along(case: Case, column: Column) -> list[int]:
@@ -182,8 +194,8 @@ def times_of(case: Case, place: int) -> Array:
     return np.asarray(x + share % 1 / 366)
 
 
-def _of_cycle(column: str, cycle: str) -> str:
-    """Title of the effect of a part of a date."""
+def name_of_cycle(column: str, cycle: str) -> str:
+    """The name of a part of a date, which is the title of its effect."""
     return f"{cycle} of the year" if column.lower() == cycle else f"{column} ({cycle})"
 
 

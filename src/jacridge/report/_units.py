@@ -43,13 +43,15 @@ def effects_in_units(
         for column in table.columns
         if column.levels and moving[column.places].any()
     }
-    asked = {name: variables[name] for name in shown or variables if name in variables}
-    found = estimator.effects(variables=asked, **options)
+    wanted = variables if shown is None else shown
+    asked = {name: variables[name] for name in wanted if name in variables}
+    some = asked or dict([*variables.items()][:1])  # the library needs one
+    found = estimator.effects(variables=some, **options)
     labels = {f"x{j}": name.partition(" = ")[2] for j, name in enumerate(table.names)}
     rows = [
         replace(row, p_value=np.nan) if rises_and_falls(row) else row
         for row in found
-        if not (row.term.endswith(YEAR) and rises_and_falls(row))
+        if row.term in asked and not (row.term.endswith(YEAR) and rises_and_falls(row))
     ]
     rows = [_in_units(row, variables[row.term], table, scale, labels) for row in rows]
     return replace(found, rows=tuple(rows))

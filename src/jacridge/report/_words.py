@@ -13,7 +13,7 @@ from ..effects import Effect, Effects
 from ._case import Case, answer
 from ._charts import DRAWN_CLASSES, LOOKS, lines_of
 from ._columns import WAVES, YEAR, Column
-from ._effects import BACKGROUND, FLAT, along, are_flat, cycles_of, has_no_error
+from ._effects import BACKGROUND, FLAT, along, are_flat, cycle_effects, has_no_error
 from ._folds import Folds
 from ._pieces import (
     breakable,
@@ -221,12 +221,9 @@ def _of_shown(case: Case, found: Effects) -> list[Effect]:
 def _seasons(case: Case, column: Column) -> Iterator[tuple[str, ...]]:
     """Rows for the cycles of a date: the highest and the lowest point of the chart."""
     many = len(case.classes) > 2
-    for curve in cycles_of(case, column):
-        for k in lines_of(case):
-            mean, levels = curve.mean[k], curve.steps.levels
-            name = f"{curve.column.name}: {levels[mean.argmax()]} - {levels[mean.argmin()]}"
-            target = [escape(case.classes[k])] if many else []
-            yield breakable(name), *target, number(float(np.ptp(mean))), "–", "–", "–"
+    for k, name, contrast, size in cycle_effects(case, column, lines_of(case)):
+        target = [escape(case.classes[k])] if many else []
+        yield breakable(f"{name}: {contrast}"), *target, number(size), "–", "–", "–"
 
 
 def _effect_row(effect: Effect, unknown: bool, many: bool) -> tuple[str, ...]:
