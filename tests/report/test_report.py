@@ -720,6 +720,11 @@ def test_how_rows_were_kept_aside_is_said_in_plain_words(rng, chosen):
     assert "Intervals of 100 rows, a sample of the 130 kept aside; missed" in page
 
 
+def test_four_digits_have_a_comma_beside_larger_numbers():
+    """Others may be years."""
+    assert (unrounded(2006.0), unrounded(-4700.0, 447_400.0)) == ("2006", "−4,700")
+
+
 def test_small_values_are_written_as_the_table_has_them():
     """Below 1e-5 numbers have powers of ten everywhere."""
     written = [unrounded(v) for v in (1.0169570364e-06, -2.5e-10, 1e-5, 0.0, 1e15)]

@@ -32,10 +32,10 @@ def number(value: float | None) -> str:
     return text.rstrip("0").rstrip(".") if "." in text and rounded == value else text
 
 
-def unrounded(value: float) -> str:
+def unrounded(value: float, largest: float = 0.0) -> str:
     """A value of the data in full; with six digits if it has more than ten.
 
-    Commas only from 10,000 on, because the value may be a year.
+    Commas only from 10,000 on, because the value may be a year; or if the largest of its column is.
     """
     if value != 0 and not 1e-5 <= abs(value) < 1e15:
         exact, power = f"{value:.5e}".replace("-", "−", value < 0).split("e")
@@ -46,7 +46,7 @@ def unrounded(value: float) -> str:
     if "e" in text:
         whole = f"{value:,.0f}"
         text = whole if abs(value) >= 1 else np.format_float_positional(float(text), trim="-")
-    return (text if abs(value) >= 10_000 else text.replace(",", "")).replace("-", "−")
+    return (text if max(abs(value), largest) >= 10_000 else text.replace(",", "")).replace("-", "−")
 
 
 def brief(seconds: float) -> str:

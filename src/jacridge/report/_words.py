@@ -262,12 +262,13 @@ def _column_row(column: str, x: Array) -> tuple[str, ...]:
         name = f"{column.removesuffix(YEAR)} (date)"
         first, mean, last = (day_of(v) for v in (x.min(), x.mean(), x.max()))
         return breakable(name), first, mean, last, f"{number(x.std())} years"
-    low, high = unrounded(float(x.min())), unrounded(float(x.max()))
-    return breakable(column), low, _mean(x), high, number(x.std())
+    largest = float(np.abs(x).max())
+    low, high = unrounded(float(x.min()), largest), unrounded(float(x.max()), largest)
+    return breakable(column), low, _mean(x, largest), high, number(x.std())
 
 
-def _mean(x: Array) -> str:
+def _mean(x: Array, largest: float) -> str:
     """The mean with as many digits as the deviation justifies: 2006.1, not 2,010."""
     deviation = x.std()
     digits = 1 - int(np.floor(np.log10(deviation))) if deviation > 0 else 6
-    return unrounded(round(float(x.mean()), digits))
+    return unrounded(round(float(x.mean()), digits), largest)
