@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -10,9 +10,7 @@ import typer
 
 from .._compute.files import check_place
 from ..effects import Effect, Effects
-from ..report._case import Case
 from ..report._columns import CYCLE_VALUES, WAVES, YEAR, Table, alike, on_alike, table_of
-from ..report._effects import cycle_effects, name_of_cycle
 from ..report._tasks import TASKS
 from ..report._units import effects_in_units, rises_and_falls
 from ._columns import Rows, column_named, columns_named
@@ -20,6 +18,9 @@ from ._notes import CHOSEN_BY, note_times, rows_of
 from ._options import AsJson, Data, SolverOptions, TableOptions, Target, between_0_and_1, option
 from ._tables import check_table_name, listed, write_table
 from ._terminal import cell, grid, note, progress, show
+
+if TYPE_CHECKING:
+    from ..report._case import Case
 
 
 def effects(
@@ -81,6 +82,8 @@ def effects(
         noise["by"] = rows.X[column_named(rows.X.columns, by, "feature")].to_numpy()
     X = rows.X.select(rows.numbers + rows.texts)
     encoded, whole = table_of(X, None, {}), table_of(X, None, rows.made_of)
+    from ..report._case import Case  # imported where used, as in the command report
+
     case = Case(whole, rows.y, rows.target or "", spec, TASKS[rows.task], rows.weights)
     _note_constants(encoded, shown)
     with progress("fitting"):
@@ -117,6 +120,8 @@ def _terms(rows: Rows, wanted: Sequence[str] | None) -> list[str]:
 
 def _cycles(rows: Rows) -> dict[str, str]:
     """Names of the months, weekdays and hours of dates, and the columns of these."""
+    from ..report._effects import name_of_cycle
+
     return {
         name_of_cycle(column, cycle): column
         for column in rows.dates
@@ -125,8 +130,10 @@ def _cycles(rows: Rows) -> dict[str, str]:
     }
 
 
-def _ranges(case: Case, dates: Collection[str]) -> Iterator[Effect]:
+def _ranges(case: "Case", dates: Collection[str]) -> Iterator[Effect]:
     """The highest minus the lowest prediction over each cycle of a date, as in a report."""
+    from ..report._effects import cycle_effects
+
     classes, none = case.classes, np.nan
     outputs = range(len(classes))[len(classes) == 2 :] if classes else [0]
     for column in case.columns:
