@@ -36,6 +36,31 @@ def test_the_page_and_the_command_have_one_table_of_effects(run, tmp_path, rng):
     assert not [name for name in page if name.startswith("day, per")]
 
 
+@pytest.mark.parametrize("kernel", ["laplacian", "gaussian"])
+def test_slopes_of_a_kernel_with_kinks_are_called_biased(run, tmp_path, rng, kernel):
+    """On the page, and by the command, with the option that avoids it."""
+    pl = pytest.importorskip("polars")
+    a, b = rng.uniform(size=(2, 60))
+    pl.DataFrame({"a": a, "b": b, "y": a + b**2}).write_csv(tmp_path / "t.csv")
+    given = (tmp_path / "t.csv", "-t", "y", "--rule", "1", "--alpha", "1", "--kernel", kernel)
+    assert run("report", *given, "-o", tmp_path / "t.html")[0] == 0
+    _, out, _ = run("effects", *given)
+    for text in (out, (tmp_path / "t.html").read_text()):
+        assert ("kinks at the training rows, which bias slopes" in text) == (kernel == "laplacian")
+        assert ("--kernel matern32" in text) == (kernel == "laplacian")
+        assert 'kernel="matern32"' not in text
+
+
+@pytest.mark.parametrize(("levels", "words"), [(15, ": the 12 most frequent of 15"), (12, "")])
+def test_a_chart_says_how_many_categories_it_leaves_out(rng, levels, words):
+    pl = pytest.importorskip("polars")
+    codes = np.arange(90) % levels
+    names = [f"car {code:02}" for code in codes]
+    X = pl.DataFrame({"model": names, "x": rng.normal(size=90)})
+    page = report_page(X, codes + 0.1 * rng.normal(size=90), bandwidth=2.0, alpha=0.1)
+    assert f"<figcaption>model{words}</figcaption>" in page
+
+
 def test_dates_within_a_year_have_effects_per_day(rng):
     names = ["when (year)", "x"]
     X = np.column_stack([2024 + np.arange(60) / 366, rng.normal(size=60)])

@@ -1,5 +1,6 @@
 """The command `effects`: how much each column changes the prediction, in its own units."""
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -111,7 +112,12 @@ def _text(found: Effects) -> str:
     shown = {"term": "column", "contrast": "effect"}
     header = [shown.get(name, name.replace("_", " ")) for name in names]
     table = grid(header, rows, words=names.index("estimate"))
-    return f"{found.title}\n{table}\n{found.held_fixed}"
+    return f"{found.title}\n{table}\n{_as_option(found.held_fixed)}"
+
+
+def _as_option(text: str) -> str:
+    """The advice on an argument of Python as an option of the command."""
+    return re.sub(r'(kernel|metric)="(\w+)"( or "\w+")?', r"--\1 \2", text)
 
 
 def _cell(name: str, value: Any) -> str:

@@ -44,6 +44,10 @@ METRIC_IN_ERRORS = {
         "<code>--metric scaled</code> needs no learned metric"
     ),
 }
+KINKS = (
+    " The kernel has kinks at the training rows, which bias slopes: their intervals miss the true "
+    "effect too often. <code>--kernel matern32</code> avoids this."
+)
 
 
 def of_rows(case: Case, m: int) -> str:
@@ -199,11 +203,12 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
         if unknown
         else METRIC_IN_ERRORS[found.metric]
     )
+    kinks = KINKS if found.has_kinks and not unknown else ""
     return (
         f"<h3>Average effects</h3><p>How much the {what} of {of}"
         f"<b>{escape(case.target if many else case.shown)}</b> changes, on average over all "
         f"{len(case.X):,} rows, per unit of a column, or from one category to another."
-        f"{''.join(words)} These are associations, not causes; {errors}.{rest}</p>"
+        f"{''.join(words)} These are associations, not causes; {errors}.{kinks}{rest}</p>"
         f"<div class=effects>{scroll(table(head, [*rows, *seasons], labelled=True))}</div>"
     )
 
