@@ -51,6 +51,24 @@ def test_slopes_of_a_kernel_with_kinks_are_called_biased(run, tmp_path, rng, ker
         assert 'kernel="matern32"' not in text
 
 
+@pytest.mark.parametrize("hump", [False, True])
+def test_jitter_around_a_trend_is_no_rise_and_fall(run, tmp_path, rng, hump):
+    """A kernel with kinks has slopes of both signs at its rows."""
+    pl = pytest.importorskip("polars")
+    t = np.linspace(0, 1, 700)
+    day = (np.datetime64("2020-01-01") + np.arange(0, 1400, 2)).astype(str)
+    y = 10 * (np.sin(np.pi * t) if hump else t) + rng.normal(0, 0.5, 700)
+    x = rng.integers(0, 2, 700)
+    pl.DataFrame({"day": day, "x": x, "y": y}).write_csv(tmp_path / "t.csv")
+    given = (tmp_path / "t.csv", "-t", "y", "--rule", "10", "--alpha", "1e-3")
+    given = (*given, "--kernel", "laplacian")
+    _, out, err = run("effects", *given, "--json")
+    assert ("rises and falls over `day`" in err) == hump
+    assert ("day (year)" in json.loads(out)["effects"]["term"]) == (not hump)
+    assert run("report", *given, "-o", tmp_path / "t.html")[0] == 0
+    assert ("day, per year" in effects_of((tmp_path / "t.html").read_text())) == (not hump)
+
+
 @pytest.mark.parametrize(("levels", "words"), [(15, ": the 12 most frequent of 15"), (12, "")])
 def test_a_chart_says_how_many_categories_it_leaves_out(rng, levels, words):
     pl = pytest.importorskip("polars")

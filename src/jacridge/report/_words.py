@@ -171,7 +171,8 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
         )
     ]
     shown = [name for name in terms if not name.endswith(WAVES)]
-    found = answer(effects_in_units, case.estimator, case.table, case.scale, shown)
+    given = case.estimator, case.table, case.scale, shown
+    found = answer(effects_in_units, *given, centre=case.centre)
     if found is None:
         return ""
     unknown = any(has_no_error(e.estimate, e.std_error, e.conf_high) for e in found)
