@@ -70,11 +70,19 @@ class Rows:
     written: dict[str, str] = field(default_factory=dict)  # notes on text read as numbers
     thousands: list[str] = field(default_factory=list)  # features with separated thousands
     inferred: list[str] = field(default_factory=list)  # sentences on commas that may be decimal
+    places: Any = None  # positions of the rows in the file
+    first_id: pl.Series | None = None  # the first column that looks like an id, all rows
 
     @property
     def target(self) -> str | None:
         """The name of the target, if there is one."""
         return ", ".join(self.targets) if self.targets else None
+
+    def name_in_file(self, i: int) -> str:
+        """The number of a row in the file, without the header, and its id if there is one."""
+        place = int(self.places[i])
+        known = "" if self.first_id is None else self.first_id[place]
+        return f"row {place + 1:,}" + (f" with {self.first_id.name} {known}" if known else "")
 
     @cached_property
     def time(self) -> str | None:
@@ -91,7 +99,7 @@ class Rows:
         """The rows in the order of time, if they follow it backwards."""
         if self.time is None or self.times[0] < self.times[-1]:
             return self
-        given = {"y": self.y, "weights": self.weights, "clusters": self.clusters}
+        given = {name: getattr(self, name) for name in ("y", "weights", "clusters", "places")}
         turned: Any = {name: None if part is None else part[::-1] for name, part in given.items()}
         return replace(self, X=self.X.reverse(), **turned)
 
@@ -180,6 +188,8 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
         {name: note for name, note in notes.items() if name not in inferred},
         with_thousands(raw.select(chosen), frame, how.decimal),
         [note for name, note in notes.items() if name in inferred],
+        np.flatnonzero(np.all([np.ones(len(frame)), *(frame[n].is_not_null() for n in needed)], 0)),
+        raw[ids[0]] if ids else None,
     )
 
 

@@ -185,11 +185,11 @@ def _far_off(case: Case) -> Iterator[Remark]:
     if not len(far):
         return
     if len(far) == 1:
-        which, verb, each = f"row {far[0] + 1:,}", "is", "it"
+        which, verb, each = escape(case.row_name(far[0])), "is", "it"
     else:
         which, verb, each = plural(len(far), "row"), "are", "each of them"
     sentence = (
-        f"{which.capitalize()} {verb} far from the prediction of the model fitted without {each}: "
+        f"{which[0].upper()}{which[1:]} {verb} far from the prediction of the model fitted without {each}: "
         "are the values correct?"
     )
     yield Remark("worst rows", sentence, True, f"{which} predicted far off")
