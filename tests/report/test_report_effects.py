@@ -51,6 +51,27 @@ def test_slopes_of_a_kernel_with_kinks_are_called_biased(run, tmp_path, rng, ker
         assert 'kernel="matern32"' not in text
 
 
+@pytest.mark.parametrize("mixed", [False, True])
+def test_a_text_column_that_determines_another_one_is_named(run, tmp_path, rng, mixed):
+    """In two parts of the page and by the command; not if one row contradicts it."""
+    pl = pytest.importorskip("polars")
+    code = rng.integers(0, 6, 90)
+    brand = np.array(["VW", "BMW", "Fiat"])[code // 2]
+    code[0] = (code[0] + 3 * mixed) % 6
+    model, colour = np.char.add("m", code.astype(str)), rng.choice(["red", "blue"], 90)
+    columns = {"brand": brand, "model": model, "colour": colour, "y": code + rng.normal(size=90)}
+    pl.DataFrame({k: v.tolist() for k, v in columns.items()}).write_csv(tmp_path / "t.csv")
+    given = (tmp_path / "t.csv", "-t", "y", "--rule", "2", "--alpha", "1")
+    assert run("report", *given, "-o", tmp_path / "t.html")[0] == 0
+    page = (tmp_path / "t.html").read_text()
+    quality, trust = (page.index(f'id="{name}"') for name in ("quality", "trust"))
+    for part in (page[quality:trust], page[trust:]):
+        named = "Each <code>model</code> belongs to one <code>brand</code>, so that" in part
+        assert named != mixed
+    assert page.count("belongs to one") == (0 if mixed else 2)
+    assert ("Each `model` belongs to one `brand`" in run("effects", *given)[2]) != mixed
+
+
 @pytest.mark.parametrize("hump", [False, True])
 def test_jitter_around_a_trend_is_no_rise_and_fall(run, tmp_path, rng, hump):
     """A kernel with kinks has slopes of both signs at its rows."""

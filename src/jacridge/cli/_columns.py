@@ -81,8 +81,9 @@ class Rows:
     def name_in_file(self, i: int) -> str:
         """The number of a row in the file, without the header, and its id if there is one."""
         place = int(self.places[i])
-        known = "" if self.first_id is None else self.first_id[place]
-        return f"row {place + 1:,}" + (f" with {self.first_id.name} {known}" if known else "")
+        if self.first_id is None or not self.first_id[place]:
+            return f"row {place + 1:,}"
+        return f"row {place + 1:,} with {self.first_id.name} {self.first_id[place]}"
 
     @cached_property
     def time(self) -> str | None:
@@ -188,7 +189,7 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
         {name: note for name, note in notes.items() if name not in inferred},
         with_thousands(raw.select(chosen), frame, how.decimal),
         [note for name, note in notes.items() if name in inferred],
-        np.flatnonzero(np.all([np.ones(len(frame)), *(frame[n].is_not_null() for n in needed)], 0)),
+        _complete(frame, needed),
         raw[ids[0]] if ids else None,
     )
 
@@ -252,6 +253,14 @@ def _typed(
             "features to use with --features."
         )
     return frame.drop(ids), ids
+
+
+def _complete(frame: pl.DataFrame, needed: Sequence[str]) -> Any:
+    """Positions of the rows that have a value in all needed columns."""
+    has_all = np.ones(len(frame), dtype=bool)
+    for name in needed:
+        has_all &= frame[name].is_not_null().to_numpy()
+    return np.flatnonzero(has_all)
 
 
 def _targets(columns: pl.DataFrame, asked: str) -> tuple[Any, str]:

@@ -10,7 +10,17 @@ import typer
 
 from .._compute.files import check_place
 from ..effects import Effects
-from ..report._columns import WAVES, YEAR, Table, alike, deviations, on_alike, table_of
+from ..report._columns import (
+    WAVES,
+    YEAR,
+    Table,
+    alike,
+    deviations,
+    nested,
+    on_alike,
+    on_nested,
+    table_of,
+)
 from ..report._tasks import TASKS
 from ..report._units import effects_in_units, rises_and_falls
 from ._columns import Rows, column_named, columns_named
@@ -146,6 +156,9 @@ def _note_what_averages_hide(table: Table, found: Effects, shown: list[str]) -> 
     pairs = [pair for pair in alike(table) if {*pair[:2]} <= {*shown}]
     if pairs:
         note(on_alike(pairs))
+    for pair in nested(table):
+        if {*pair} <= {*shown}:
+            note(on_nested(*pair))
 
 
 def _note_constants(table: Table, shown: list[str]) -> None:

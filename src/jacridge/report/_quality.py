@@ -10,10 +10,11 @@ import numpy as np
 from .._compute.arrays import Array
 from ._case import Case
 from ._code import Origin
-from ._columns import DOUBTS, YEAR, alike, looks_like_id, on_alike
+from ._columns import DOUBTS, YEAR, alike, looks_like_id, nested, on_alike, on_nested
 from ._pieces import unrounded
 
-POSSIBLE_LEAK = "possible leak"  # the name of a remark
+POSSIBLE_LEAK, NESTED = "possible leak", "nested columns"  # names of remarks
+MOST_PAIRS = 5  # of nested columns
 # A value more than this many robust standard deviations from the median is reported.
 FAR_OUT = 8.0
 # A value may be a code if it occurs so often, and so many others are there to compare it with.
@@ -53,6 +54,7 @@ def remarks(case: Case, on_target: Iterable[Remark], source: Origin) -> list[Rem
         *_constants(case),
         *_ids(case),
         *_alike(case),
+        *(Remark(NESTED, on_nested(*pair), True) for pair in nested(case.table)[:MOST_PAIRS]),
         *_dates(case),
         *_places(case),
         *on_target,

@@ -35,8 +35,8 @@ def effects_in_units(
 ) -> Effects:
     """Effects per unit of the table's columns, with its values and categories as labels.
 
-    The model was fitted to the columns of the table minus `centre`, over `scale`; constant columns have no
-    effect. Where a column raises the prediction in some rows and lowers it in others, the p-value
+    The model was fitted to the columns of the table minus `centre`, over `scale`; constant
+    columns have no effect. Where a column raises the prediction in some rows and lowers it in others, the p-value
     of the average slope is NaN, as it says nothing about whether the column matters; a date has no
     average slope then. `options` are those of `JacobianKernelRidge.effects`.
     """
@@ -99,7 +99,8 @@ def _curves(estimator: Any, Z: Array, place: int, target: Any) -> Array:
     """Predictions for some rows, each along the inner 98 % of a column, (curves, points)."""
     rng = np.random.default_rng(0)
     some = Z[rng.choice(len(Z), min(CURVES, len(Z)), replace=False)]
-    points = np.linspace(*np.quantile(Z[:, place], [0.01, 0.99]), CURVE_POINTS)
+    low, high = np.quantile(Z[:, place], [0.01, 0.99])
+    points = np.linspace(low, high, CURVE_POINTS)
     rows = np.repeat(some, CURVE_POINTS, axis=0)
     rows[:, place] = np.tile(points, len(some))
     if not hasattr(estimator, "predict_proba"):
