@@ -36,9 +36,9 @@ def effects_in_units(
     """Effects per unit of the table's columns, with its values and categories as labels.
 
     The model was fitted to the columns of the table minus `centre`, over `scale`; constant
-    columns have no effect. Where a column raises the prediction in some rows and lowers it in others, the p-value
-    of the average slope is NaN, as it says nothing about whether the column matters; a date has no
-    average slope then. `options` are those of `JacobianKernelRidge.effects`.
+    columns have no effect. Where a column raises the prediction in some rows and lowers it in
+    others, the p-value of the average slope is NaN, as it says nothing about whether the column
+    matters; a date has no average slope then. `options` are those of `JacobianKernelRidge.effects`.
     """
     moving = np.ptp(table.X, axis=0) > 0
     variables: dict[str, Any] = {
