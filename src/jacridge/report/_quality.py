@@ -14,7 +14,7 @@ from ._columns import DOUBTS, YEAR, alike, looks_like_id, nested, on_alike, on_n
 from ._pieces import unrounded
 
 POSSIBLE_LEAK, NESTED = "possible leak", "nested columns"  # names of remarks
-MOST_PAIRS = 5  # of nested columns
+MOST_NESTED_NAMED = 5  # of nested columns
 # A value more than this many robust standard deviations from the median is reported.
 FAR_OUT = 8.0
 # A value may be a code if it occurs so often, and so many others are there to compare it with.
@@ -54,7 +54,10 @@ def remarks(case: Case, on_target: Iterable[Remark], source: Origin) -> list[Rem
         *_constants(case),
         *_ids(case),
         *_alike(case),
-        *(Remark(NESTED, on_nested(*pair), True) for pair in nested(case.table)[:MOST_PAIRS]),
+        *(
+            Remark(NESTED, on_nested(*pair), True)
+            for pair in nested(case.table)[:MOST_NESTED_NAMED]
+        ),
         *_dates(case),
         *_places(case),
         *on_target,
