@@ -433,6 +433,22 @@ def test_effects_are_read_on_a_telephone_without_moving_sideways(look, name):
     assert wide <= 0
 
 
+def test_the_first_table_and_the_labels_of_months_fit_a_telephone(folder, opened):
+    """The table also on the narrowest one; 10, 11 and 12 stand side by side."""
+    days = np.arange(0, 1100, 7.0)
+    angle = 2 * np.pi * (days // 30.5 % 12) / 12
+    X = np.column_stack([2020 + days / 366, np.sin(angle), np.cos(angle)])
+    names = ["t (year)", "t (month sine)", "t (month cosine)"]
+    given = {"features": names, "parts": dict.fromkeys(names, "t"), "bandwidth": 1.0}
+    write_report(folder / "months.html", X, 123_456 * X[:, 2] + 1e4 * np.sin(days), **given)
+    page = opened("months.html", width=390)
+    months = page.locator("figure", has_text="t (month)").locator("text").all_text_contents()
+    assert set(map(str, range(1, 13))) <= set(months)
+    page.set_viewport_size({"width": 320, "height": 900})
+    first = page.locator("#performance .scroll").first
+    assert first.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+
+
 def test_ticks_of_months_stand_at_their_first_days(folder, opened):
     days = np.arange(100.0)
     X = np.column_stack([2023 + (59 + days) / 366, np.sin(days)])  # from the first of March on

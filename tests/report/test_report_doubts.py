@@ -96,6 +96,32 @@ def test_values_that_look_like_codes_for_missing_ones_are_named(rng, code, count
     assert (f"{named}{advice}" in page) == found
 
 
+@pytest.mark.parametrize("has_id", [False, True])
+def test_a_row_is_named_as_the_file_has_it(run, tmp_path, rng, has_id):
+    """Gaps above it are counted as well; an id that is left out is named."""
+    x = rng.normal(size=60)
+    y = x.copy()
+    y[40] = 900
+    first = "Car_id," if has_id else ""
+    ids = [f"<C{i * i % 61}-{i}>," if has_id else "" for i in range(60)]
+    cells = ["" if i in (3, 8) else f"{x[i]:.4f}" for i in range(60)]
+    lines = [f"{a}{b},{c:.4f}" for a, b, c in zip(ids, cells, y, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join([f"{first}x,y", *lines]))
+    given = ("-t", "y", "--rule", "2", "--alpha", "0.1")
+    code, _, err = run("report", tmp_path / "t.csv", *given, "-o", tmp_path / "t.html")
+    assert code == 0, err
+    page = (tmp_path / "t.html").read_text()
+    name = "row 41 with Car_id &lt;C14-40&gt;" if has_id else "row 41"
+    for text in (
+        f"{name} (observed 900, predicted",
+        f"{name} predicted far off",
+        f"R{name[1:]} is far from the prediction",
+        f"900, in {name}",
+        "Row numbers do not count the header.",
+    ):
+        assert text in page
+
+
 def test_zeros_and_a_few_levels_are_no_codes(rng):
     X = np.column_stack([rng.uniform(500, 600, 60), rng.choice([-1.0, 1.0, 2.0], 60)])
     X[:20, 0] = 0

@@ -40,6 +40,70 @@ def test_the_page_and_the_command_have_one_table_of_effects(run, tmp_path, rng):
     assert not [name for name in page if name.startswith("day, per")]
 
 
+@pytest.mark.parametrize("kernel", ["laplacian", "gaussian"])
+def test_slopes_of_a_kernel_with_kinks_are_called_biased(run, tmp_path, rng, kernel):
+    """On the page, and by the command, with the option that avoids it."""
+    pl = pytest.importorskip("polars")
+    a, b = rng.uniform(size=(2, 60))
+    pl.DataFrame({"a": a, "b": b, "y": a + b**2}).write_csv(tmp_path / "t.csv")
+    given = (tmp_path / "t.csv", "-t", "y", "--rule", "1", "--alpha", "1", "--kernel", kernel)
+    assert run("report", *given, "-o", tmp_path / "t.html")[0] == 0
+    _, out, _ = run("effects", *given)
+    for text in (out, (tmp_path / "t.html").read_text()):
+        assert ("kinks at the training rows, which bias slopes" in text) == (kernel == "laplacian")
+        assert ("--kernel matern32" in text) == (kernel == "laplacian")
+        assert 'kernel="matern32"' not in text
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_a_text_column_that_determines_another_one_is_named(run, tmp_path, rng, mixed):
+    """In two parts of the page and by the command; not if one row contradicts it."""
+    pl = pytest.importorskip("polars")
+    code = rng.integers(0, 6, 90)
+    brand = np.array(["VW", "BMW", "Fiat"])[code // 2]
+    code[0] = (code[0] + 3 * mixed) % 6
+    model, colour = np.char.add("m", code.astype(str)), rng.choice(["red", "blue"], 90)
+    columns = {"brand": brand, "model": model, "colour": colour, "y": code + rng.normal(size=90)}
+    pl.DataFrame({k: v.tolist() for k, v in columns.items()}).write_csv(tmp_path / "t.csv")
+    given = (tmp_path / "t.csv", "-t", "y", "--rule", "2", "--alpha", "1")
+    assert run("report", *given, "-o", tmp_path / "t.html")[0] == 0
+    page = (tmp_path / "t.html").read_text()
+    quality, trust = (page.index(f'id="{name}"') for name in ("quality", "trust"))
+    for part in (page[quality:trust], page[trust:]):
+        named = "Each <code>model</code> belongs to one <code>brand</code>, so that" in part
+        assert named != mixed
+    assert page.count("belongs to one") == (0 if mixed else 2)
+    assert ("Each `model` belongs to one `brand`" in run("effects", *given)[2]) != mixed
+
+
+@pytest.mark.parametrize("hump", [False, True])
+def test_jitter_around_a_trend_is_no_rise_and_fall(run, tmp_path, rng, hump):
+    """A kernel with kinks has slopes of both signs at its rows."""
+    pl = pytest.importorskip("polars")
+    t = np.linspace(0, 1, 700)
+    day = (np.datetime64("2020-01-01") + np.arange(0, 1400, 2)).astype(str)
+    y = 10 * (np.sin(np.pi * t) if hump else t) + rng.normal(0, 0.5, 700)
+    x = rng.integers(0, 2, 700)
+    pl.DataFrame({"day": day, "x": x, "y": y}).write_csv(tmp_path / "t.csv")
+    given = (tmp_path / "t.csv", "-t", "y", "--rule", "10", "--alpha", "1e-3")
+    given = (*given, "--kernel", "laplacian")
+    _, out, err = run("effects", *given, "--json")
+    assert ("rises and falls over `day`" in err) == hump
+    assert ("day (year)" in json.loads(out)["effects"]["term"]) == (not hump)
+    assert run("report", *given, "-o", tmp_path / "t.html")[0] == 0
+    assert ("day, per year" in effects_of((tmp_path / "t.html").read_text())) == (not hump)
+
+
+@pytest.mark.parametrize(("levels", "words"), [(15, ": the 12 most frequent of 15"), (12, "")])
+def test_a_chart_says_how_many_categories_it_leaves_out(rng, levels, words):
+    pl = pytest.importorskip("polars")
+    codes = np.arange(90) % levels
+    names = [f"car {code:02}" for code in codes]
+    X = pl.DataFrame({"model": names, "x": rng.normal(size=90)})
+    page = report_page(X, codes + 0.1 * rng.normal(size=90), bandwidth=2.0, alpha=0.1)
+    assert f"<figcaption>model{words}</figcaption>" in page
+
+
 def test_dates_within_a_year_have_effects_per_day(rng):
     names = ["when (year)", "x"]
     X = np.column_stack([2024 + np.arange(60) / 366, rng.normal(size=60)])

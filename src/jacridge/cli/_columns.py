@@ -70,11 +70,20 @@ class Rows:
     written: dict[str, str] = field(default_factory=dict)  # notes on text read as numbers
     thousands: list[str] = field(default_factory=list)  # features with separated thousands
     inferred: list[str] = field(default_factory=list)  # sentences on commas that may be decimal
+    places: Any = None  # positions of the rows in the file
+    first_id: pl.Series | None = None  # the first column that looks like an id, all rows
 
     @property
     def target(self) -> str | None:
         """The name of the target, if there is one."""
         return ", ".join(self.targets) if self.targets else None
+
+    def name_in_file(self, i: int) -> str:
+        """The number of a row in the file, without the header, and its id if there is one."""
+        place = int(self.places[i])
+        if self.first_id is None or not self.first_id[place]:
+            return f"row {place + 1:,}"
+        return f"row {place + 1:,} with {self.first_id.name} {self.first_id[place]}"
 
     @cached_property
     def time(self) -> str | None:
@@ -91,7 +100,7 @@ class Rows:
         """The rows in the order of time, if they follow it backwards."""
         if self.time is None or self.times[0] < self.times[-1]:
             return self
-        given = {"y": self.y, "weights": self.weights, "clusters": self.clusters}
+        given = {name: getattr(self, name) for name in ("y", "weights", "clusters", "places")}
         turned: Any = {name: None if part is None else part[::-1] for name, part in given.items()}
         return replace(self, X=self.X.reverse(), **turned)
 
@@ -180,6 +189,8 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
         {name: note for name, note in notes.items() if name not in inferred},
         with_thousands(raw.select(chosen), frame, how.decimal),
         [note for name, note in notes.items() if name in inferred],
+        _complete(frame, needed),
+        raw[ids[0]] if ids else None,
     )
 
 
@@ -242,6 +253,14 @@ def _typed(
             "features to use with --features."
         )
     return frame.drop(ids), ids
+
+
+def _complete(frame: pl.DataFrame, needed: Sequence[str]) -> Any:
+    """Positions of the rows that have a value in all needed columns."""
+    has_all = np.ones(len(frame), dtype=bool)
+    for name in needed:
+        has_all &= frame[name].is_not_null().to_numpy()
+    return np.flatnonzero(has_all)
 
 
 def _targets(columns: pl.DataFrame, asked: str) -> tuple[Any, str]:

@@ -1,5 +1,6 @@
 """The command `effects`: how much each column changes the prediction, in its own units."""
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,17 @@ import typer
 
 from .._compute.files import check_place
 from ..effects import Effect, Effects
-from ..report._columns import CYCLE_VALUES, WAVES, YEAR, Table, alike, on_alike, table_of
+from ..report._columns import (
+    CYCLE_VALUES,
+    WAVES,
+    YEAR,
+    Table,
+    alike,
+    nested,
+    on_alike,
+    on_nested,
+    table_of,
+)
 from ..report._tasks import TASKS
 from ..report._units import effects_in_units, rises_and_falls
 from ._columns import Rows, column_named, columns_named
@@ -84,8 +95,9 @@ def effects(
     encoded, whole = table_of(X, None, {}), table_of(X, None, rows.made_of)
     from ..report._case import Case  # imported where used, as in the command report
 
-    case = Case(whole, rows.y, rows.target or "", spec, TASKS[rows.task], rows.weights)
+    case = Case(whole, rows.y, rows.target or "", spec, TASKS[rows.task], weights=rows.weights)
     _note_constants(encoded, shown)
+    noise["centre"] = case.centre
     with progress("fitting"):
         found = effects_in_units(case.estimator, encoded, case.scale, shown, **noise)
         ranges = [] if by else [row for row in _ranges(case, rows.dates) if row.term in cycles]
@@ -157,7 +169,12 @@ def _text(found: Effects) -> str:
         if any(row.kind == "range" for row in found)
         else ""
     )
-    return f"{found.title}\n{table}\n{ranges}{found.held_fixed}"
+    return f"{found.title}\n{table}\n{ranges}{_as_option(found.held_fixed)}"
+
+
+def _as_option(text: str) -> str:
+    """The advice on an argument of Python as an option of the command."""
+    return re.sub(r'(kernel|metric)="(\w+)"( or "\w+")?', r"--\1 \2", text)
 
 
 def _cell(name: str, value: Any) -> str:
@@ -188,6 +205,9 @@ def _note_what_averages_hide(table: Table, found: Effects, shown: list[str]) -> 
     pairs = [pair for pair in alike(table) if {*pair[:2]} <= {*shown}]
     if pairs:
         note(on_alike(pairs))
+    for pair in nested(table):
+        if {*pair} <= {*shown}:
+            note(on_nested(*pair))
 
 
 def _note_cycles(asked: list[str], shown: set[str], by: str | None) -> None:

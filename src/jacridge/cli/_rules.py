@@ -234,6 +234,7 @@ def report(
     origin = Origin(file, **_as_read(rows, reading))
     with progress("fitting the model") as move:
         known: Any = {"target": rows.target, "task": rows.task, "parts": rows.made_of}
+        known["named_in_file"] = rows.name_in_file
         try:
             case = case_of(rows.filled().X, rows.y, spec, **known)
         except ValueError as error:  # a table of which there is nothing to report

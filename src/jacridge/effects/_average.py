@@ -97,7 +97,7 @@ def average_effects(
             found.append(Effect(target, group.label, term.name, term.label, term.kind, *numbers))
     has_kinks = not function.is_smooth and any(isinstance(term, Slope) for term in terms)
     notes = held_fixed(errors.metric, classes=classes, has_kinks=has_kinks)
-    return Effects(tuple(found), level, errors.name, notes, errors.metric)
+    return Effects(tuple(found), level, errors.name, notes, errors.metric, has_kinks)
 
 
 @dataclass(frozen=True)

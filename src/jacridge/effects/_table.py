@@ -80,6 +80,8 @@ class Effects:
     metric : {"given", "relearned", "learned"}
         How the standard errors treat the metric. "given": it was not learned. "relearned": it was
         learned, and they include its error. "learned": it was learned, but they ignore its error.
+    has_kinks : bool
+        Whether there are slopes of a kernel with kinks, which are biased.
     """
 
     rows: tuple[Effect, ...]
@@ -87,6 +89,7 @@ class Effects:
     noise: str
     held_fixed: str = held_fixed(METRIC_GIVEN)
     metric: str = METRIC_GIVEN
+    has_kinks: bool = False
 
     def __len__(self) -> int:
         return len(self.rows)

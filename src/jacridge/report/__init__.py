@@ -127,6 +127,7 @@ def case_of(
     task: str,
     parts: Mapping[str, str],
     features: Sequence[str] | None = None,
+    named_in_file: Callable[[int], str] | None = None,
 ) -> Case:
     """The data of a report, checked; options as for `report_page`."""
     table = table_of(X, features, parts)
@@ -146,7 +147,7 @@ def case_of(
     check_choice("metric", spec.metric, COLUMN_METRICS)
     check_choice("kernel", spec.kernel, (*KERNELS, "auto"))
     check_choice("held_out", spec.held_out, ("auto", *HELD_OUT))
-    return Case(table, labels, target, spec, kind)
+    return Case(table, labels, target, spec, kind, named_in_file)
 
 
 def write_report(path: str | Path, X: npt.ArrayLike, y: npt.ArrayLike, **options: Any) -> Path:

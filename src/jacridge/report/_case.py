@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -32,7 +33,12 @@ class Case:
     target: str
     spec: ModelSpec
     task: Task = REGRESSION
+    named_in_file: Callable[[int], str] | None = None  # the name of a row in the file, if known
     weights: Any = None
+
+    def row_name(self, i: int) -> str:
+        """The name of a row: its number in the file, or among the rows that are left."""
+        return f"row {i + 1:,}" if self.named_in_file is None else self.named_in_file(i)
 
     @property
     def X(self) -> Array:

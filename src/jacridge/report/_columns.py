@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ DOUBTS = (UNUSED, UNREAD, COMMAS)  # reasons for doubt, which the verdict of a r
 FEWEST_TIMES = 10
 # Rank correlation from which columns say nearly the same, and largest number of columns compared.
 ALIKE_RANKS, MOST_COMPARED, NAMED_PAIRS = 0.98, 500, 3
+MOST_NESTED = 50  # text columns that are compared
 TIME_WORDS = {"year", "month", "week", "day", "hour", "minute", "second", "time", "t", "step"}
 
 
@@ -200,6 +202,44 @@ def on_alike(pairs: Sequence[tuple[str, str, float]]) -> str:
     verb = "share one effect" if len(pairs) == 1 else "share one effect each"
     return (
         f"Columns that say nearly the same {verb}: {shown}. Leave one out to see the whole effect."
+    )
+
+
+def nested(table: Table) -> list[tuple[str, str]]:
+    """Pairs of text columns of which the first determines the second, among rows without gaps.
+
+    Levels of fewer than three rows on average are left out: they would do so by chance. Very wide
+    tables are not searched.
+    """
+    codes = {
+        column.name: np.where(
+            np.isin(column.levels, GAP)[found := table.X[:, column.places].argmax(axis=1)],
+            -1,
+            found,
+        )
+        for column in table.columns
+        if 1 < len(column.levels) <= len(table.X) / 3
+    }
+    if len(codes) > MOST_NESTED:
+        return []
+    # Columns with more levels come first; of two that determine each other, the one in front.
+    names = sorted(codes, key=lambda name: -len(np.unique(codes[name])))
+    pairs = combinations(names, 2)
+    return [(a, b) for a, b in pairs if _determines(codes[a], codes[b])]
+
+
+def _determines(fine: Any, coarse: Any) -> bool:
+    """Whether each level of a column occurs with one level of another one, which varies."""
+    known = (fine >= 0) & (coarse >= 0)
+    both = np.unique(np.column_stack([fine[known], coarse[known]]), axis=0)
+    return len(np.unique(both[:, 1])) > 1 and len(both) == len(np.unique(both[:, 0]))
+
+
+def on_nested(fine: str, coarse: str) -> str:
+    """The sentence about a column that determines another one."""
+    return (
+        f"Each `{fine}` belongs to one `{coarse}`, so that their effects cannot be separated; drop "
+        "one of them."
     )
 
 

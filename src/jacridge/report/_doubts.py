@@ -14,7 +14,7 @@ from ..diagnostics import CHOICE, Finding
 from ._case import Case
 from ._folds import COVERAGE, OURS, TREES, Folds
 from ._pieces import joined, marked_up, number, percent, plain_text, plural, share
-from ._quality import POSSIBLE_LEAK, Remark
+from ._quality import NESTED, POSSIBLE_LEAK, Remark
 from ._series import cycle
 from ._tasks import r2
 
@@ -185,12 +185,12 @@ def _far_off(case: Case) -> Iterator[Remark]:
     if not len(far):
         return
     if len(far) == 1:
-        which, verb, each = f"row {far[0] + 1:,}", "is", "it"
+        which, verb, each = escape(case.row_name(far[0])), "is", "it"
     else:
         which, verb, each = plural(len(far), "row"), "are", "each of them"
     sentence = (
-        f"{which.capitalize()} {verb} far from the prediction of the model fitted without {each}: "
-        "are the values correct?"
+        f"{which[0].upper()}{which[1:]} {verb} far from the prediction of the model fitted "
+        f"without {each}: are the values correct?"
     )
     yield Remark("worst rows", sentence, True, f"{which} predicted far off")
 
@@ -336,9 +336,11 @@ def _findings(rows: list[Remark]) -> str:
 def diagnosis(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
     """Doubts about the model, a link to doubts about the data, and the other findings."""
     found = findings(case)
+    on_effects = [r for r in remarks if r.name == NESTED]
     against = _on_rows(case, folds) + [_as_remark(f) for f in found if f.warning]
+    against += [replace(r, sentence=marked_up(r.sentence)) for r in on_effects]
     passed = [_as_remark(_in_words(finding)) for finding in found if not finding.warning]
-    on_data = sum(remark.warning for remark in remarks)
+    on_data = sum(remark.warning for remark in remarks) - len(on_effects)
     parts = [
         *([plural(len(against), "finding")] if against else []),
         *([f'<a href="#quality">{plural(on_data, "remark")} on the data</a>'] if on_data else []),

@@ -40,7 +40,9 @@ def effect_figures(case: Case, found: list[tuple[Column, float]]) -> Iterator[Fi
     curves = [curve for column in wanted[:MOST_CURVES] for curve in curves_of(case, column)]
     axis = effects_axis(case, curves)
     for i, curve in enumerate(curves):
-        yield Figure(effect_chart(case, curve, i, axis), escape(curve.column.name))
+        drawn, levels = len(curve.steps.levels), len(curve.column.levels)
+        some = f": the {drawn} most frequent of {levels:,}" if drawn < levels else ""
+        yield Figure(effect_chart(case, curve, i, axis), escape(curve.column.name) + some)
 
 
 def place_figures(case: Case) -> Iterator[Figure]:

@@ -80,14 +80,14 @@ def _how_kind(case: Case, folds: Folds | None) -> str:
     if loo > ours:
         return f"{fixed}, which is more favourable than the comparison"
     hard = np.setdiff1d(case.far_off, [] if folds.rows is None else folds.rows)
-    why = f". The comparison has R² = {share(ours)}: {_named(hard)} not among its rows"
+    why = f". The comparison has R² = {share(ours)}: {_named(case, hard)} not among its rows"
     return f"{fixed}{why if len(hard) else ''}"
 
 
-def _named(rows: Indices) -> str:
+def _named(case: Case, rows: Indices) -> str:
     """Rows by their numbers, with a verb."""
     if len(rows) == 1:
-        return f"row {rows[0] + 1:,}, which is predicted far off, is"
+        return f"{escape(case.row_name(rows[0]))}, which is predicted far off, is"
     return f"{len(rows):,} rows that are predicted far off are"
 
 
@@ -97,7 +97,8 @@ def _worst(case: Case) -> str:
     if not len(far):
         return ""
     rows = [
-        f"row {i + 1:,} (observed {unrounded(float(seen[i]))}, predicted {number(predicted[i])})"
+        f"{escape(case.row_name(i))} (observed {unrounded(float(seen[i]))}, "
+        f"predicted {number(predicted[i])})"
         for i in far[:MOST_NAMED]
     ]
     more = f", and {len(far) - len(rows):,} more" if len(far) > len(rows) else ""
@@ -107,10 +108,11 @@ def _worst(case: Case) -> str:
     )
     which = "it" if len(far) == 1 else "them"
     without = f" Without {which} R² is {rest} instead of {score}." if rest != score else ""
+    left = "" if case.named_in_file else " or rows that are left out"
     return (
         '<p><span class="doubt">⚠</span> Predicted far off, with an error more than four times the '
-        f"90 % quantile: {', '.join(rows)}{more}.{without} Row numbers do not count the header or "
-        "rows that are left out.</p>"
+        f"90 % quantile: {', '.join(rows)}{more}.{without} Row numbers do not count the "
+        f"header{left}.</p>"
     )
 
 

@@ -10,10 +10,11 @@ import numpy as np
 from .._compute.arrays import Array
 from ._case import Case
 from ._code import Origin
-from ._columns import DOUBTS, YEAR, alike, looks_like_id, on_alike
+from ._columns import DOUBTS, YEAR, alike, looks_like_id, nested, on_alike, on_nested
 from ._pieces import unrounded
 
-POSSIBLE_LEAK = "possible leak"  # the name of a remark
+POSSIBLE_LEAK, NESTED = "possible leak", "nested columns"  # names of remarks
+MOST_NESTED_NAMED = 5  # of nested columns
 # A value more than this many robust standard deviations from the median is reported.
 FAR_OUT = 8.0
 # A value may be a code if it occurs so often, and so many others are there to compare it with.
@@ -53,6 +54,10 @@ def remarks(case: Case, on_target: Iterable[Remark], source: Origin) -> list[Rem
         *_constants(case),
         *_ids(case),
         *_alike(case),
+        *(
+            Remark(NESTED, on_nested(*pair), True)
+            for pair in nested(case.table)[:MOST_NESTED_NAMED]
+        ),
         *_dates(case),
         *_places(case),
         *on_target,
@@ -136,7 +141,7 @@ def _outliers(case: Case, some_left: bool) -> Iterator[Remark]:
             advice = "which looks like a code for a missing value. Replace them by empty cells."
             yield Remark("codes", f"{sentence}, {advice}", True, sentence)
         if not found:
-            yield from outliers(name, x, some_left)
+            yield from outliers(case, name, x, some_left and case.named_in_file is None)
 
 
 def codes(x: Array) -> list[float]:
@@ -157,7 +162,7 @@ def codes(x: Array) -> list[float]:
     return found
 
 
-def outliers(name: str, x: Array, some_left: bool) -> Iterator[Remark]:
+def outliers(case: Case, name: str, x: Array, some_left: bool) -> Iterator[Remark]:
     """How many values are far from the median, in units of the spread of the middle half.
 
     A few values far from all others are a reason for doubt; values in a long tail are not.
@@ -171,7 +176,7 @@ def outliers(name: str, x: Array, some_left: bool) -> Iterator[Remark]:
     order = np.argsort(-distance, kind="stable")
     ratios = distance[order[:FEW]] / np.maximum(distance[order[1 : FEW + 1]], FAR_OUT * spread / 2)
     alone = int(np.argmax(ratios)) + 1 if ratios.max() > ALONE else 0
-    where = f"{unrounded(float(x[order[0]]))}, in row {order[0] + 1:,}"
+    where = f"{unrounded(float(x[order[0]]))}, in {case.row_name(order[0])}"
     where += " of the remaining rows" if some_left else ""
     sentence = (
         f"One value of `{name}` lies far from the rest: {where}."

@@ -44,6 +44,10 @@ METRIC_IN_ERRORS = {
         "<code>--metric scaled</code> needs no learned metric"
     ),
 }
+KINKS = (
+    " The kernel has kinks at the training rows, which bias slopes: their intervals miss the true "
+    "effect too often. <code>--kernel matern32</code> avoids this."
+)
 
 
 def of_rows(case: Case, m: int) -> str:
@@ -167,7 +171,8 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
         )
     ]
     shown = [name for name in terms if not name.endswith(WAVES)]
-    found = answer(effects_in_units, case.estimator, case.table, case.scale, shown)
+    given = case.estimator, case.table, case.scale, shown
+    found = answer(effects_in_units, *given, centre=case.centre)
     if found is None:
         return ""
     unknown = any(has_no_error(e.estimate, e.std_error, e.conf_high) for e in found)
@@ -199,11 +204,12 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
         if unknown
         else METRIC_IN_ERRORS[found.metric]
     )
+    kinks = KINKS if found.has_kinks and not unknown else ""
     return (
         f"<h3>Average effects</h3><p>How much the {what} of {of}"
         f"<b>{escape(case.target if many else case.shown)}</b> changes, on average over all "
         f"{len(case.X):,} rows, per unit of a column, or from one category to another."
-        f"{''.join(words)} These are associations, not causes; {errors}.{rest}</p>"
+        f"{''.join(words)} These are associations, not causes; {errors}.{kinks}{rest}</p>"
         f"<div class=effects>{scroll(table(head, [*rows, *seasons], labelled=True))}</div>"
     )
 

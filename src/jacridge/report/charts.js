@@ -139,7 +139,7 @@ function drawTicks(svg, x, X, box, width, steep) {
     const half = steep ? 0 : letters(text) / 2;
     const wide = X(v) + letters(text) / 2 > width; // then it ends at the right of the chart
     if ((wide ? width - 1 - half : X(v)) - half < free) continue;
-    free = X(v) + half + GAP;
+    free = X(v) + half + (x.levels && !steep ? 0 : GAP); // level labels are steep unless they fit
     if (steep) {
       const turn = `rotate(-40 ${X(v)} ${box.bottom + 14})`;
       add(svg, "text", { x: X(v), y: box.bottom + 14, "text-anchor": "end", transform: turn }, fitted(text, 120));
