@@ -1,6 +1,10 @@
 """Blocks of rows, our own threads, and the one thread that BLAS has beside them."""
 
+import subprocess
+import sys
+from functools import cache
 from threading import Barrier, Event, Thread, local
+from time import sleep
 
 import numpy as np
 import pytest
@@ -12,6 +16,7 @@ from jacridge._compute.threads import (
     blas_for,
     for_blocks,
     in_order,
+    in_threads,
     lapack_for,
     one_blas_thread,
     our_threads,
@@ -99,6 +104,54 @@ def test_an_error_in_a_thread_reaches_the_caller(monkeypatch, few):
         for_blocks(work, 10, 3)
 
 
+def test_all_work_has_ended_when_an_error_reaches_the_caller(monkeypatch):
+    """The caller may then overwrite the arrays."""
+    monkeypatch.setattr(threads, "processors", lambda: 2)
+    begun, ended = Event(), Event()
+
+    def work(i):
+        if i == 0:
+            assert begun.wait(10)
+            raise ZeroDivisionError
+        begun.set()
+        sleep(0.05)
+        ended.set()
+
+    with pytest.raises(ZeroDivisionError):
+        in_threads(work, range(2))
+    assert ended.is_set()
+
+
+def test_work_that_was_not_begun_before_an_error_is_left_out(monkeypatch):
+    monkeypatch.setattr(threads, "processors", lambda: 2)
+    begun = []
+
+    def work(i):
+        begun.append(i)
+        sleep(0.001)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        in_threads(work, range(1000))
+    assert len(begun) < 1000
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork processes.")
+def test_a_forked_process_has_threads_of_its_own():
+    code = """
+import os, threading
+from jacridge._compute import threads
+threads.processors = lambda: 2
+both = threading.Barrier(2)
+threads.in_threads(lambda _: both.wait(10), range(2))  # so that there are two
+child = os.fork()
+if child == 0:
+    os._exit(threads.in_threads(abs, [-1, -2]) != [1, 2])
+assert os.waitpid(child, 0)[1] == 0
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)
+
+
 @pytest.mark.usefixtures("two_blas_threads")
 @pytest.mark.parametrize(
     ("context", "n", "expected"),
@@ -151,6 +204,7 @@ def test_each_of_our_threads_has_one_thread_of_an_openmp_blas(monkeypatch):
     library, both = OpenMP(), Barrier(2)
     monkeypatch.setattr(threads, "_blas", lambda: [library])
     monkeypatch.setattr(threads, "cpu_count", lambda: 2)
+    monkeypatch.setattr(threads, "_pool", cache(threads._pool.__wrapped__))  # new threads
 
     def number(_):
         both.wait(10)

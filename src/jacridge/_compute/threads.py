@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from threading import RLock, local
 from typing import Any, TypeVar
 
-from joblib import cpu_count
+import joblib
 from threadpoolctl import ThreadpoolController
 
 from .arrays import row_blocks
@@ -30,6 +31,12 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+@cache
+def cpu_count() -> int:
+    """Number of processors that this process may use; finding it takes 0.1 milliseconds."""
+    return int(joblib.cpu_count())
+
+
 def processors() -> int:
     """Number of processors for our own threads: all of this process, but no more than BLAS may use.
 
@@ -43,18 +50,43 @@ def processors() -> int:
 
 @contextmanager
 def our_threads(most: int) -> Iterator[Callable[..., Iterable[Any]]]:
-    """Context with a `map` that uses at most this many threads, each with one BLAS thread.
+    """Context with a `map` that uses our threads, each with one BLAS thread, or only this thread.
 
-    The number of threads depends on the machine; the result of each call does not. Sums that are
-    split by `processors()` agree up to rounding.
+    If `most` is 1, no other thread is used. All work has ended when the context is left, also after
+    an error. The number of threads depends on the machine; the result of each call does not. Sums
+    that are split by `processors()` agree up to rounding.
     """
-    count = min(most, processors()) if most > 1 else 1
+    count = processors() if most > 1 else 1
     with one_blas_thread():
         if count == 1:
             yield map
             return
-        with ThreadPoolExecutor(count, initializer=_begin) as pool:
-            yield pool.map
+        under_way: set[Future[Any]] = set()
+
+        def each(work: Callable[..., Any], *items: Iterable[Any]) -> Iterator[Any]:
+            waiting = deque(_pool(count).submit(work, *some) for some in zip(*items, strict=False))
+            for future in waiting:
+                under_way.add(future)
+                future.add_done_callback(under_way.discard)
+            return (waiting.popleft().result() for _ in range(len(waiting)))
+
+        try:
+            yield each
+        finally:
+            rest = list(under_way)
+            for future in rest:
+                future.cancel()
+            wait(rest)
+
+
+@cache
+def _pool(count: int) -> ThreadPoolExecutor:
+    """Our threads, which are kept: starting one takes as long as a small product."""
+    return ThreadPoolExecutor(count, "jacridge", initializer=_begin)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a child process has no threads
 
 
 _mine = local()
