@@ -57,6 +57,16 @@ def subtract_square(C: Array, A: Array) -> None:
     syrk(b"U", b"T", _int(len(C)), _int(A.shape[1]), minus, *_matrix(A), one, *_matrix(C))
 
 
+def add_gram(C: Array, A: Array) -> None:
+    """Add A'A to the upper triangle of C; the rest is left unchanged."""
+    syrk = _function("syrk", C.dtype.char)
+    if syrk is None:
+        np.add(C, A.T @ A, out=C, where=np.tri(len(C), dtype=bool).T)
+        return
+    one, _ = _numbers(C)
+    syrk(b"L", b"N", _int(len(C)), _int(len(A)), one, *_matrix(A), one, *_matrix(C))
+
+
 def solve_lower(L: Array, B: Array, *, transposed: bool = False) -> None:
     """Replace B by L^-1 B, or by L^-T B if `transposed`. L is stored in a lower triangle."""
     if not _solve(L, B, b"R", b"T" if transposed else b"N"):

@@ -12,6 +12,7 @@ from scipy.linalg import lapack
 from scipy.linalg.blas import dtrsm
 
 from .._compute.arrays import Array, row_blocks
+from .._compute.blas import add_gram
 from .._compute.threads import lapack_for
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def summed(rows: Rows, phi: Features, shift: Array, *, centred: bool) -> Sums:
     m, (n, log_weight) = len(phi.Z), numbers.tolist()
     yy, weight = np.diagonal(M)[m + 1 :], float(M[m, m])
     rest = M[m, m + 1 :] / weight if centred else np.zeros(len(shift))
-    # G is symmetric: as the transpose of a C array it is in Fortran's order without a copy.
+    # The transpose of the upper triangle is the lower one, in Fortran's order.
     G, ones = M[:m, :m].copy().T, M[:m, m]
     B = np.column_stack([M[:m, m + 1 :] - np.outer(ones, rest), ones])
     if phi.early is not None:
@@ -68,7 +69,7 @@ def summed(rows: Rows, phi: Features, shift: Array, *, centred: bool) -> Sums:
 
 @dataclass(frozen=True)
 class Moments:
-    """P'W P of some rows, P = [Phi, 1, y]; the number of rows and the sum of log weights."""
+    """Upper triangle of P'W P, P = [Phi, 1, y]; the number of rows and the sum of log weights."""
 
     parts: tuple[Array, Array]
 
@@ -100,7 +101,7 @@ class Summing:
         """The sums plus those of one more block, in the same memory."""
         m, (total, numbers) = len(self.phi.Z), sums.parts
         for rows in row_blocks(len(X), FEATURE_ROWS):
-            P, M = self._scratch(rows.stop - rows.start, m + 1 + y.shape[1])
+            P = self._scratch(rows.stop - rows.start, m + 1 + y.shape[1])
             for part in row_blocks(len(P), PART_ROWS):
                 self.phi.kernel(X[rows][part], P[part, :m])
                 self.phi.whiten(P[part, :m], self.phi.early)
@@ -110,25 +111,21 @@ class Summing:
             if w is not None:
                 v = w[rows][w[rows] > 0]
                 P *= np.sqrt(w[rows])[:, None]
-            # NumPy computes one triangle and releases Python's lock; SciPy's dsyrk holds the lock.
-            np.matmul(P.T, P, out=M)
-            total += M
+            add_gram(total, P)
             numbers += len(v), np.log(v).sum()
         return sums
 
-    def _scratch(self, rows: int, columns: int) -> tuple[Array, Array]:
-        """Per-thread scratch arrays: memory of this size is slow to get from the system."""
+    def _scratch(self, rows: int, columns: int) -> Array:
+        """A scratch array of each thread: memory of this size is slow to get from the system."""
         mine = self._of_threads.__dict__
         if len(mine.get("rows", ())) < rows:
             mine["rows"] = np.empty((rows, columns))
-        if "products" not in mine:
-            mine["products"] = np.empty((columns, columns))
-        return mine["rows"][:rows], mine["products"]
+        return mine["rows"][:rows]
 
     @cached_property
     def _of_threads(self) -> local:
         return local()
 
     def __getstate__(self) -> dict[str, Any]:
-        """State for other workers, without the scratch arrays."""
+        """State for other workers, without the scratch array."""
         return {"phi": self.phi, "shift": self.shift}
