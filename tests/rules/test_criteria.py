@@ -163,7 +163,8 @@ def test_the_errors_of_the_last_rows_are_those_of_all(rng):
     residuals = naive.refit_residuals(K, y, 0.1, w, True)
     expected = w[-20:] @ np.square(residuals[-20:]) / w[-20:].sum()
     found = LOO.of_system(factor(K.copy(), 0.1 / w), y[:, None], w, last=20)
-    assert found == pytest.approx(expected, rel=1e-8)
+    # The diagonal of the inverse is in single precision.
+    assert found == pytest.approx(expected, rel=1e-6)
 
 
 WEIGHTED = ["no", "whole", "any"]

@@ -15,7 +15,7 @@ from jacridge._geometry.space import space_of
 from jacridge._rules.criteria import LOO
 from jacridge._solvers import cholesky, pcg
 from jacridge._solvers import spectrum as spectrum_module
-from jacridge._solvers.cholesky import ROUGH_PENALTY, BlockFactor, factor
+from jacridge._solvers.cholesky import ROUGH_PENALTY, BlockFactor, Factor, factor
 from jacridge._solvers.spectrum import mean_shift, spectrum
 
 LAMS = np.array([1e-3, 0.1, 5.0])
@@ -78,6 +78,15 @@ class TestBlas:
         known = np.tril(C - A @ A.T) + np.triu(C, 1)
         blas.subtract_square(C, A)
         self.close(C, known)
+
+    @pytest.mark.parametrize("rows", [1, 3, 7])
+    def test_a_gram_matrix_is_added_to_the_upper_triangle(self, inside, rows):
+        A, C = inside(rows, 5), inside(5, 5)
+        around, known = C.base.copy(), np.triu(C + A.T @ A) + np.tril(C, -1)
+        blas.add_gram(C, A)
+        self.close(C, known)
+        around[1:-1, 1:-2] = C
+        np.testing.assert_array_equal(C.base, around)
 
     @pytest.mark.parametrize("columns", [1, 4])
     def test_triangles_are_solved(self, inside, columns):
@@ -145,6 +154,16 @@ def test_a_factor_of_single_precision_solves_and_inverts_as_a_double_one(rng, mo
     last = [found.inverse_diagonal(np.arange(71, 80)) for found in (rough, precise)]
     np.testing.assert_allclose(*last, rtol=1e-4)
     np.testing.assert_allclose(rough.log_determinant(), precise.log_determinant(), rtol=1e-5)
+
+
+def test_a_rough_inverse_does_not_depend_on_the_other_triangle(rng):
+    X = rng.standard_normal((80, 3))
+    L = factor(naive.kernel(naive.distances(X, X), 1.0), 0.1).L
+    known = np.diag(np.linalg.inv(np.tril(L) @ np.tril(L).T))
+    L[np.triu_indices(80, 1)] = 1e300  # overflows in single precision
+    np.testing.assert_allclose(Factor(L).inverse_diagonal(rough=True), known, rtol=1e-5)
+    columns = Factor(L).inverse_columns(np.arange(80), rough=True)
+    np.testing.assert_allclose(np.diag(columns), known, rtol=1e-5)
 
 
 def test_a_factor_of_single_precision_that_would_be_rough_is_refused(rng):

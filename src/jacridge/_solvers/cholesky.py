@@ -182,11 +182,11 @@ class BlockFactor:
         blocks = sum(block.log_determinant() for _, block in self.blocks)
         return float(np.log(self.diagonal[alone]).sum() + blocks)
 
-    def inverse_diagonal(self, places: Indices | None = None) -> Array:
+    def inverse_diagonal(self, places: Indices | None = None, *, rough: bool = False) -> Array:
         """Diagonal of A^-1, or its entries at some places."""
         inverse = 1.0 / self.diagonal
         for rows, block in self.blocks:
-            inverse[rows] = block.inverse_diagonal()
+            inverse[rows] = block.inverse_diagonal(rough=rough)
         return inverse if places is None else inverse[places]
 
 
@@ -194,7 +194,7 @@ def _solve_lower(L: Array, B: Array) -> None:
     """Replace B by L^-1 B, splitting L in halves, in the precision of B."""
     half = _half(len(L))
     if not half:
-        solve_lower(L.astype(B.dtype, copy=False), B)
+        solve_lower(_triangle(L, B.dtype), B)
         return
     _solve_lower(L[:half, :half], B[:half])
     for rows, part in _in_precision_of(B, L[half:, :half]):
@@ -206,12 +206,18 @@ def _solve_transposed(L: Array, B: Array) -> None:
     """Replace B by L^-T B, starting from the last rows."""
     half = _half(len(L))
     if not half:
-        solve_lower(L.astype(B.dtype, copy=False), B, transposed=True)
+        solve_lower(_triangle(L, B.dtype), B, transposed=True)
         return
     _solve_transposed(L[half:, half:], B[half:])
     for rows, part in _in_precision_of(B, L[half:, :half]):
         subtract_product(B[:half], part.T, B[half:][rows])
     _solve_transposed(L[:half, :half], B[:half])
+
+
+def _triangle(L: Array, dtype: np.dtype[Any]) -> Array:
+    """L in this precision; entries above the diagonal are undefined, and may overflow."""
+    with np.errstate(over="ignore"):
+        return L.astype(dtype, copy=False)
 
 
 def _in_precision_of(B: Array, L: Array) -> Iterator[tuple[slice, Array]]:
