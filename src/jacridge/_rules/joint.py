@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._compute.arrays import TINY, Array
-from .._compute.threads import SMALL_ORDER, in_threads, one_blas_thread
+from .._compute.threads import in_threads, one_blas_thread
 from .._solvers.cholesky import ROUGH_PENALTY
 from .criteria import GCV, LEFT_OUT, Criterion
 from .searches import Surface, best_lambdas, check_solved, downhill, vertex
@@ -142,8 +142,8 @@ def _walk(
     A step changes one of the two; a step that helped is tried again first. The result is the
     vertex of the parabolas through the best point and its neighbours, as far as these were tried.
     """
-    # Two points at a time in threads of their own, or, for many rows, one with a threaded factor.
-    lanes = [_Lane(part, criterion, i) for i in range(2 if len(part.w) <= SMALL_ORDER else 1)]
+    # Two points at a time, in threads of their own.
+    lanes = [_Lane(part, criterion, i) for i in range(2)]
     values = _values_at(lanes, starts) if len(starts) > 1 else []
     sigma, lam = starts[int(np.argmin(values)) if values else 0]
     seen = {(0, 0): min(values)} if values else {}
