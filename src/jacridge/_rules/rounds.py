@@ -199,19 +199,16 @@ class Rounds:
         return self.space.product(Z, X, fit.coef, fit.sigma)
 
     def learned(
-        self, rows: LearningRows, mapping: FeatureMap, kind: str, near: Sequence[Tuning]
+        self, rows: LearningRows, mapping: FeatureMap, kind: str, found: Sequence[Tuning]
     ) -> tuple[FeatureMap, list[Tuning]]:
-        """The map after a round near each of these tunings, and the tunings of the rounds.
+        """The map after a round with each of these tunings, and the tunings of the rounds.
 
-        For later rows, which these rows lack, the tunings are used as they are.
+        A rule for the bandwidth is followed again, as it depends on the number of rows.
         """
-        if self.rule is None and self.later:
-            with one_blas_thread():
-                return self.relearned(rows, mapping, kind, near), list(near)
         tunings: list[Tuning] = []
         with one_blas_thread():
-            for each in near:
-                tunings.append(self.tuned(rows, mapping, each))
+            for each in found:
+                tunings.append(each if self.rule is None else self.tuned(rows, mapping))
                 mapping = self.relearned(rows, mapping, kind, tunings[-1:])
         return mapping, tunings
 
