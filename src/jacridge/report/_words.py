@@ -25,7 +25,6 @@ from ._pieces import (
     scroll,
     share,
     table,
-    unbroken,
     unrounded,
 )
 from ._units import effects_in_units, rises_and_falls
@@ -42,12 +41,12 @@ METRIC_IN_ERRORS = {
     "learned": (
         "the standard errors take kernel, metric, bandwidth and penalty as given and may be "
         "several times too small, because the metric was learned from the same rows; "
-        f"<code>{unbroken('--metric')} scaled</code> needs no learned metric"
+        "<code class=whole>--metric scaled</code> needs no learned metric"
     ),
 }
 KINKS = (
     " The kernel has kinks at the training rows, which bias slopes: their intervals miss the true "
-    f"effect too often. <code>{unbroken('--kernel')} matern32</code> avoids this."
+    "effect too often. <code class=whole>--kernel matern32</code> avoids this."
 )
 
 
