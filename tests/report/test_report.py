@@ -172,8 +172,8 @@ def test_rows_in_the_order_of_time_are_judged_by_later_ones():
         predicted.append(JacobianKernelRidge().fit(Z[train], y[train]).predict(Z[test]))
     score = f"{r2_score(y[40:], np.concatenate(predicted)):.2f}".replace("-", "−")
     assert f"On rows later than those it was fitted to, the model reaches R² = {score}" in verdict
-    assert "For gaps between known rows it reaches R² =" in verdict
     assert "A linear model predicts better: prefer it." in verdict
+    assert "but from its neighbours in time" in page
     assert "the rows are in order of <b>day</b>" in page
 
 

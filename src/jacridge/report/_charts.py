@@ -113,7 +113,7 @@ def interval_chart(case: Case, folds: Folds) -> Chart:
         _marks("dots", "data", x[inside], seen[inside]),
         _marks("dots", "miss", x[~inside], seen[~inside]),
     ]
-    across = _axis("later rows" if folds.later else "rows, lowest prediction first", x)
+    across = _axis("later rows" if folds.later else "rows, by prediction", x)
     words = f"Intervals of {len(x)} rows kept aside; {int(inside.sum())} hold the observation."
     return _chart("intervals", across, axis, layers, words)
 

@@ -37,16 +37,8 @@ def verdict(case: Case, folds: Folds | None) -> str:
     return (
         f"On {folds.which}, the model reaches <b>R² = {ours}</b> for {target} and is typically off "
         f"by <b>{off}{unit}</b>; on the same rows boosted trees reach R² = {trees} (off by "
-        f"{others[0]}) and a linear model {linear} (off by {others[1]}).{_between(case, folds)}"
+        f"{others[0]}) and a linear model {linear} (off by {others[1]})."
     )
-
-
-def _between(case: Case, folds: Folds) -> str:
-    """How well rows are predicted from rows before and after, if test rows are later rows."""
-    if not folds.later:
-        return ""
-    score = share(r2(case.y, case.loo_predictions))
-    return f" For gaps between known rows it reaches R² = {score}."
 
 
 def words(case: Case, folds: Folds | None) -> str:
