@@ -10,12 +10,12 @@ import matplotlib.pyplot as plt
 from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler
 
-from jacridge import JacobianKernelRidge, plots
+from jacridge import AutoKernelRidge, plots
 
 X, y = load_diabetes(return_X_y=True, as_frame=True)
 X = StandardScaler().set_output(transform="pandas").fit_transform(X)
 
-est = JacobianKernelRidge(alpha="loo").fit(X, y)
+est = AutoKernelRidge(random_state=0).fit(X, y)
 J = est.jacobian(X)
 print(J.shape)
 

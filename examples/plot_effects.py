@@ -9,14 +9,15 @@ each feature has a standard error in closed form.
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_diabetes
 
-from jacridge import JacobianKernelRidge, plots
+from jacridge import AutoKernelRidge, plots
 
 X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
-X = (X - X.mean()) / X.std()
-est = JacobianKernelRidge("auto", alpha="auto", random_state=0).fit(X, y)
+X /= X.std().where(X.nunique() > 2, 1)  # sex has two values and stays as it is
+est = AutoKernelRidge(random_state=0).fit(X, y)
 
 # %%
-# Slopes are per standard deviation here. Sex has two values, so its effect is a first difference.
+# Slopes are per standard deviation here, because the features were divided by it. Sex has two
+# values, so its effect is a first difference.
 
 print(est.summary())
 

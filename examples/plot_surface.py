@@ -32,7 +32,7 @@ grid = np.column_stack([np.tile(side, 60), np.repeat(side, 60)])
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 plots.SurfaceDisplay.from_estimator(est, X, ax=left)
-left.set_title("fitted")
+left.set(title="fitted", xlabel="first feature", ylabel="second feature")
 plots.plot_surface(side, side, surface(grid).reshape(60, 60), label="truth", ax=right)
 right.set_title("truth")
 plt.show()

@@ -47,7 +47,7 @@ NAMES = {
     "report._columns": ["columns_prepared", "follows_time", "table_of"],
     "report._encoding": ["separator_of"],
     "report._folds": ["OURS", "TREES", "Folds", "_later", "folds_of"],
-    "report._pieces": ["number", "unrounded"],
+    "report._pieces": ["number", "share", "unrounded"],
     "report._tasks": ["ModelSpec"],
     "report._doubts": ["diagnosis", "doubts"],
 }

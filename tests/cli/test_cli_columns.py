@@ -395,6 +395,8 @@ def test_rows_are_kept_where_gaps_are_filled_but_not_without_a_target(tmp_path):
         ("day", [f"2020-01-{i}" for i in range(10, 22)], False),
         ("comment", [f"text {i % 110}" for i in range(200)], True),
         ("code", [f"k{i}" if i else "" for i in range(12)], True),
+        ("key", [*range(100, 140, 2), 100], True),  # one row was copied
+        ("station id", [7, 3, 9] * 4, False),
     ],
 )
 def test_columns_that_look_like_ids_are_left_out(tmp_path, name, values, is_id):

@@ -45,6 +45,23 @@ def test_every_format_gives_the_same_days(tmp_path, day, time):
     assert (np.round(angle / (2 * np.pi) * 7) % 7).tolist() == [m.weekday() for m in MOMENTS]
 
 
+@pytest.mark.parametrize("form", ["%Y%m%d", "%Y%m%d%H%M", "%Y%m%d%H%M%S"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_dates_written_as_one_number_are_dates(tmp_path, form, suffix):
+    path = write(tmp_path, [m.strftime(form) for m in MOMENTS])
+    if suffix == "parquet":
+        pl.read_csv(path, separator=";").write_parquet(path := str(tmp_path / "t.parquet"))
+    rows = read_rows(path, ["y"])
+    assert rows.dates["when"].format == form
+    assert rows.X["when (year)"].floor().to_list() == [m.year for m in MOMENTS]
+    assert ("when (hour sine)" in rows.X.columns) == ("%H" in form)
+
+
+@pytest.mark.parametrize("cells", [[20_201_301 + i for i in range(40)], [2.01e13] * 40])
+def test_large_numbers_that_are_no_dates_stay_numbers(tmp_path, cells):
+    assert read_rows(write(tmp_path, cells), ["y"]).X.columns == ["when"]
+
+
 @pytest.mark.parametrize(
     "form", ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S.125Z", "%Y-%m-%dT%H:%M:%S+02:00"]
 )
@@ -201,16 +218,16 @@ def test_a_model_keeps_how_its_dates_are_read(model):
     assert len(saved.numbers) == len(PARTS)
 
 
-@pytest.mark.parametrize("typed", [False, True])
+@pytest.mark.parametrize("form", ["%d.%m.%Y", "%Y%m%d", None])
 def test_the_python_code_of_a_report_reads_dates_as_the_command_does(
-    run, tmp_path, monkeypatch, rng, typed
+    run, tmp_path, monkeypatch, rng, form
 ):
     monkeypatch.chdir(tmp_path)
     days = [datetime.date(2021, 3, 1) + datetime.timedelta(days=9 * i) for i in range(60)]
-    when = days if typed else [day.strftime("%d.%m.%Y") for day in days]
-    file, y = "t.parquet" if typed else "t.csv", rng.normal(size=60)
+    when = [day.strftime(form) for day in days] if form else days
+    file, y = "t.csv" if form else "t.parquet", rng.normal(size=60)
     table = pl.DataFrame({"when": when, "x": rng.normal(size=60), "y": y}).sample(60, shuffle=True)
-    (table.write_parquet if typed else table.write_csv)(file)
+    (table.write_csv if form else table.write_parquet)(file)
     options = ("-t", "y", "--rule", "2.0", "--alpha", "0.1")
     assert run("report", file, *options, "-o", "r.html")[0] == 0
     assert run("fit", file, *options, "-o", "m.skops")[0] == 0

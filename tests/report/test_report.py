@@ -27,6 +27,7 @@ from inside import (
     follows_time,
     number,
     report_numbers,
+    share,
     table_of,
     unrounded,
 )
@@ -171,8 +172,8 @@ def test_rows_in_the_order_of_time_are_judged_by_later_ones():
         predicted.append(JacobianKernelRidge().fit(Z[train], y[train]).predict(Z[test]))
     score = f"{r2_score(y[40:], np.concatenate(predicted)):.2f}".replace("-", "−")
     assert f"On rows later than those it was fitted to, the model reaches R² = {score}" in verdict
-    assert "For gaps between known rows it reaches R² =" in verdict
     assert "A linear model predicts better: prefer it." in verdict
+    assert "but from its neighbours in time" in page
     assert "the rows are in order of <b>day</b>" in page
 
 
@@ -571,6 +572,34 @@ def test_the_average_effect_of_a_hump_is_not_tested(rng):
     assert "the average says little: see its chart" in page
 
 
+def test_a_constant_column_takes_nothing_from_the_chart_of_the_others(rng):
+    """One other column has its curve, and two have a surface."""
+    X = np.column_stack([np.full(60, 7.0), rng.uniform(0, 6, (60, 2))])
+    y = np.sin(X[:, 1]) + 0.1 * rng.standard_normal(60)
+    options = {"bandwidth": 2.0, "kernel": "matern52"}
+    found = [charts_of(report_page(X[:, :p], y, **options))["surface"] for p in (2, 3)]
+    assert [chart["x"]["label"] for chart in found] == ["x1", "x1"]
+    assert [chart["y"]["label"] for chart in found] == ["y", "x2"]
+    assert "fitted curve" in found[0]["alt"]
+
+
+def test_charts_of_a_sample_say_how_many_rows_it_has(rng):
+    X = np.sort(rng.uniform(0, 6, (1500, 1)), axis=0)
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(1500)
+    page = report_page(X, y, bandwidth=0.5, features=["hour"])
+    captions = re.findall(r"<figcaption>(.*?)</figcaption>", page)
+    assert sum(", 1,200 of the 1,500 rows" in caption for caption in captions) == 3
+    assert "1,200 observations" in charts_of(page)["surface"]["alt"]
+
+
+def test_a_unit_in_the_name_of_the_target_stands_after_its_errors(rng):
+    X = rng.uniform(size=(60, 2))
+    y = 300 * X[:, 0] + rng.standard_normal(60)
+    page = report_page(X, y, bandwidth=2.0, target="price [1000 €]")
+    assert re.search(r"is typically off by <b>[\d.]+\N{NO-BREAK SPACE}1000 €</b>", page)
+    assert re.search(r"median width of the intervals is [\d.]+\N{NO-BREAK SPACE}1000 €\.", page)
+
+
 def test_columns_that_say_the_same_are_named_as_pairs(rng):
     X = rng.normal(size=(60, 2))
     X = np.column_stack([X, np.exp(X[:, 0]), -X[:, 1], rng.normal(size=60)])
@@ -796,7 +825,7 @@ def test_the_page_tells_how_to_read_effects(chosen):
 def test_average_effects_are_in_the_order_of_importance(rng):
     X = rng.normal(size=(60, 3))
     page = report_page(X, X @ [0.1, 3.0, 1.0], bandwidth=3.0)
-    table = re.search(r"<div class=effects>.*?</table>", page, re.DOTALL)[0]
+    table = re.search(r"<div class=blocks>.*?</table>", page, re.DOTALL)[0]
     assert re.findall(r'<td class="name">(\w+)</td>', table) == ["x1", "x2", "x0"]
 
 
@@ -895,6 +924,10 @@ def test_a_date_is_drawn_as_a_series(rng):
 )
 def test_numbers_are_written_as_people_write_them(value, text):
     assert number(value) == text
+
+
+def test_a_score_just_below_zero_has_no_minus():
+    assert (share(-0.004), share(-0.006), share(0.85)) == ("0.00", "−0.01", "0.85")
 
 
 def column_rows(page):
@@ -1047,6 +1080,16 @@ def test_both_blocks_of_code_run_and_predict_the_same(
         exec(code[title], names)
         predictions.append(names["model"].predict(names["X"]))
     np.testing.assert_allclose(*predictions, atol=1e-6)
+
+
+def test_lines_of_code_are_short_enough_to_read(rng):
+    pl = pytest.importorskip("polars")
+    kinds = {f"kind of column {i}": rng.choice(["a", "b"], 40) for i in range(8)}
+    sizes = {f"a column with a long name {i}": rng.standard_normal(40) for i in range(8)}
+    page = report_page(pl.DataFrame(sizes | kinds), rng.standard_normal(40), bandwidth="scale")
+    lines = blocks(page)["Python"].splitlines()
+    assert max(map(len, lines)) <= 100
+    compile("\n".join(lines), "code", "exec")
 
 
 def test_python_code_is_left_out_where_it_could_not_read_the_file_as_we_did(rng):

@@ -419,7 +419,7 @@ def test_effects_are_read_on_a_telephone_without_moving_sideways(look, name):
     """Interval and p stand inside of the window, each after its heading."""
     page = look(name, width=390)
     page.set_viewport_size({"width": 390, "height": 900})
-    cells = page.locator(".effects tbody tr").first.locator("td.number")
+    cells = page.locator("#matters .blocks tbody tr").first.locator("td.number")
     before = "all => all.map(c => getComputedStyle(c, '::before').content)"
     headings = cells.evaluate_all(before)
     assert [heading.strip('"').strip() for heading in headings][-3:] == [
@@ -429,8 +429,46 @@ def test_effects_are_read_on_a_telephone_without_moving_sideways(look, name):
     ]
     ends = cells.evaluate_all("all => all.map(c => c.getBoundingClientRect().right)")
     assert 0 < max(ends) <= 390
-    wide = page.locator(".effects .scroll").evaluate("e => e.scrollWidth - e.clientWidth")
+    wide = page.locator("#matters .blocks .scroll").evaluate("e => e.scrollWidth - e.clientWidth")
     assert wide <= 0
+
+
+def test_the_table_of_columns_is_read_on_a_telephone_without_moving_sideways(folder, opened):
+    """Also with dates and large numbers."""
+    X = np.column_stack([2020 + np.arange(60) / 366, 1e9 + np.arange(60)])
+    parts = {"features": ["sold (year)", "turnover"], "parts": {"sold (year)": "sold"}}
+    write_report(folder / "wide.html", X, X[:, 0], bandwidth="scale", **parts)
+    page = opened("wide.html", width=390)
+    page.locator("#quality summary").click()
+    scrolled = page.locator("#quality .scroll")
+    assert scrolled.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+    page.close()
+
+
+def test_an_option_is_not_divided_between_lines(folder, opened):
+    """At any width of the window, whatever words come before."""
+    X, sentence = np.arange(40.0)[:, None], "1 of 41 rows is left out. Use --missing impute."
+    losses = {"left_out": 1, "losses": [sentence]}
+    write_report(folder / "option.html", X, np.sin(X[:, 0]), bandwidth="scale", **losses)
+    page = opened("option.html", width=390)
+    tops = """() => {
+      const part = document.querySelector("#quality");
+      const walk = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
+      while (walk.nextNode()) {
+        const start = walk.currentNode.data.indexOf("--missing");
+        if (start < 0) continue;
+        const range = document.createRange();
+        range.setStart(walk.currentNode, start);
+        range.setEnd(walk.currentNode, start + 9);
+        return new Set([...range.getClientRects()].map((box) => box.top)).size;
+      }
+    }"""
+    lines = []
+    for width in range(320, 420, 5):
+        page.set_viewport_size({"width": width, "height": 900})
+        lines.append(page.evaluate(tops))
+    assert set(lines) == {1}
+    page.close()
 
 
 def test_the_first_table_and_the_labels_of_months_fit_a_telephone(folder, opened):

@@ -232,4 +232,4 @@ def test_of_many_classes_the_command_has_the_effects(rng):
     y = np.digitize(X[:, 0], [-0.8, -0.3, 0.3, 0.8]).astype(str)
     page = report_page(X, y, bandwidth="scale")
     assert "prints the average effects on the probabilities of all 5 classes." in page
-    assert '<td class="number" data-label' not in page
+    assert 'data-label="effect"' not in page

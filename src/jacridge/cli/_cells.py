@@ -29,6 +29,7 @@ TEXT_HINT = (
 )
 COMMA = r"^[-+]?(\d+(,\d+)?([eE][-+]?\d+)?|\d{1,3}(\.\d{3})+,\d+)$"
 POINT = r"^[-+]?\d*\.\d+([eE][-+]?\d+)?$"
+DATED = (19_000_101, 20_991_231_235_959)  # whole numbers that may be dates, such as 20240131
 # A number without leading zeros, and with few enough digits to be kept.
 PLAIN = r"^-?((0|[1-9]\d{0,8})(\.\d{1,6})?|[1-9]\d{9,14})$"
 # Numbers with a currency or a unit before or after them, or with separated thousands.
@@ -127,6 +128,9 @@ def feature(column: pl.Series, decimal: str = ".", *, asked_for: bool = True) ->
             f"The column `{column.name}` must hold values, got none.",
             f"Leave it out with {drop_option(column.name)}.",
         )
+    if found.dtype == pl.Float64 and found.drop_nulls().is_between(*DATED).all():
+        form = format_of(categories(column))
+        found = found if form is None else parsed(categories(column), form)
     if found.dtype == pl.String and (asked_for or not is_id(found)):
         _check_categories(found)
     return found

@@ -11,9 +11,11 @@ from ._text import ColumnError, TableError
 DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d-%m-%Y", "%d/%m/%Y", "%m/%d/%Y")
 MONTHS = ("%Y-%m", "%Y/%m")  # their first days
 TIMES = ("", " %H:%M", " %H:%M:%S")
+DIGITS = ("%Y%m%d", "%Y%m%d%H%M", "%Y%m%d%H%M%S")  # dates written as one whole number
 LOOKS_LIKE = (
     r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})"
     r"([ T]\d{1,2}:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$|^\d{4}[-/]\d{1,2}$"
+    r"|^(19|20)\d{6}(\d{4}(\d\d)?)?$"
 )
 
 # Cyclic functions of a date, and the length of each cycle.
@@ -51,11 +53,11 @@ PARTS: dict[str, Callable[[pl.Expr], pl.Expr]] = {
 
 
 def format_of(texts: pl.Series) -> str | None:
-    """The format of a text column if all values are dates, else None."""
+    """The format of a column of texts or whole numbers if all values are dates, else None."""
     some = texts.drop_nulls().unique()
     if some.is_empty() or not some.str.contains(LOOKS_LIKE).all():
         return None
-    forms = [*(day + time for day in DAYS for time in TIMES), *MONTHS]
+    forms = [*(day + time for day in DAYS for time in TIMES), *MONTHS, *DIGITS]
     found = [form for form in forms if not parsed(some, form).null_count()]
     if len(found) > 1:
         raise ColumnError(

@@ -53,7 +53,7 @@ def remarks_on(rows: Rows, reading: Reading) -> dict[str, list[str]]:
     one = len(rows.ids) == 1
     ids = (
         f"{listed(rows.ids)} {'looks like an id and is' if one else 'look like ids and are'} left "
-        f"out: each row has a value of its own. If {'it' if one else 'one'} matters, name all "
+        f"out: nearly every row has its own value. If {'it' if one else 'one'} matters, name all "
         "features with --features."
     )
     unused = (

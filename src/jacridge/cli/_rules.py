@@ -27,7 +27,7 @@ from ._compare import (
     save_picture,
     which_is_enough,
 )
-from ._dates import DAYS
+from ._dates import DAYS, DIGITS
 from ._notes import CHOSEN_BY, NO_LATER_ROWS, note_times, remarks_on, rows_of
 from ._options import (
     FILE,
@@ -266,7 +266,7 @@ def _as_read(rows: Rows, reading: Reading) -> dict[str, Any]:
         "formats": {
             name: d.format
             for name, d in rows.dates.items()
-            if d.format in (None, *DAYS) and "hour sine" not in d.parts
+            if d.format in (None, *DAYS, *DIGITS) and "hour sine" not in d.parts
         },
     }
 

@@ -51,6 +51,11 @@ class Case:
         return self.table.columns
 
     @cached_property
+    def varied(self) -> list[Column]:
+        """The columns that do not have the same value in all rows."""
+        return [c for c in self.columns if np.ptp(self.X[:, c.places], axis=0).any()]
+
+    @cached_property
     def deviation(self) -> Array:
         """Standard deviations of numeric columns; one for the rest and for constants."""
         return deviations(self.table)

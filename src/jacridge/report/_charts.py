@@ -41,7 +41,7 @@ def _axis(label: str, *values: Array, room: float = 0.04) -> Chart:
     return {"low": low - space, "high": high + space, "label": label}
 
 
-def _spread(n: int, most: int = MOST_POINTS) -> Array:
+def spread(n: int, most: int = MOST_POINTS) -> Array:
     """At most `most` of n places, evenly spread."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
 
@@ -76,24 +76,24 @@ def _far_dots(case: Case, x: Chart, y: Chart, values: Array) -> list[Chart]:
 
 def observed_chart(case: Case) -> Chart:
     """Observed against predicted, each row by the model without it."""
-    some = np.setdiff1d(_spread(len(case.y)), case.far_off)
+    some = np.setdiff1d(spread(len(case.y)), case.far_off)
     x, y = case.loo_predictions[some], case.y[some]
     axis = _axis("", x, y)
     line = np.array([axis["low"], axis["high"]])
     layers = [_marks("line", "rule", line, line), _marks("dots", "dot", x, y)]
     across, up = ({**axis, "label": f"{what} {case.target}"} for what in ("predicted", "observed"))
-    words = f"Observed against predicted {case.target} of {len(x)} rows, with the diagonal."
+    words = f"Observed against predicted {case.target} of {len(x):,} rows, with the diagonal."
     return _chart("observed", across, up, layers + _far_dots(case, axis, axis, case.y), words)
 
 
 def residual_chart(case: Case) -> Chart:
     """Errors against predictions, each row by the model without it."""
-    some, errors = np.setdiff1d(_spread(len(case.y)), case.far_off), case.y - case.loo_predictions
+    some, errors = np.setdiff1d(spread(len(case.y)), case.far_off), case.y - case.loo_predictions
     x, error = case.loo_predictions[some], errors[some]
     axis, up = _axis(f"predicted {case.target}", x), _axis("error", error)
     ends = np.array([axis["low"], axis["high"]])
     layers = [_marks("line", "rule", ends, 0 * ends), _marks("dots", "dot", x, error)]
-    words = f"Errors against predictions of {len(x)} rows, with a line at zero."
+    words = f"Errors against predictions of {len(x):,} rows, with a line at zero."
     return _chart("residuals", axis, up, layers + _far_dots(case, axis, up, errors), words)
 
 
@@ -101,7 +101,7 @@ def interval_chart(case: Case, folds: Folds) -> Chart:
     """Intervals of rows kept aside, in order of prediction or time, and the observations."""
     predicted = folds.predicted[OURS]
     order = np.arange(len(predicted)) if folds.later else np.argsort(predicted)
-    some = order[_spread(len(order), DRAWN_INTERVALS)]
+    some = order[spread(len(order), DRAWN_INTERVALS)]
     x = np.arange(1.0, len(some) + 1)
     (low, high), seen = folds.intervals[some].T, folds.observed[some]
     inside = (low <= seen) & (seen <= high)
@@ -113,7 +113,7 @@ def interval_chart(case: Case, folds: Folds) -> Chart:
         _marks("dots", "data", x[inside], seen[inside]),
         _marks("dots", "miss", x[~inside], seen[~inside]),
     ]
-    across = _axis("later rows" if folds.later else "rows, lowest prediction first", x)
+    across = _axis("later rows" if folds.later else "rows, by prediction", x)
     words = f"Intervals of {len(x)} rows kept aside; {int(inside.sum())} hold the observation."
     return _chart("intervals", across, axis, layers, words)
 
@@ -193,19 +193,25 @@ def surface_chart(case: Case, surface: EffectSurface) -> Chart:
 
 
 def line_chart(case: Case) -> Chart:
-    """The fitted curve of the only column, with the observations; with intervals for numbers."""
-    x = case.X[:, 0]
+    """The fitted curve of the only column that varies, with the observations.
+
+    With intervals for numbers.
+    """
+    (place,) = case.varied[0].places
+    x = case.X[:, place]
     at = np.linspace(x.min(), x.max(), 160)
-    curve, some = case.predict(at[:, None]), _spread(len(x))
+    rows = np.repeat(case.X[:1], len(at), axis=0)
+    rows[:, place] = at
+    curve, some = case.predict(rows), spread(len(x))
     layers, ends = [], [case.outcomes, curve]
     if not case.classes:
-        low, high = case.estimator.predict_interval(case.seen(at[:, None]), 0.9)
+        low, high = case.estimator.predict_interval(case.seen(rows), 0.9)
         finite = np.isfinite(low) & np.isfinite(high)
         layers, ends = [_range("band", at, low, high)], [*ends, low[finite], high[finite]]
     layers.append(_marks("dots", "data", x[some], case.outcomes[some]))
     layers.append(_marks("line", "c1", at, curve))
-    name = case.table.names[0]
-    words = f"The fitted curve of {case.shown} over {name}, and the {len(some)} observations."
+    name = case.table.names[place]
+    words = f"The fitted curve of {case.shown} over {name}, and {len(some):,} observations."
     up = _axis(case.shown, *ends)
     return _chart("surface", _axis(name, x, room=0.01), up, layers, words)
 
@@ -215,11 +221,11 @@ def series_chart(case: Case, place: int) -> Chart:
     name = case.table.names[place].removesuffix(YEAR)
     times = times_of(case, place)
     order = np.argsort(times, kind="stable")
-    order = order[_spread(len(order))]
+    order = order[spread(len(order))]
     x, seen, predicted = times[order], case.outcomes[order], case.loo_predictions[order]
     layers = [_marks("dots", "data", x, seen), _marks(*_over_time(predicted), x, predicted)]
     axis = {**_axis(name, x, room=0.01), "years": name != case.table.names[place]}
-    words = f"Observed and predicted {case.shown} of {len(x)} rows over time."
+    words = f"Observed and predicted {case.shown} of {len(x):,} rows over time."
     return _chart("series", axis, _axis(case.shown, seen, predicted), layers, words)
 
 
@@ -260,7 +266,7 @@ def roc_chart(observed: Array, predicted: dict[str, Array]) -> Chart:
 def roc(observed: Array, outputs: Array) -> Array:
     """Shares of false alarms and of hits, of shape (2, points)."""
     false, hit, _ = roc_curve(observed.ravel(), outputs.ravel())
-    return np.array([false, hit])[:, _spread(len(hit), ROC_POINTS)]
+    return np.array([false, hit])[:, spread(len(hit), ROC_POINTS)]
 
 
 def _shares(name: str, across: str, up: str, curves: dict[str, Array], alt: str) -> Chart:

@@ -153,7 +153,7 @@ def remarks(case: Case) -> Iterator[Remark]:
         count = round(shares[i] * len(case.y))
         sentence = f"{plural(count, 'row')} of `{case.target}` = `{case.classes[i]}`"
         yield Remark("rare class", f"Only {sentence}: its accuracy is very uncertain.", True)
-    if len(case.y) < 20 or len(case.columns) == 1:
+    if len(case.y) < 20 or len(case.varied) == 1:
         return
     for column in case.columns:
         if _separates(case, case.X[:, column.places]):

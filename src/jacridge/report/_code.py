@@ -134,7 +134,8 @@ def _reading_dates(case: Case, source: Origin) -> str:
     lines = []
     for name, parts in _dates(case).items():
         form = source.formats[name]
-        read = "" if form is None else f".str.to_datetime({form!r})"
+        text = ".cast(pl.String)" if form == "%Y%m%d" else ""  # read as a whole number
+        read = "" if form is None else f"{text}.str.to_datetime({form!r})"
         made = [f"    {PARTS_OF_DATES[p.rpartition('(')[2][:-1]]}.alias({p!r}),\n" for p in parts]
         lines.append(
             f"date = pl.col({name!r}){read}\ntable = table.with_columns(\n{''.join(made)})\n"
@@ -292,8 +293,8 @@ def _preparing(case: Case) -> str:
         return "    StandardScaler(),\n" if case.spec.scales else ""
     scaler = "StandardScaler()" if case.spec.scales else '"passthrough"'
     return (
-        f"    make_column_transformer(\n        ({scaler}, {case.table.numbers!r}),\n"
-        f"        ({ENCODER}, {case.table.texts!r}),\n    ),\n"
+        f"    make_column_transformer(\n        ({scaler}, {_names(case.table.numbers, 8)}),\n"
+        f"        ({ENCODER}, {_names(case.table.texts, 8)}),\n    ),\n"
     )
 
 
@@ -339,16 +340,16 @@ def _reading(case: Case, source: Origin) -> str:
     )
 
 
-def _names(names: Sequence[str]) -> str:
+def _names(names: Sequence[str], indent: int = 0) -> str:
     """A list of names, on several lines if it is long."""
-    if len(repr(names)) <= LINE:
+    if len(repr(names)) <= LINE - 2 * indent:
         return repr(list(names))
-    lines = [""]
+    lines, margin = [""], " " * indent
     for name in names:
-        if len(lines[-1]) + len(repr(name)) > LINE:
+        if indent + len(lines[-1]) + len(repr(name)) > LINE:
             lines.append("")
         lines[-1] += f" {name!r},"
-    return "[\n" + "".join(f"   {line}\n" for line in lines) + "]"
+    return "[\n" + "".join(f"{margin}   {line}\n" for line in lines) + f"{margin}]"
 
 
 def _has_old_parts(pattern: str) -> bool:

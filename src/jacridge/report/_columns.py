@@ -21,6 +21,7 @@ from .._compute.arrays import Array
 
 TASK_NAMES = ("regression", "classification")
 # Words in the names of columns.
+NEARLY_DISTINCT = 0.95  # share of different values from which a column named as an id is one
 IDS = {"id", "key", "nr", "no", "index", "uuid"}
 YEAR = " (year)"  # ends the name of the part of a date that grows with time
 WAVES = (" sine)", " cosine)")  # end the names of cyclic parts
@@ -60,14 +61,16 @@ def task_name(asked: str, y: Any) -> str:
 
 
 def looks_like_id(name: str, x: Array) -> bool:
-    """Whether distinct whole numbers number the rows: judged by their name, or if consecutive.
+    """Whether whole numbers number the rows: if consecutive, or by their name if few repeat.
 
-    Consecutive years, days and hours do not.
+    Consecutive years, days and hours do not. Rows that were copied repeat their ids.
     """
-    if len(x) < 10 or (x != np.floor(x)).any() or len(np.unique(x)) < len(x):
+    if len(x) < 10 or (x != np.floor(x)).any():
         return False
     words = _words_in(name)
-    return bool(words & IDS or ((np.diff(x) == 1).all() and not words & TIME_WORDS))
+    if words & IDS:
+        return len(np.unique(x)) > NEARLY_DISTINCT * len(x)
+    return bool((np.diff(x) == 1).all() and not words & TIME_WORDS)
 
 
 def follows_time(name: str, x: Array) -> bool:

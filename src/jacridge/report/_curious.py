@@ -75,7 +75,7 @@ def candidates(case: Case) -> str:
     ]
     chosen = [i for i, row in enumerate(tried[:8]) if row["chosen"]]
     score = "log loss" if case.classes else "R²"
-    head = ("kernel, metric", "rounds", f"{score} of 98 %", f"held-out {score}")
+    head = ("kernel, metric", "rounds", f"{score} of 98&nbsp;%", f"held-out {score}")
     return (
         "<h3>Kernels and metrics that were tried</h3>"
         f"{scroll(table(head, rows, chosen[0] if chosen else None))}"

@@ -264,13 +264,13 @@ def surface_of(case: Case) -> EffectSurface | None:
     """The prediction over longitude and latitude, or over the only two columns; else None."""
     pair = _place_columns(case)
     is_map = pair is not None
-    if pair is None and len(case.columns) == 2 and all(c.is_number for c in case.columns):
-        pair = case.columns[0], case.columns[1]
+    if pair is None and len(case.varied) == 2 and all(c.is_number for c in case.varied):
+        pair = case.varied[0], case.varied[1]
     if pair is None:
         return None
     i, j = (column.places[0] for column in pair)
     x, y = (np.linspace(case.X[:, k].min(), case.X[:, k].max(), CELLS) for k in (i, j))
-    few = case.X[case.some_rows(1 if len(case.columns) == 2 else 12)]
+    few = case.X[case.some_rows(1 if len(case.varied) == 2 else 12)]
     rows = np.repeat(few, CELLS**2, axis=0)
     across, up = np.meshgrid(x, y)
     rows[:, i], rows[:, j] = np.tile(across.ravel(), len(few)), np.tile(up.ravel(), len(few))
@@ -286,6 +286,6 @@ def surface_of(case: Case) -> EffectSurface | None:
 
 def _place_columns(case: Case) -> tuple[Column, Column] | None:
     """The columns of longitude and latitude, by their names."""
-    numbers = {column.name: column for column in case.columns if column.is_number}
+    numbers = {column.name: column for column in case.varied if column.is_number}
     found = place_columns(list(numbers))
     return None if found is None else (numbers[found[0]], numbers[found[1]])

@@ -11,9 +11,9 @@ from scipy.stats import rankdata
 from .._compute.arrays import Indices
 from ._case import Case
 from ._charts import DRAWN_INTERVALS, interval_chart, observed_chart, residual_chart
-from ._figures import Figure
+from ._figures import Figure, sampled
 from ._folds import COVERAGE, OURS, Folds
-from ._pieces import number, percent, share, unrounded
+from ._pieces import number, percent, share, unit_of, unrounded
 from ._quality import Remark, leak
 from ._tasks import r2, typical_error
 
@@ -24,29 +24,21 @@ MOST_NAMED = 5  # rows
 
 def verdict(case: Case, folds: Folds | None) -> str:
     """How well the model predicts, compared with other models."""
-    target = f"<b>{escape(case.target)}</b>"
+    target, unit = f"<b>{escape(case.target)}</b>", unit_of(case.target)
     if folds is None:
         score, error = (f(case.y, case.loo_predictions) for f in (r2, typical_error))
         return (
             f"Predicting each row of {target} from all others, the model reaches "
-            f"<b>R² = {share(score)}</b> and is typically off by {number(error)}."
+            f"<b>R² = {share(score)}</b> and is typically off by {number(error)}{unit}."
         )
     seen, each = folds.observed, folds.predicted.values()
     ours, trees, linear = (share(r2(seen, found)) for found in each)
     off, *others = (number(typical_error(seen, found)) for found in each)
     return (
         f"On {folds.which}, the model reaches <b>R² = {ours}</b> for {target} and is typically off "
-        f"by <b>{off}</b>; on the same rows boosted trees reach R² = {trees} (off by "
-        f"{others[0]}) and a linear model {linear} (off by {others[1]}).{_between(case, folds)}"
+        f"by <b>{off}{unit}</b>; on the same rows boosted trees reach R² = {trees} (off by "
+        f"{others[0]}) and a linear model {linear} (off by {others[1]})."
     )
-
-
-def _between(case: Case, folds: Folds) -> str:
-    """How well rows are predicted from rows before and after, if test rows are later rows."""
-    if not folds.later:
-        return ""
-    score = share(r2(case.y, case.loo_predictions))
-    return f" For gaps between known rows it reaches R² = {score}."
 
 
 def words(case: Case, folds: Folds | None) -> str:
@@ -63,7 +55,7 @@ def words(case: Case, folds: Folds | None) -> str:
         f"{text}<p>Of the {len(folds.observed):,} rows kept aside, "
         f"<b>{percent(folds.coverage)}</b> lie in their {percent(COVERAGE)} interval; by chance "
         f"alone this share varies between {' and '.join(map(percent, folds.usual_coverage))}. The "
-        f"median width of the intervals is {number(width)}.</p>{_worst(case)}"
+        f"median width of the intervals is {number(width)}{unit_of(case.target)}.</p>{_worst(case)}"
     )
 
 
@@ -119,9 +111,11 @@ def _worst(case: Case) -> str:
 def figures(case: Case, folds: Folds | None) -> Iterator[Figure]:
     """Observed against predicted, errors, and intervals of rows kept aside."""
     edge = "; rows far off are orange, at the edge if they lie beyond" if len(case.far_off) else ""
-    yield Figure(observed_chart(case), f"Observed against predicted {escape(case.target)}{edge}")
+    of = f"{escape(case.target)}{sampled(case)}"
+    yield Figure(observed_chart(case), f"Observed against predicted {of}{edge}")
     yield Figure(
-        residual_chart(case), f"Errors (observed minus predicted) against predictions{edge}"
+        residual_chart(case),
+        f"Errors (observed minus predicted) against predictions{sampled(case)}{edge}",
     )
     if folds is not None:
         caption = f"Intervals of {_drawn(folds)} kept aside; missed observations are orange"
@@ -138,7 +132,7 @@ def _drawn(folds: Folds) -> str:
 
 def remarks(case: Case) -> Iterator[Remark]:
     """Columns that may reveal the target, except the time, which is always known."""
-    if case.y.var() == 0 or len(case.y) < 10 or len(case.columns) == 1:
+    if case.y.var() == 0 or len(case.y) < 10 or len(case.varied) == 1:
         return
     y, varied = rankdata(case.y), case.X.std(axis=0) > 0
     for column in case.columns:

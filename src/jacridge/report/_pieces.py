@@ -64,7 +64,15 @@ def day_of(years: float) -> str:
 
 def share(value: float) -> str:
     """An R2, with two digits after the point."""
-    return "–" if np.isnan(value) else f"{value:.2f}".replace("-", "−")
+    if np.isnan(value):
+        return "–"
+    return f"{round(value, 2) + 0:.2f}".replace("-", "−")  # + 0: no minus before a zero
+
+
+def unit_of(name: str) -> str:
+    """The unit in brackets at the end of a column's name, after a space; empty if there is none."""
+    found = re.search(r"[\[(]([^\[\]()]{1,20})[\])]\s*$", name)
+    return f"\N{NO-BREAK SPACE}{escape(found[1].strip())}" if found else ""
 
 
 def plural(count: int, word: str) -> str:
@@ -83,9 +91,14 @@ def breakable(text: str) -> str:
     return escape(text).replace("_", "_<wbr>")
 
 
+def unbroken(html: str) -> str:
+    """HTML in which options such as --drop are not divided between lines."""
+    return re.sub(r"--[a-z][a-z-]*", r'<span class="whole">\g<0></span>', html)
+
+
 def marked_up(text: str) -> str:
     """A sentence with names in backquotes as HTML."""
-    parts = escape(text).split("`")
+    parts = unbroken(escape(text)).split("`")
     return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
 
 

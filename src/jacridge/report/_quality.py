@@ -86,8 +86,9 @@ def _duplicates(case: Case) -> Iterator[Remark]:
 
 
 def _constants(case: Case) -> Iterator[Remark]:
+    varied = {column.name for column in case.varied}
     for column in case.columns:
-        if np.ptp(case.X[:, column.places], axis=0).max(initial=0.0) == 0:
+        if column.name not in varied:
             yield Remark("constant", f"`{column.name}` has the same value in all rows.")
 
 

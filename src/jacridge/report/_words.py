@@ -41,12 +41,12 @@ METRIC_IN_ERRORS = {
     "learned": (
         "the standard errors take kernel, metric, bandwidth and penalty as given and may be "
         "several times too small, because the metric was learned from the same rows; "
-        "<code>--metric scaled</code> needs no learned metric"
+        "<code class=whole>--metric scaled</code> needs no learned metric"
     ),
 }
 KINKS = (
     " The kernel has kinks at the training rows, which bias slopes: their intervals miss the true "
-    "effect too often. <code>--kernel matern32</code> avoids this."
+    "effect too often. <code class=whole>--kernel matern32</code> avoids this."
 )
 
 
@@ -210,7 +210,7 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
         f"<b>{escape(case.target if many else case.shown)}</b> changes, on average over all "
         f"{len(case.X):,} rows, per unit of a column, or from one category to another."
         f"{''.join(words)} These are associations, not causes; {errors}.{kinks}{rest}</p>"
-        f"<div class=effects>{scroll(table(head, [*rows, *seasons], labelled=True))}</div>"
+        f"<div class=blocks>{scroll(table(head, [*rows, *seasons], labelled=True))}</div>"
     )
 
 
@@ -259,7 +259,7 @@ def columns(case: Case) -> str:
     """
     named = zip([*case.table.names, case.shown], [*case.X.T, case.outcomes], strict=True)
     rows = [_column_row(column, x) for column, x in named if not column.endswith(WAVES)]
-    return table(("column", "lowest", "mean", "highest", "deviation"), rows)
+    return table(("column", "lowest", "mean", "highest", "deviation"), rows, labelled=True)
 
 
 def _column_row(column: str, x: Array) -> tuple[str, ...]:
