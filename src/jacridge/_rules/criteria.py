@@ -43,15 +43,16 @@ def loo(
 
     If `centred`, y is centred at its mean, which changes as rows are left out; `counts`
     are the weights in the mean of squared errors, if they differ from the weights of the fit. With
-    `last`, only that many rows at the end are averaged, and the diagonal of the inverse is computed
-    in single precision, which takes less time than the factorisation and changes the mean by less
-    than 1e-6 of its value. With `replicates`, single observations are left out instead of whole
-    rows; this needs the penalty `lam`.
+    `last`, only that many rows at the end are averaged, if there are so many, and the diagonal of
+    the inverse is computed in single precision: this takes less time than the factorisation and
+    changes the mean by less than 1e-6 of its value. With `replicates`, single observations are left
+    out instead of whole rows; this needs the penalty `lam`.
     """
-    m = len(y) if last is None else min(last, len(y))
+    rough = last is not None and len(y) >= last
+    m = last if last is not None and rough else len(y)
     last_rows = np.arange(len(y) - m, len(y))
     both = A.solve(np.column_stack([y, np.ones(len(y))]))[-m:]
-    diagonal = A.inverse_diagonal(last_rows, rough=last is not None)
+    diagonal = A.inverse_diagonal(last_rows, rough=rough)
     E, ones = both[:, :-1] / diagonal[:, None], both[:, -1:] / diagonal[:, None] * centred
     v = (w if counts is None else counts)[-m:]
     if replicates is None:
