@@ -128,6 +128,17 @@ def test_a_kernel_with_kinks_is_chosen_only_if_it_is_clearly_better():
     assert replaced
 
 
+@pytest.mark.parametrize("constants", [0, 2])
+def test_of_one_feature_no_metric_is_learned(constants, rng):
+    """A map could only scale it. Heavy tails may still be compressed."""
+    X = np.column_stack([rng.standard_cauchy(100), *np.full((constants, 100), 7.0)])
+    y = np.tanh(X[:, 0]) + 0.1 * rng.standard_normal(100)
+    for metric in LEARNED:
+        est = JacobianKernelRidge("auto", "auto", metric=metric, random_state=0).fit(X, y)
+        assert [row["kind"] for row in est.choices_] == ["plain", "plain"]
+        assert est.warp_ is not None
+
+
 def test_the_error_of_a_choice_counts_the_hardest_rows(rng):
     """Two values far out make nearly all of the variance: without them noise looks predictable."""
     X, y = rng.standard_normal((150, 2)), rng.standard_normal(150)

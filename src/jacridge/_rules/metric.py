@@ -97,7 +97,7 @@ def metric_of(source: Source, asked: Request, rng: np.random.Generator) -> Metri
     kernels, kinds = asked.kernels, LEARNED.get(asked.metric, ())
     plain, std = (None, None) if asked.metric == "euclidean" else plain_map(rows)
     as_asked = Metric(space_of(kernels[0], asked.metric), plain, std)
-    if not kinds and len(kernels) == 1 and not asked.tunes_later:
+    if asked.metric not in LEARNED and len(kernels) == 1 and not asked.tunes_later:
         return as_asked
     size, centred, penalty = rows_in_half(rows.n), asked.intercept != "none", asked.penalty
     held_out = HELD_OUT[asked.held_out]
@@ -111,11 +111,13 @@ def metric_of(source: Source, asked: Request, rng: np.random.Generator) -> Metri
         space = space_of(name, "euclidean")
         return Rounds(space, penalty_in_rounds(penalty, unit), rule, centred, held_out.is_later)
 
-    if asked.metric == "auto" and sample.X.shape[1] > FULL_FEATURES:
-        kinds = tuple(kind for kind in kinds if kind != "full")
     maps = [plain or FeatureMap(np.ones(sample.X.shape[1]))]
-    if kinds:
+    if asked.metric in LEARNED:
         maps += warped_maps(sample)
+    if maps[0].q == 1:
+        kinds = ()  # one feature has no directions
+    elif asked.metric == "auto" and sample.X.shape[1] > FULL_FEATURES:
+        kinds = tuple(kind for kind in kinds if kind != "full")
     options: Any = {"kernels": kernels, "kinds": kinds, "loss": asked.loss}
 
     def folds(rows: LearningRows) -> list[Fold]:
