@@ -90,6 +90,15 @@ def test_several_targets_share_a_bandwidth_and_have_a_penalty_each(rng):
     assert est.alpha_[1] > est.alpha_[0]
 
 
+def test_a_minimum_at_the_end_of_the_grid_is_followed_for_several_targets_too(rng):
+    X = rng.standard_normal((300, 3))
+    Y = np.column_stack([(X**2).sum(axis=1), X[:, 0] * X[:, 1]])  # without noise
+    est = JacobianKernelRidge("auto", "auto", metric="scaled", random_state=0).fit(X[:200], Y[:200])
+    assert max(est.alpha_) < 1e-6  # the end of the grid
+    errors = np.abs(est.predict(X[200:]) - Y[200:]) / Y.std(axis=0)
+    assert np.sqrt(np.square(errors).mean()) < 1e-3
+
+
 def test_the_bandwidth_scales_with_the_features(rng):
     X, y = noisy(rng, 600)
     ours, scaled = (

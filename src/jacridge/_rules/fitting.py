@@ -227,8 +227,9 @@ def notes_on(data: TrainingData, source: Source, asked: Request) -> dict[str, An
     if source.weightless is not None and source.given is not None:
         dropped = len(source.weightless[0]) / len(source.given.group)
     ends = [float(penalty.lams[0]), float(penalty.lams[-1])]
-    if as_rule(asked.bandwidth).is_automatic and data.solver is None and len(data.scale) == 1:
-        ends = list(penalty.ends)  # of a walk, which may leave the grid
+    if as_rule(asked.bandwidth).is_automatic and data.solver is None:
+        # A walk may leave the grid; for several targets there is none.
+        ends = list(penalty.ends if len(data.scale) == 1 else penalty.beyond[[0, -1]])
     return {
         "metric": asked.metric,
         "intercept": asked.intercept,

@@ -18,7 +18,7 @@ from .._compute.arrays import TINY, Array
 from .._compute.threads import in_threads, one_blas_thread
 from .._solvers.cholesky import ROUGH_PENALTY
 from .criteria import GCV, LEFT_OUT, Criterion
-from .searches import Surface, best_lambdas, check_solved, downhill, vertex
+from .searches import Surface, best_lambdas, check_solved, downhill, followed, vertex
 
 if TYPE_CHECKING:
     from .._geometry.space import Pairs
@@ -93,7 +93,8 @@ def _for_landmarks(
 def _on_a_grid(part: TrainingData, criterion: Criterion) -> Surface:
     """All penalties at bandwidths around a start, or from half the neighbour distance to l_max.
 
-    The start was found by leaving out whole rows, which says little about replicates.
+    The start was found by leaving out whole rows, which says little about replicates. For several
+    targets no walk follows, so that the grid goes on where its minimum is at an end.
     """
     sigma = part.started_at
     if sigma is not None and part.compared is None:
@@ -101,8 +102,13 @@ def _on_a_grid(part: TrainingData, criterion: Criterion) -> Surface:
     else:
         high = max(part.even_spacing, part.l_max)
         sigmas = np.geomspace(part.search_spacing / 2, high, FIRST_SIGMAS)
-    lams = part.penalty.tried()
-    return criterion.surface(part.spectrum, part.scale, sigmas, lams, each=part.each)
+    several = len(part.scale) > 1
+    lams = part.penalty.beyond if several and part.penalty.criterion else part.penalty.tried()
+
+    def surface(sigmas: Array) -> Surface:
+        return criterion.surface(part.spectrum, part.scale, sigmas, lams, each=part.each)
+
+    return followed(surface(sigmas), surface) if several else surface(sigmas)
 
 
 def _starts(found: Surface, criterion: Criterion, n: float) -> list[tuple[float, float]]:

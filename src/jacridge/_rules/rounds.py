@@ -20,6 +20,7 @@ from .._rows.merging import merged_block
 from .._solvers.cholesky import factor
 from .._solvers.spectrum import Spectrum, spectrum
 from .training import (
+    WIDE_LAMBDAS,
     Penalty,
     TrainingData,
     Tuning,
@@ -266,5 +267,5 @@ def downhill_in(at: Callable[[float], Tuning], start: float, steps: tuple[int, .
 
 def penalty_in_rounds(penalty: Penalty, unit: float) -> Penalty:
     """The penalty for weights in units of `unit`, with a wider range unless one was given."""
-    given = np.logspace(-8, 3, 23) if penalty.given is None else penalty.given / unit
+    given = WIDE_LAMBDAS if penalty.given is None else penalty.given / unit
     return replace(penalty, lam=penalty.lam / unit, given=given)

@@ -151,7 +151,12 @@ def surface_around(
     surface_at: Callable[[Array], Surface],
 ) -> Surface:
     """A criterion around the minimum nearest to sigma, at bandwidths that differ by a factor."""
-    found = surface_at(sigma * step ** np.arange(-1.0, 2.0))
+    return followed(surface_at(sigma * step ** np.arange(-1.0, 2.0)), surface_at)
+
+
+def followed(found: Surface, surface_at: Callable[[Array], Surface]) -> Surface:
+    """The surface with bandwidths beyond an end at which its minimum lies."""
+    step = found.sigmas[1] / found.sigmas[0]
     for _ in range(AROUND):
         i, last = int(np.argmin(found.curve())), len(found.sigmas) - 1
         if 0 < i < last:

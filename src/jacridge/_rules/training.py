@@ -40,6 +40,8 @@ SIDE_BY_SIDE_ROWS = 2000
 # Grid of penalties for the choice of lambda, in units of the mean weight of the rows, so that a
 # common factor of all weights changes nothing.
 LAMBDAS = np.logspace(-6, 2, 17)
+# The same for a search that may go beyond this grid.
+WIDE_LAMBDAS = np.logspace(-8, 3, 23)
 # Smallest penalty that a search beyond this grid may reach.
 SMALLEST_LAM = 1e-10
 
@@ -67,6 +69,11 @@ class Penalty:
     def lams(self) -> Array:
         """Grid of penalties for the choice of lambda."""
         return LAMBDAS * self.unit if self.given is None else self.given
+
+    @property
+    def beyond(self) -> Array:
+        """Grid of penalties that goes beyond `lams`, unless a range was given."""
+        return WIDE_LAMBDAS * self.unit if self.given is None else self.given
 
     @property
     def ends(self) -> tuple[float, float]:
