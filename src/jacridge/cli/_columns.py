@@ -16,7 +16,7 @@ from ..report._columns import columns_prepared, follows_time, place_columns, tas
 from . import _cells
 from ._cells import each_column, is_id
 from ._dates import Dates, columns_of_parts, format_of, is_date, varying_parts, with_parts
-from ._missing import DROP, ERROR, IMPUTE, Losses, complete_rows, filled, losses
+from ._missing import DROP, ERROR, IMPUTE, Losses, complete_rows, costs, filled, gaps, losses
 from ._tables import listed, read_table
 from ._terminal import WrongUse
 from ._text import TableError
@@ -167,7 +167,11 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
     needed = [*roles] if how.fills else frame.columns
     kept = frame.drop_nulls(needed) if how.fills else complete_rows(frame, how.missing)
     if kept.is_empty():
-        raise TableError(f"`{source}` must hold a row without missing values, got none.")
+        lacking = gaps(frame)
+        raise TableError(
+            f"`{source}` must hold a row without missing values, got none: {costs(lacking)}. Fill "
+            f"gaps with --missing impute, or leave out a column such as `{next(iter(lacking))}`."
+        )
     dates = {
         name: _dates_of(raw[name], kept[name]) for name in chosen if is_date(frame[name].dtype)
     }
@@ -214,8 +218,9 @@ def _notes_on_texts(
     inferred: Sequence[str],
 ) -> Iterator[tuple[str, str]]:
     """Text columns that were read as numbers, each with a sentence."""
-    for name in frame.columns:
-        if raw.schema[name] == pl.String and frame.schema[name] == pl.Float64:
+    for column in frame:
+        name = column.name
+        if raw[name].dtype == pl.String and column.dtype == pl.Float64:
             texts, without = _cells.categories(raw[name]), _cells.categories(bare[name])
             found = adorned(texts, without, decimal)
             if found is not None:
@@ -239,7 +244,7 @@ def _typed(
     outcome = _cells.classes if how.task == "classification" else _cells.outcome
     kinds: dict[str, Any] = {
         "the cluster": lambda column, decimal: _cells.categories(column),
-        "the weights": _cells.target,
+        "the weights": partial(_cells.target, role="weights"),
         "the target": outcome if one else _cells.target,
     }
     as_feature = _cells.numbers if how.on_globe else partial(_cells.feature, asked_for=asked_for)
@@ -338,6 +343,11 @@ def column_named(names: Sequence[str], wanted: str, kind: str = "column") -> str
     if re.fullmatch(r"[+-]?\d{1,9}", wanted) and 1 <= abs(int(wanted)) <= len(names):
         position = int(wanted)
         return names[position - 1 if position > 0 else position]
+    if len(names) == 1 and kind == "column":
+        raise UnknownColumn(
+            f"There is no {kind} `{wanted}`: the table has one column, {listed(names)}. Its cells "
+            "must be separated by commas, semicolons, tabs or |."
+        )
     near = nearest(wanted, names)
     hint = f"Did you mean `{near}`?" if near else f"There are {listed(names)}."
     raise UnknownColumn(f"There is no {kind} `{wanted}`. {hint}")

@@ -8,12 +8,19 @@ import polars as pl
 
 from ._text import ColumnError, TableError
 
-DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d-%m-%Y", "%d/%m/%Y", "%m/%d/%Y")
+WITH_YEAR = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d-%m-%Y", "%d/%m/%Y", "%m/%d/%Y")
+OF_TWO_DIGITS = ("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%B-%y")
+WITH_WORDS = ("%d %B %Y", "%d-%B-%Y", "%B %d, %Y")  # Mar and March
+DAYS = (*WITH_YEAR, *OF_TWO_DIGITS, *WITH_WORDS)
 MONTHS = ("%Y-%m", "%Y/%m")  # their first days
 TIMES = ("", " %H:%M", " %H:%M:%S")
+COMPACT = "%Y%m%d"
 LOOKS_LIKE = (
-    r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})"
-    r"([ T]\d{1,2}:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$|^\d{4}[-/]\d{1,2}$"
+    r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}"
+    r"|\d\d\.\d\d\.\d\d|\d{1,2}/\d{1,2}/\d\d"
+    r"|\d{1,2}[- ]\p{L}{3,9}[- ]\d{2,4}|\p{L}{3,9} \d{1,2}, \d{4})"
+    r"([ T]\d{1,2}:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$"
+    r"|^\d{4}[-/]\d{1,2}$|^(19|20)\d{6}([ T]\d{6})?$"
 )
 
 # Cyclic functions of a date, and the length of each cycle.
@@ -56,7 +63,8 @@ def format_of(texts: pl.Series) -> str | None:
     if some.is_empty() or not some.str.contains(LOOKS_LIKE).all():
         return None
     forms = [*(day + time for day in DAYS for time in TIMES), *MONTHS]
-    found = [form for form in forms if not parsed(some, form).null_count()]
+    forms += [COMPACT, f"{COMPACT} %H%M%S"]
+    found = [form for form in forms if are_dates(parsed(some, form))]
     if len(found) > 1:
         raise ColumnError(
             f"The column `{texts.name}` must hold unambiguous dates, got values such as "
@@ -66,11 +74,26 @@ def format_of(texts: pl.Series) -> str | None:
     return found[0] if found else None
 
 
+def are_dates(dates: pl.Series) -> bool:
+    """Whether all dates were parsed, and no year was taken from two digits by %Y."""
+    return not dates.null_count() and bool((dates.dt.year() >= 100).all())
+
+
+def is_compact(column: pl.Series) -> bool:
+    """Whether all values are whole numbers such as 20240131 that are dates."""
+    if column.dtype.is_integer() and column.is_between(19000101, 20991231).all():
+        column = column.cast(pl.String)
+    some = column.drop_nulls().unique()
+    if column.dtype != pl.String or len(some) < 2 or not some.str.contains(r"^(19|20)\d{6}$").all():
+        return False
+    return are_dates(parsed(some, COMPACT))
+
+
 def parsed(texts: pl.Series, form: str) -> pl.Series:
     """Text as dates without fractions of a second or time zone; null where parsing fails."""
     if form in MONTHS:
         texts, form = texts + "-01", f"{form}-%d"
-    bare = texts.str.replace("T", " ", literal=True)
+    bare = texts.str.replace(r"(\d)T(\d)", "$1 $2")
     bare = bare.str.replace(r"(:\d\d)(\.\d+)?(Z|[+-]\d\d:?\d\d)?$", "$1")
     return bare.str.to_datetime(form, strict=False, time_unit="us")
 

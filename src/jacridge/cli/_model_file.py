@@ -244,10 +244,16 @@ def _trusted_content(path: str) -> Any:
     """Content of a skops file, if it only contains known types."""
     skops = require("skops.io", extra="cli")
     data = Path(path).read_bytes()
-    if data and not data.startswith(b"PK"):  # as all zip files do
+    other = data and not data.startswith(b"PK")  # as all zip files do
+    if other or b"xl/workbook" in data:
+        onnx = Path(path).suffix.lower() == ".onnx"
         raise ModelFileError(
             f"`{path}` must be a model file written by `jacridge fit`, got a file of another kind. "
-            "The model comes first: jacridge predict MODEL FILE."
+            + (
+                "An ONNX graph is for an ONNX runtime: fit to a .skops file to use it here."
+                if onnx
+                else "The model comes first: jacridge predict MODEL FILE."
+            )
         )
     try:
         unknown = set(skops.get_untrusted_types(data=data)) - TRUSTED
@@ -255,7 +261,7 @@ def _trusted_content(path: str) -> Any:
     except Exception as error:  # a damaged file can raise any error in skops
         raise ModelFileError(
             f"`{path}` must be a complete file written by `jacridge fit`, but cannot be read "
-            f"({type(error).__name__})."
+            f"({type(error).__name__}). Copy it again, or fit the model again."
         ) from error
     if unknown:
         raise ModelFileError(
