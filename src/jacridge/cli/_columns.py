@@ -12,7 +12,7 @@ import polars as pl
 from sklearn.compose import ColumnTransformer
 
 from .._checks import require
-from ..report._columns import columns_prepared, follows_time, place_columns, task_name
+from ..report._columns import YEAR, columns_prepared, follows_time, place_columns, task_name
 from . import _cells
 from ._cells import each_column, is_id
 from ._dates import Dates, columns_of_parts, format_of, is_date, varying_parts, with_parts
@@ -108,6 +108,13 @@ class Rows:
     def numbers(self) -> list[str]:
         """Names of the columns that hold numbers."""
         return [name for name, kind in self.X.schema.items() if kind == pl.Float64]
+
+    @property
+    def ranges(self) -> dict[str, list[float]]:
+        """The smallest and the largest value of each column of numbers, of dates in years."""
+        waves = {name for name in self.made_of if not name.endswith(YEAR)}
+        columns = (self.X[name].drop_nulls() for name in self.numbers if name not in waves)
+        return {column.name: [*column.sort()[[0, -1]]] for column in columns}
 
     @property
     def marked(self) -> list[str]:

@@ -1,5 +1,6 @@
 """Dates as features: the year with its fraction; month, day of the week and hour as cycles."""
 
+import datetime
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -134,6 +135,11 @@ def varying_parts(column: pl.Series, form: str | None) -> list[str]:
         PARTS[part](pl.col("date")).round(9).n_unique().alias(part) for part in parts
     )
     return [part for part in parts if values[part][0] > 1]
+
+
+def day_of(year: float) -> datetime.date:
+    """The day of a year with its fraction."""
+    return datetime.date(int(year), 1, 1) + datetime.timedelta(days=round(year % 1 * 366))
 
 
 def with_parts(frame: pl.DataFrame, dates: dict[str, Dates]) -> pl.DataFrame:
