@@ -375,10 +375,10 @@ def test_a_zip_archive_is_to_be_unpacked(tmp_path):
 
 
 @pytest.mark.parametrize("frame", [pl.DataFrame(), pl.DataFrame({"a": [], "y": []})])
-def test_a_parquet_file_without_rows_is_refused(tmp_path, frame):
+def test_a_parquet_file_without_rows_is_refused(run, tmp_path, frame):
     frame.write_parquet(tmp_path / "t.parquet")
-    with pytest.raises(TableError, match="must hold rows, got none"):
-        read_frame(str(tmp_path / "t.parquet"))
+    code, _, err = run("select", tmp_path / "t.parquet", "-t", "y")
+    assert (code, "t.parquet` must hold rows, got none." in err) == (1, True)
 
 
 def test_cells_with_errors_of_a_workbook_are_not_reported_twice(tmp_path, capsys, monkeypatch):

@@ -153,6 +153,8 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
     """Features and targets of the rows of a table that are complete, or whose gaps are filled."""
     how = reading or Reading()
     raw, skipped, separators = read_table(source, header=how.header, sheet=how.sheet)
+    if raw.is_empty():
+        raise TableError(f"`{source}` must hold rows, got none.")
     names = columns_named(raw.columns, targets)
     weights = [] if how.weights is None else [column_named(raw.columns, how.weights)]
     clusters = [] if how.cluster is None else [column_named(raw.columns, how.cluster)]

@@ -62,8 +62,6 @@ def read_table(source: str, *, header: bool = True, sheet: str | None = None) ->
         whole = pl.concat(frames, how="vertical_relaxed")
     except pl.exceptions.PolarsError as error:
         raise TableError(f"The parts of `{source}` differ in type: {_first(error)}") from error
-    if whole.is_empty():
-        raise TableError(f"`{source}` must hold rows, got none.")
     separators = frozenset().union(*(table.separators for table in found))
     return Table(whole, [sentence for table in found for sentence in table.notes], separators)
 
