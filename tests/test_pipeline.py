@@ -215,3 +215,13 @@ def test_effects_in_the_guide_are_per_year():
     assert (names["lower"] <= names["upper"]).all()
     effects = names["est"].effects(names["rows"], variables=["age"])
     assert effects.dict()["estimate"][0] == pytest.approx(0.5, rel=0.1)  # ridge shrinks
+
+
+def test_a_constant_column_of_huge_numbers_divides_by_nothing(rng):
+    """Its scale is lost beside its mean."""
+    x = rng.standard_normal(30)
+    X = np.column_stack([np.full(30, 1e32), x])
+    pipeline = make_pipeline(StandardScaler(), JacobianKernelRidge(1.0)).fit(X, x)
+    model, rows = last_step(pipeline, X)
+    np.testing.assert_allclose(model.predict(rows), pipeline.predict(X))
+    assert np.isfinite(model.jacobian(rows)).all()

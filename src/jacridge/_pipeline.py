@@ -70,7 +70,9 @@ def last_step(model: Any, X: Any = None) -> tuple[Any, Any]:
     if regressor._notes["metric"] in LINEAR:
         zero = np.zeros((1, est.n_features_in_))
         centre = _unscaled(before, zero)[0]
-        found = _moved(found, centre, _unscaled(before, zero + 1.0)[0] - centre)
+        scale = _unscaled(before, zero + 1.0)[0] - centre
+        # A scale of one digit of the centre or less, of a column that is all but constant, is lost.
+        found = _moved(found, centre, np.where(scale == 0, 1.0, scale))
         rows = None if rows is None else _unscaled(before, rows)
     return _with_regressor(est, found), rows
 

@@ -481,6 +481,26 @@ def test_predict_counts_the_rows_that_are_outside_of_the_training_rows(run, tmp_
     assert "unlike" not in run("predict", model, table)[2]
 
 
+def test_predict_says_how_far_beyond_the_training_rows_new_rows_are(run, tmp_path):
+    """The next month and the year 2031 had the same message."""
+    days = pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 12, 31), "1d", eager=True)
+    frame = pl.DataFrame({"day": days, "x": range(0, 732, 2), "y": range(366)})
+    frame.write_csv(tmp_path / "t.csv")
+    model = tmp_path / "m.skops"
+    plain = ("--rule", "2", "--alpha", "0.1", "-o", model)
+    assert run("fit", tmp_path / "t.csv", "-t", "y", "--features", "day,x", *plain)[0] == 0
+    for new, words in {
+        "2021-01-30,700": " `day` is up to 2021-01-30, in training up to 2020-12-31.\n",
+        "2031-01-30,700": " `day` is up to 2031-01-30, in training up to 2020-12-31.\n",
+        "2020-01-09,-9e4": " `x` is down to -90000, in training down to 0.\n",
+        "2020-01-09,600": " its prediction is an extrapolation.\n",
+    }.items():
+        (tmp_path / "new.csv").write_text(f"day,x\n{new}\n")
+        code, _, err = run("predict", model, tmp_path / "new.csv")
+        assert (code, err.count("Warning: 1 of 1 rows is unlike")) == (0, 1)
+        assert err.endswith(words)
+
+
 def test_predict_as_json_has_the_predictions(run, model, boxes):
     result = as_json(run("predict", model, boxes, "--json"))
     assert result["target"] == "weight"
@@ -753,7 +773,7 @@ def test_wrong_use_ends_with_code_2(run, boxes, model, tmp_path, args, message):
         (("select", "{two}", "-t", "y"), "n_samples >= 3, got n_samples=2"),
         (("select", "{equal}", "-t", "y"), "rows that differ"),
         (("compare", "{two}", "-t", "y"), "A comparison needs at least 6 rows, got 2."),
-        (("compare", "{equal}", "-t", "y", "--rules", "jacobian"), "rows that differ"),
+        (("compare", "{equal}", "-t", "y", "--rules", "jacobian"), "must vary, got 2.0 in all"),
         (
             (
                 "fit",

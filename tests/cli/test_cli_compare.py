@@ -168,3 +168,19 @@ def test_test_rows_of_one_class_are_scored_by_the_probability_of_that_class(rng)
     assert row["accuracy_mean"] == pytest.approx((p > 0.5).mean())
     assert "auc_mean" not in row
     assert row["notes"] == []
+
+
+def test_a_target_without_variation_is_refused(table):
+    """The message was: not enough values to unpack."""
+    X, _ = table
+    with pytest.raises(ValueError, match=f"The target must vary, got 2.5 in all {len(X)} rows"):
+        compare_rules(X, np.full(len(X), 2.5), ["linear"])
+
+
+def test_a_target_that_varies_in_few_rows_has_no_score(run, tmp_path):
+    """It is constant among the test rows, and R2 is not defined."""
+    lines = "".join(f"{i * 7 % 31}.5,{(i == 0) + 1.5 * (i == 1)}\n" for i in range(40))
+    (tmp_path / "t.csv").write_text("x,y\n" + lines)
+    args = ("-t", "y", "--rules", "linear", "--splits", "1", "--held-out", "random")
+    code, out, _ = run("compare", tmp_path / "t.csv", *args)
+    assert (code, out.split()[-2:]) == (0, ["-", "-"])

@@ -71,6 +71,33 @@ def test_zones_and_fractions_are_left_aside(tmp_path, form):
     np.testing.assert_allclose(rows.X["when (hour sine)"], expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("form", ["%Y%m%d", "%Y%m%dT%H%M%S", "%b %d, %Y", "%d %b %Y %H:%M"])
+def test_compact_dates_and_short_months_are_read(tmp_path, form, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("when;y\n" + "".join(f"{m:{form}};{m.day}\n" for m in MOMENTS))
+    rows = read_rows(str(path), ["y"])
+    assert rows.X["when (year)"].floor().to_list() == [m.year for m in MOMENTS]
+    assert run("fit", path, "-t", "y", "--rule", "1.0", "-o", tmp_path / "m.skops") == 0
+    assert "`when` holds dates and becomes year, month, weekday" in capsys.readouterr().err
+    assert run("predict", tmp_path / "m.skops", path) == 0
+    assert "unlike" not in capsys.readouterr().err
+
+
+def test_whole_numbers_of_a_parquet_file_may_be_compact_dates(tmp_path):
+    days = [int(f"{m:%Y%m%d}") for m in MOMENTS]
+    pl.DataFrame({"when": days, "y": range(40)}).write_parquet(tmp_path / "t.parquet")
+    assert "when (year)" in read_rows(str(tmp_path / "t.parquet"), ["y"]).numbers
+    pl.DataFrame({"when": [*days[1:], 20211131], "y": range(40)}).write_parquet(
+        tmp_path / "t.parquet"
+    )
+    assert read_rows(str(tmp_path / "t.parquet"), ["y"]).numbers == ["when"]
+
+
+def test_the_short_name_of_a_month_may_be_the_long_one():
+    cells = [f"{day:02d} May 2020" for day in range(1, 29)]
+    assert format_of(pl.Series("when", cells)) == "%d %B %Y"
+
+
 @pytest.mark.parametrize("zone", [None, "Europe/Stockholm"])
 def test_columns_with_a_type_for_dates_are_dates(tmp_path, zone):
     when = pl.Series(MOMENTS).dt.replace_time_zone(zone)
@@ -159,7 +186,18 @@ def test_days_that_may_be_months_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "cells", [["1.2.3", "1.2.4"], ["2020-13-01"], ["2012-13"], ["12:30"], ["a", "b"], []]
+    "cells",
+    [
+        ["1.2.3", "1.2.4"],
+        ["2020-13-01"],
+        ["2012-13"],
+        ["12:30"],
+        ["20201301"],
+        ["99.99.99"],
+        ["3 days 10"],
+        ["a", "b"],
+        [],
+    ],
 )
 def test_other_texts_are_no_dates(cells):
     assert format_of(pl.Series("c", cells, dtype=pl.String)) is None

@@ -436,3 +436,57 @@ def test_many_words_or_misspelt_numbers_of_a_target_are_an_error(run, homes, tmp
     code, _, err = run("fit", file, "-t", "price", "-o", tmp_path / "m.skops")
     assert code == 1
     assert "The column `price` must hold numbers, got" in err
+
+
+def test_digits_of_another_script_are_text(run, homes, tmp_path):
+    """They were taken for numbers with decimal commas, and ended in an IndexError."""
+    for column in (["\u0661\u0662"] * 150, ["\u0661\u0662", *["1"] * 149]):
+        _, _, err = run("select", homes(size=column))
+        assert "JACRIDGE_DEBUG" not in err
+        assert "--decimal" not in err
+
+
+def test_a_number_that_is_too_large_is_not_to_be_dropped_with_the_target(run, homes):
+    code, _, err = run("select", homes(price=["1e200"] * 150), "-t", "price", "--rule", "median")
+    assert code == 1
+    assert "--drop 'price'" not in err
+    assert "Correct the value." in err
+
+
+def test_weights_that_are_text_are_named_as_weights(run, homes, tmp_path):
+    """The message called them the target."""
+    given = ("-t", "price", "--weights", "kind", "-o", tmp_path / "m.skops")
+    code, _, err = run("fit", homes(), *given)
+    assert code == 1
+    assert "The weights `kind` must hold numbers" in err
+    assert "Name another column with --weights." in err
+
+
+def test_a_table_of_one_column_is_told_what_separates_cells(run, tmp_path):
+    (tmp_path / "t.csv").write_text("a  y\n" + "1  2\n" * 9)
+    code, _, err = run("select", tmp_path / "t.csv", "-t", "y")
+    assert code == 2
+    assert "the table has one column, `a  y`. Its cells must be separated by commas" in err
+
+
+def test_gaps_in_all_rows_name_the_columns_and_the_way_out(run, homes):
+    half = [str(i) if i % 2 else "" for i in range(150)]
+    code, _, err = run("select", homes(size=half, rooms=half[1:] + [""]), "-t", "price")
+    assert code == 1
+    assert "got none: 75 lack `size`, 75 lack `rooms`. Fill gaps with --missing impute" in err
+
+
+def test_a_workbook_or_a_graph_in_place_of_a_model_is_told(run, homes, tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    openpyxl.Workbook().save(tmp_path / "t.xlsx")
+    (tmp_path / "m.onnx").write_bytes(b"\x08\x07\x12\x08jacridge")
+    for name, words in {"t.xlsx": "The model comes first", "m.onnx": "An ONNX graph"}.items():
+        code, _, err = run("predict", tmp_path / name, homes())
+        assert code == 1
+        assert "got a file of another kind. " + words in err
+
+
+def test_a_folder_that_does_not_exist_is_to_be_created(run, homes, tmp_path):
+    code, _, err = run("report", homes(), "-t", "price", "-o", tmp_path / "none" / "r.html")
+    assert code == 2
+    assert "There is no such folder. Create it first, or choose another file to write." in err

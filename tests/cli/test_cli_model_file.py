@@ -65,6 +65,13 @@ def test_a_model_with_a_compressed_column_is_saved_and_loaded(rng, tmp_path):
     np.testing.assert_array_equal(load_model(path).pipeline.predict(X), pipeline.predict(X))
 
 
+@pytest.mark.parametrize("ranges", [{"b": [0.0, 1.0]}, {"a": [0.0]}, {"a": [0.0, np.nan]}])
+def test_ranges_that_are_no_ranges_of_columns_are_refused(saved, path, ranges):
+    save_model(str(path), replace(saved, ranges=ranges))
+    with pytest.raises(ModelFileError, match="must be a model written by"):
+        load_model(str(path))
+
+
 def test_a_saved_model_predicts_as_before(saved, path):
     X = pl.DataFrame({"c": ["x", "q"], "a": [0.5, -1.0]})
     again = load_model(str(path))

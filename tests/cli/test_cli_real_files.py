@@ -152,6 +152,17 @@ def test_an_id_that_is_asked_for_is_kept(run, table):
     assert "`key` holds 60 categories and is one-hot encoded." in err
 
 
+def test_many_rows_left_out_are_in_the_diagnosis_of_a_fit(run, table, tmp_path):
+    """It said that no rows were dropped."""
+    args = ("-t", "price", "--drop", "key", "-o", tmp_path / "m.skops", "--rule", "1.5", "--json")
+    found = json.loads(run("fit", table, *args)[1])["diagnosis"]["rows left out"]
+    assert found["value"] == pytest.approx(22 / 60)
+    assert found["warning"]
+    assert found["sentence"] == "22 of 60 rows have missing values and are left out."
+    found = json.loads(run("fit", table, *args, "--missing", "impute")[1])["diagnosis"]
+    assert "rows left out" not in found
+
+
 def test_several_targets_have_their_columns(run, houses, tmp_path):
     frame = houses.select("size", "price", "rent")
     frame.write_parquet(tmp_path / "t.parquet")

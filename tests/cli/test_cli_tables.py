@@ -4,8 +4,11 @@ import datetime
 import gzip
 import io
 import json
+import logging
 import sys
 import tracemalloc
+import zipfile
+from contextlib import suppress
 
 import polars as pl
 import pytest
@@ -344,3 +347,58 @@ def test_without_its_extra_excel_says_how_to_get_it(workbook, monkeypatch):
     monkeypatch.setitem(sys.modules, "fastexcel", None)
     with pytest.raises(ImportError, match=r"pip install 'jacridge\[xlsx\]'"):
         read_frame(str(workbook))
+
+
+def test_a_damaged_feather_file_prints_no_stack(capfd, tmp_path):
+    """Threads of polars printed about fifty lines."""
+    buffer = io.BytesIO()
+    pl.DataFrame({"a": [1.5] * 40, "y": [2.5] * 40}).write_ipc(buffer)
+    for at in range(1, 200, 2):  # the block of metadata at the end
+        data = bytearray(buffer.getvalue())
+        data[-at] ^= 0x40
+        with suppress(TableError):
+            read_frame(write(tmp_path / "t.feather", bytes(data)))
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("content", [b"PAR1 and then nonsense", gzip.compress(b"a")[:-3]])
+def test_a_damaged_file_is_to_be_copied_or_saved_again(tmp_path, content):
+    with pytest.raises(TableError, match=r"incomplete: copy or save it again\.$"):
+        read_frame(write(tmp_path / "t", content))
+
+
+def test_a_zip_archive_is_to_be_unpacked(tmp_path):
+    with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
+        archive.writestr("inner.csv", CSV)
+    with pytest.raises(TableError, match=r"got a zip archive of `inner.csv`\. Unpack it first\."):
+        read_frame(str(tmp_path / "t.zip"))
+
+
+@pytest.mark.parametrize("frame", [pl.DataFrame(), pl.DataFrame({"a": [], "y": []})])
+def test_a_parquet_file_without_rows_is_refused(run, tmp_path, frame):
+    frame.write_parquet(tmp_path / "t.parquet")
+    code, _, err = run("select", tmp_path / "t.parquet", "-t", "y")
+    assert (code, "t.parquet` must hold rows, got none." in err) == (1, True)
+
+
+def test_cells_with_errors_of_a_workbook_are_not_reported_twice(tmp_path, capsys, monkeypatch):
+    """fastexcel also said: Could not determine dtype for column 0, falling back to string."""
+    openpyxl = pytest.importorskip("openpyxl")
+    pytest.importorskip("fastexcel")
+    book = openpyxl.Workbook()
+    for row in (["a", "y"], *(["#DIV/0!", i] for i in range(5))):
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    monkeypatch.setattr(logging.root, "handlers", [])  # those of pytest
+    read_frame(str(tmp_path / "t.xlsx"))
+    assert capsys.readouterr().err == ""
+
+
+def test_the_types_of_a_wide_table_are_not_listed_for_each_column(run, tmp_path, monkeypatch):
+    """3000 columns took 20 s, nearly all of it for lists of 3000 types."""
+    lines = [",".join(f"{i * j % 7}.5" for i in range(60)) for j in range(9)]
+    path = write(tmp_path / "t.csv", "\n".join([",".join(f"x{i}" for i in range(60)), *lines]))
+    calls, schema = [], pl.DataFrame.schema.fget
+    monkeypatch.setattr(pl.DataFrame, "schema", property(lambda f: calls.append(1) or schema(f)))
+    assert run("select", path)[0] == 0
+    assert len(calls) < 30

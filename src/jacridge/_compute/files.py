@@ -24,7 +24,9 @@ def check_place(path: str, *read: str | None) -> None:
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
         raise FileNotFoundError(
-            errno.ENOENT, "There is no such folder", os.path.dirname(path) or folder
+            errno.ENOENT,
+            "There is no such folder. Create it first, or choose another file to write",
+            os.path.dirname(path) or folder,
         )
     if os.path.isdir(path):
         raise IsADirectoryError(errno.EISDIR, "Is a directory", path)

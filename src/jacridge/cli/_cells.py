@@ -22,13 +22,15 @@ POINT_HINT = (
     "With --decimal , points only separate thousands, as in 1.234,5. Use --decimal . to read "
     "decimal points."
 )
+DROP_HINT = "In a fit, --drop can also leave a feature out."
 TEXT_HINT = (
     "Correct the texts, or empty their cells: an empty cell, "
     f"{', '.join(dict.fromkeys(m for m in MISSING if m and m not in ('n/a', 'nan', 'NULL')))} "
     "count as missing."
 )
-COMMA = r"^[-+]?(\d+(,\d+)?([eE][-+]?\d+)?|\d{1,3}(\.\d{3})+,\d+)$"
-POINT = r"^[-+]?\d*\.\d+([eE][-+]?\d+)?$"
+# Digits of other scripts, which \d includes, are not read as numbers.
+COMMA = r"^[-+]?([0-9]+(,[0-9]+)?([eE][-+]?[0-9]+)?|[0-9]{1,3}(\.[0-9]{3})+,[0-9]+)$"
+POINT = r"^[-+]?[0-9]*\.[0-9]+([eE][-+]?[0-9]+)?$"
 DATED = (19_000_101, 20_991_231_235_959)  # whole numbers that may be dates, such as 20240131
 # A number without leading zeros, and with few enough digits to be kept.
 PLAIN = r"^-?((0|[1-9]\d{0,8})(\.\d{1,6})?|[1-9]\d{9,14})$"
@@ -136,21 +138,21 @@ def feature(column: pl.Series, decimal: str = ".", *, asked_for: bool = True) ->
     return found
 
 
-def target(column: pl.Series, decimal: str = ".") -> pl.Series:
-    """A column of numbers to predict, or of weights."""
+def target(column: pl.Series, decimal: str = ".", role: str = "target") -> pl.Series:
+    """A column of numbers to predict, or with another role, such as weights."""
     found = _typed(column, decimal)
     some = found.drop_nulls()
     if some.is_empty():
         raise TargetError(
-            f"The target `{column.name}` must hold values, got none.", "Name another column."
+            f"The {role} `{column.name}` must hold values, got none.", "Name another column."
         )
     if found.dtype != pl.Float64:
         kind = "text" if found.dtype == pl.String else "dates"
         commas = found.dtype == pl.String and some.str.contains(COMMA).all()
         words = found.dtype == pl.String and not commas and not _are_adorned(some)
         raise (TextTargetError if words else TargetError)(
-            f"The target `{column.name}` must hold numbers, got {kind} such as {short(some[0])}.",
-            _comma_hint(some) if commas else _way_out_of_texts(some),
+            f"The {role} `{column.name}` must hold numbers, got {kind} such as {short(some[0])}.",
+            _comma_hint(some) if commas else _way_out_of_texts(some, role),
         )
     return found
 
@@ -185,9 +187,9 @@ def classes(column: pl.Series, decimal: str = ".") -> pl.Series:
     return texts if few and texts.n_unique() <= MOST_CATEGORIES else outcome(column, decimal)
 
 
-def _way_out_of_texts(some: pl.Series) -> str:
+def _way_out_of_texts(some: pl.Series, role: str = "target") -> str:
     """Advice on a text target: clean its numbers, or name another column."""
-    return ADORNED_HINT if _are_adorned(some) else "Name another column with --target."
+    return ADORNED_HINT if _are_adorned(some) else f"Name another column with --{role}."
 
 
 def few_words(column: pl.Series, decimal: str) -> pl.Series | None:
@@ -344,9 +346,8 @@ def _wrong_number(
     rows = [int(some.arg_max() or 0) for some in (words, other) if some.any()]
     got = " and ".join(f"{short(texts[row])} in row {row + 1}" for row in rows) + " of the data"
     count = f" (texts in {words.sum()} of {len(texts)} rows)" if words.any() else ""
-    drop = "In a fit, --drop can also leave the feature out."
     hint = POINT_HINT if decimal == "," else on_commas or _comma_hint(texts.filter(other))
-    hints = {hint: other, f"{TEXT_HINT} {drop}": words}
+    hints = {hint: other, f"{TEXT_HINT} {DROP_HINT}": words}
     return ColumnError(
         f"The column `{texts.name}` must hold numbers, got {got}{count}.",
         " ".join(hint for hint, some in hints.items() if some.any()),
@@ -361,7 +362,7 @@ def _checked(column: pl.Series) -> pl.Series:
         raise ColumnError(
             f"The column `{column.name}` must hold numbers below {LARGEST:g} in absolute value, "
             f"got {column[row]:g} in row {row + 1} of the data.",
-            f"Correct the value, or leave the column out with {drop_option(column.name)}.",
+            f"Correct the value. {DROP_HINT}",
         )
     return column
 

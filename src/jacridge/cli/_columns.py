@@ -12,11 +12,11 @@ import polars as pl
 from sklearn.compose import ColumnTransformer
 
 from .._checks import require
-from ..report._columns import columns_prepared, follows_time, place_columns, task_name
+from ..report._columns import YEAR, columns_prepared, follows_time, place_columns, task_name
 from . import _cells
 from ._cells import each_column, is_id
 from ._dates import Dates, columns_of_parts, format_of, is_date, varying_parts, with_parts
-from ._missing import DROP, ERROR, IMPUTE, Losses, complete_rows, filled, losses
+from ._missing import DROP, ERROR, IMPUTE, Losses, complete_rows, costs, filled, gaps, losses
 from ._tables import listed, read_table
 from ._terminal import WrongUse
 from ._text import TableError
@@ -110,6 +110,13 @@ class Rows:
         return [name for name, kind in self.X.schema.items() if kind == pl.Float64]
 
     @property
+    def ranges(self) -> dict[str, list[float]]:
+        """The smallest and the largest value of each column of numbers, of dates in years."""
+        waves = {name for name in self.made_of if not name.endswith(YEAR)}
+        columns = (self.X[name].drop_nulls() for name in self.numbers if name not in waves)
+        return {column.name: [*column.sort()[[0, -1]]] for column in columns}
+
+    @property
     def marked(self) -> list[str]:
         """Columns of numbers whose gaps are marked; for the parts of a date, only the first."""
         known = {self.made_of.get(name, name): name for name in reversed(self.numbers)}
@@ -146,6 +153,8 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
     """Features and targets of the rows of a table that are complete, or whose gaps are filled."""
     how = reading or Reading()
     raw, skipped, separators = read_table(source, header=how.header, sheet=how.sheet)
+    if raw.is_empty():
+        raise TableError(f"`{source}` must hold rows, got none.")
     names = columns_named(raw.columns, targets)
     weights = [] if how.weights is None else [column_named(raw.columns, how.weights)]
     clusters = [] if how.cluster is None else [column_named(raw.columns, how.cluster)]
@@ -167,7 +176,11 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
     needed = [*roles] if how.fills else frame.columns
     kept = frame.drop_nulls(needed) if how.fills else complete_rows(frame, how.missing)
     if kept.is_empty():
-        raise TableError(f"`{source}` must hold a row without missing values, got none.")
+        lacking = gaps(frame)
+        raise TableError(
+            f"`{source}` must hold a row without missing values, got none: {costs(lacking)}. Fill "
+            f"gaps with --missing impute, or leave out a column such as `{next(iter(lacking))}`."
+        )
     dates = {
         name: _dates_of(raw[name], kept[name]) for name in chosen if is_date(frame[name].dtype)
     }
@@ -214,8 +227,9 @@ def _notes_on_texts(
     inferred: Sequence[str],
 ) -> Iterator[tuple[str, str]]:
     """Text columns that were read as numbers, each with a sentence."""
-    for name in frame.columns:
-        if raw.schema[name] == pl.String and frame.schema[name] == pl.Float64:
+    for column in frame:
+        name = column.name
+        if raw[name].dtype == pl.String and column.dtype == pl.Float64:
             texts, without = _cells.categories(raw[name]), _cells.categories(bare[name])
             found = adorned(texts, without, decimal)
             if found is not None:
@@ -239,7 +253,7 @@ def _typed(
     outcome = _cells.classes if how.task == "classification" else _cells.outcome
     kinds: dict[str, Any] = {
         "the cluster": lambda column, decimal: _cells.categories(column),
-        "the weights": _cells.target,
+        "the weights": partial(_cells.target, role="weights"),
         "the target": outcome if one else _cells.target,
     }
     as_feature = _cells.numbers if how.on_globe else partial(_cells.feature, asked_for=asked_for)
@@ -338,6 +352,11 @@ def column_named(names: Sequence[str], wanted: str, kind: str = "column") -> str
     if re.fullmatch(r"[+-]?\d{1,9}", wanted) and 1 <= abs(int(wanted)) <= len(names):
         position = int(wanted)
         return names[position - 1 if position > 0 else position]
+    if len(names) == 1 and kind == "column":
+        raise UnknownColumn(
+            f"There is no {kind} `{wanted}`: the table has one column, {listed(names)}. Its cells "
+            "must be separated by commas, semicolons, tabs or |."
+        )
     near = nearest(wanted, names)
     hint = f"Did you mean `{near}`?" if near else f"There are {listed(names)}."
     raise UnknownColumn(f"There is no {kind} `{wanted}`. {hint}")

@@ -73,6 +73,11 @@ def compare_rules(
     """
     if len(y) < 6:
         raise ValueError(f"A comparison needs at least 6 rows, got {len(y)}.")
+    if (y == y[0]).all():
+        raise ValueError(
+            f"The target must vary, got {y[0]} in all {len(y):,} rows. Name the column that is to "
+            "be predicted."
+        )
     outcomes: dict[str, list[dict[str, Any]]] = {rule: [] for rule in rules}
     draws = task.draws(splits, test_size=TEST_SHARE, random_state=random_state)
     how = {"held_out": "later" if later else "random"}

@@ -1,5 +1,6 @@
 """Dates as features: the year with its fraction; month, day of the week and hour as cycles."""
 
+import datetime
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,14 +9,20 @@ import polars as pl
 
 from ._text import ColumnError, TableError
 
-DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d-%m-%Y", "%d/%m/%Y", "%m/%d/%Y")
+WITH_YEAR = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d-%m-%Y", "%d/%m/%Y", "%m/%d/%Y")
+OF_TWO_DIGITS = ("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%B-%y")
+WITH_WORDS = ("%d %B %Y", "%d-%B-%Y", "%B %d, %Y")  # Mar and March
+DAYS = (*WITH_YEAR, *OF_TWO_DIGITS, *WITH_WORDS)
 MONTHS = ("%Y-%m", "%Y/%m")  # their first days
 TIMES = ("", " %H:%M", " %H:%M:%S")
 DIGITS = ("%Y%m%d", "%Y%m%d%H%M", "%Y%m%d%H%M%S")  # dates written as one whole number
+WITH_T = "%Y%m%d %H%M%S"  # such as 20240131T153000; this form also fits dates without the T
 LOOKS_LIKE = (
-    r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})"
-    r"([ T]\d{1,2}:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$|^\d{4}[-/]\d{1,2}$"
-    r"|^(19|20)\d{6}(\d{4}(\d\d)?)?$"
+    r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}"
+    r"|\d\d\.\d\d\.\d\d|\d{1,2}/\d{1,2}/\d\d"
+    r"|\d{1,2}[- ]\p{L}{3,9}[- ]\d{2,4}|\p{L}{3,9} \d{1,2}, \d{4})"
+    r"([ T]\d{1,2}:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$"
+    r"|^\d{4}[-/]\d{1,2}$|^(19|20)\d{6}([ T]\d{6}|\d{4}(\d\d)?)?$"
 )
 
 # Cyclic functions of a date, and the length of each cycle.
@@ -58,7 +65,9 @@ def format_of(texts: pl.Series) -> str | None:
     if some.is_empty() or not some.str.contains(LOOKS_LIKE).all():
         return None
     forms = [*(day + time for day in DAYS for time in TIMES), *MONTHS, *DIGITS]
-    found = [form for form in forms if not parsed(some, form).null_count()]
+    found = [form for form in forms if are_dates(parsed(some, form))]
+    if not found and are_dates(parsed(some, WITH_T)):
+        return WITH_T
     if len(found) > 1:
         raise ColumnError(
             f"The column `{texts.name}` must hold unambiguous dates, got values such as "
@@ -68,11 +77,16 @@ def format_of(texts: pl.Series) -> str | None:
     return found[0] if found else None
 
 
+def are_dates(dates: pl.Series) -> bool:
+    """Whether all dates were parsed, and no year was taken from two digits by %Y."""
+    return not dates.null_count() and bool((dates.dt.year() >= 100).all())
+
+
 def parsed(texts: pl.Series, form: str) -> pl.Series:
     """Text as dates without fractions of a second or time zone; null where parsing fails."""
     if form in MONTHS:
         texts, form = texts + "-01", f"{form}-%d"
-    bare = texts.str.replace("T", " ", literal=True)
+    bare = texts.str.replace(r"(\d)T(\d)", "$1 $2")
     bare = bare.str.replace(r"(:\d\d)(\.\d+)?(Z|[+-]\d\d:?\d\d)?$", "$1")
     return bare.str.to_datetime(form, strict=False, time_unit="us")
 
@@ -113,6 +127,11 @@ def varying_parts(column: pl.Series, form: str | None) -> list[str]:
         PARTS[part](pl.col("date")).round(9).n_unique().alias(part) for part in parts
     )
     return [part for part in parts if values[part][0] > 1]
+
+
+def day_of(year: float) -> datetime.date:
+    """The day of a year with its fraction."""
+    return datetime.date(int(year), 1, 1) + datetime.timedelta(days=round(year % 1 * 366))
 
 
 def with_parts(frame: pl.DataFrame, dates: dict[str, Dates]) -> pl.DataFrame:

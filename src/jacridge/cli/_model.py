@@ -19,7 +19,7 @@ from ..report._tasks import FEWEST_ROWS, TASKS, ModelSpec, later_rows
 from ._cells import as_written, short
 from ._columns import Reading, Rows, columns_named, in_place, nearest
 from ._compare import score_key
-from ._missing import DROP, IMPUTE, POLICIES, complete_rows, costs
+from ._missing import DROP, IMPUTE, MANY, POLICIES, complete_rows, costs
 from ._model_file import SavedModel, check_columns, check_model_name, load_model, save_model
 from ._notes import CHOSEN_BY, NO_LATER_ROWS, note_classes, note_times, rows_of
 from ._options import (
@@ -42,6 +42,7 @@ from ._text import TableError
 FITTED = "as the model was fitted"
 REFIT = "To predict rows with gaps, fit the model again with --missing impute."
 CATEGORIES_SHOWN = 5
+BEYOND_SHOWN = 3
 AS_TEXT = pl.selectors.float().round_sig_figs(10)  # predictions, in text
 SLIP = 0.8  # similarity from which an unknown category may be a misspelling
 
@@ -107,7 +108,9 @@ def fit(
         **({"classes": saved.classes} if saved.classes else {}),
         "rows_left_out": n_left_out,
     }
-    show({**result, "diagnosis": diagnosis} if as_json else result, as_json=as_json, digits=3)
+    lost = {"rows left out": _finding_on(n, n_left_out)} if n_left_out else {}
+    found = {**result, "diagnosis": diagnosis | lost} if as_json else result
+    show(found, as_json=as_json, digits=3)
     for sentence in (finding["sentence"] for finding in diagnosis.values() if finding["warning"]):
         note(as_options(sentence))
     if not as_json and not output.lower().endswith(".onnx"):
@@ -165,7 +168,8 @@ def _fitted(
     model = spec.model(TASKS[rows.task], in_time=in_time)
     pipeline = Pipeline([("columns", prepare), ("model", model)])
     columns = rows.targets, rows.numbers, rows.texts, rows.dates
-    saved = SavedModel(pipeline, *columns, reading.fills, reading.decimal, rows.thousands)
+    how = reading.fills, reading.decimal, rows.thousands
+    saved = SavedModel(pipeline, *columns, *how, rows.ranges)
     check_columns(output, saved)
     weights = {} if rows.weights is None else {"model__sample_weight": rows.weights}
     with progress("fitting") as move, listening(move):
@@ -213,6 +217,13 @@ def _diagnosis(pipeline: Pipeline) -> dict[str, Any]:
             return model.diagnose().dict()
     except ValueError:
         return {}
+
+
+def _finding_on(n: int, left_out: int) -> dict[str, Any]:
+    """The finding on rows with missing values; a warning was printed when they were left out."""
+    share = left_out / (n + left_out)
+    sentence = f"{left_out:,} of {n + left_out:,} rows have missing values and are left out."
+    return {"value": share, "warning": share > MANY, "sentence": sentence}
 
 
 def predict(
@@ -281,7 +292,7 @@ def predict(
     _warn_of_gaps_and_categories(saved, frame, X)
     found = saved.predictions(X, std=std, interval=interval)
     shares, new = saved.outside(X), saved.has_unknown(X)
-    _warn_of_far_rows(int((shares >= 1).sum()), len(shares))
+    _warn_of_far_rows(saved, X.filter(shares >= 1), len(X))
     shares = np.where(new, 1.0, shares)
     if outside:
         found = found.with_columns(pl.Series("outside", shares))
@@ -368,12 +379,15 @@ def _unseen(value: str, count: int, known: list[str]) -> str:
     return f"{short(value)} in {count} row{'s' * (count > 1)}{meant}"
 
 
-def _warn_of_far_rows(far: int, n: int) -> None:
+def _warn_of_far_rows(saved: SavedModel, far: pl.DataFrame, n: int) -> None:
     """Warn of rows that are farther from the training rows than these are from each other."""
-    if far:
-        which = "is unlike every training row: its prediction is an extrapolation."
-        several = "are unlike every training row: their predictions are extrapolations."
-        warn(f"{far} of {n} rows {which if far == 1 else several}")
+    if far.is_empty():
+        return
+    which = "is unlike every training row: its prediction is an extrapolation."
+    several = "are unlike every training row: their predictions are extrapolations."
+    beyond = saved.beyond(far)
+    where = f" {'; '.join(beyond[:BEYOND_SHOWN])}." if beyond else ""
+    warn(f"{len(far)} of {n} rows {which if len(far) == 1 else several}{where}")
 
 
 def _side_by_side(kept: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:

@@ -20,7 +20,7 @@ from .._pipeline import regressor_of
 from ..report._columns import GAP
 from ._cells import MODEL_HINT
 from ._columns import typed_columns
-from ._dates import PARTS, Dates, columns_of_parts, with_parts
+from ._dates import PARTS, Dates, columns_of_parts, day_of, with_parts
 from ._missing import gaps
 from ._tables import listed
 from ._terminal import WrongUse, check_suffix
@@ -57,6 +57,7 @@ class SavedModel:
     fills: bool = False
     decimal: str = "."  # of the table that it was fitted to
     thousands: list[str] = field(default_factory=list)  # columns whose commas separate thousands
+    ranges: dict[str, list[float]] = field(default_factory=dict)  # of columns in training, if known
 
     @property
     def target(self) -> str:
@@ -134,6 +135,19 @@ class SavedModel:
         """How far rows lie from the training rows, from 0 to 1; see `outside_share`."""
         regressor = regressor_of(self.pipeline[-1])
         return regressor.outside_share(self.pipeline[:-1].transform(X))
+
+    def beyond(self, X: pl.DataFrame) -> list[str]:
+        """How far columns of these rows lie beyond their ranges in training, the farthest first."""
+        found = []
+        for name, (low, high) in self.ranges.items():
+            written: Callable[[float], Any] = day_of if name in self.made_of else "{:.6g}".format
+            values, known = X[name].to_numpy(), self.made_of.get(name, name)
+            for way, end, excess in (("down", low, low - values), ("up", high, values - high)):
+                if np.nanmax(excess, initial=0.0) > 0:
+                    far = written(values[np.nanargmax(excess)])
+                    text = f"`{known}` is {way} to {far}, in training {way} to {written(end)}"
+                    found.append((np.nanmax(excess) / (high - low or 1.0), text))
+        return [text for _, text in sorted(found, reverse=True)]
 
     def has_unknown(self, X: pl.DataFrame) -> Any:
         """Which rows have a category that training did not have."""
@@ -244,10 +258,16 @@ def _trusted_content(path: str) -> Any:
     """Content of a skops file, if it only contains known types."""
     skops = require("skops.io", extra="cli")
     data = Path(path).read_bytes()
-    if data and not data.startswith(b"PK"):  # as all zip files do
+    other = data and not data.startswith(b"PK")  # as all zip files do
+    if other or b"xl/workbook" in data:
+        onnx = Path(path).suffix.lower() == ".onnx"
         raise ModelFileError(
             f"`{path}` must be a model file written by `jacridge fit`, got a file of another kind. "
-            "The model comes first: jacridge predict MODEL FILE."
+            + (
+                "An ONNX graph is for an ONNX runtime: fit to a .skops file to use it here."
+                if onnx
+                else "The model comes first: jacridge predict MODEL FILE."
+            )
         )
     try:
         unknown = set(skops.get_untrusted_types(data=data)) - TRUSTED
@@ -255,7 +275,7 @@ def _trusted_content(path: str) -> Any:
     except Exception as error:  # a damaged file can raise any error in skops
         raise ModelFileError(
             f"`{path}` must be a complete file written by `jacridge fit`, but cannot be read "
-            f"({type(error).__name__})."
+            f"({type(error).__name__}). Copy it again, or fit the model again."
         ) from error
     if unknown:
         raise ModelFileError(
@@ -273,10 +293,14 @@ def _model_of(content: Any) -> SavedModel | None:
     parts = [part for date in dates.values() for part in date.parts]
     pipeline, decimal = content["pipeline"], content.get("decimal", ".")
     thousands = list(content.get("thousands", []))
+    ranges = {
+        name: [float(end) for end in ends] for name, ends in content.get("ranges", {}).items()
+    }
     fits = (
         content["format"] in FORMATS
         and all(isinstance(name, str) for name in [*targets, *numbers, *texts, *dates])
-        and set(thousands) <= set(numbers)
+        and {*thousands, *ranges} <= set(numbers)
+        and all(len(ends) == 2 and np.isfinite(ends).all() for ends in ranges.values())
         and set(parts) <= set(PARTS)
         and decimal in (".", ",")
         and isinstance(pipeline[0], ColumnTransformer)
@@ -285,7 +309,7 @@ def _model_of(content: Any) -> SavedModel | None:
     )
     fills = bool(content.get("fills", False))
     columns = list(targets), numbers, texts, dates
-    return SavedModel(pipeline, *columns, fills, decimal, thousands) if fits else None
+    return SavedModel(pipeline, *columns, fills, decimal, thousands, ranges) if fits else None
 
 
 def _fault(model: SavedModel) -> str:

@@ -355,7 +355,9 @@ def _comparison(table: list[dict[str, Any]], task: Task, y: Any) -> str:
 
 def _scores_text(kind: str, table: list[dict[str, Any]], task: Task) -> str:
     """Bandwidths, seconds and scores as a table."""
-    first, *others = [key for key in SCORES[task.name] if any(f"{key}_mean" in r for r in table)]
+    known = [*SCORES[task.name]]
+    scored = [key for key in known if any(f"{key}_mean" in row for row in table)]
+    first, *others = scored or known[:1]  # a target that is constant among test rows has none
     words = {"r2": "R2", "log_loss": "log loss", "auc": "AUC"}
     header = [kind, "sigma", "alpha", "seconds", f"test {words.get(first, first)}", "spread"]
     scores = [f"{first}_mean", f"{first}_std", *(f"{key}_mean" for key in others)]

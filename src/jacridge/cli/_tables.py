@@ -3,7 +3,9 @@
 import glob
 import gzip
 import io
+import logging
 import sys
+import textwrap
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
@@ -17,7 +19,7 @@ from .._checks import require
 from .._compute.files import replaced
 from .._compute.memory import available_memory
 from .._compute.warnings import warn
-from ._terminal import WrongUse, check_suffix, note
+from ._terminal import WrongUse, check_suffix, compiled_code_silenced, note
 from ._text import (
     FIRST_ROWS,
     Table,
@@ -33,6 +35,8 @@ BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 # available memory.
 SHARE = 1 / 20
 LISTED = 20  # names in a message
+AGAIN = "It is damaged or incomplete: copy or save it again."
+logging.getLogger("fastexcel").addHandler(logging.NullHandler())  # our messages name columns
 
 
 def read_frame(source: str, *, header: bool = True, sheet: str | None = None) -> pl.DataFrame:
@@ -79,8 +83,9 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _first(error: BaseException) -> str:
-    """The first line of an error's message, as a sentence."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".") + "."
+    """The beginning of the first line of an error's message, as a sentence."""
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return textwrap.shorten(line, 120, placeholder=" ...").rstrip(".") + "."
 
 
 def _content(path: str) -> bytes:
@@ -96,7 +101,9 @@ def _content(path: str) -> bytes:
                 _check_unpacked(size, path)
                 parts.append(part)
     except (OSError, EOFError, zlib.error) as error:
-        raise TableError(f"`{path}` must be a whole gzip file, got: {_first(error)}") from error
+        raise TableError(
+            f"`{path}` must be a whole gzip file, got: {_first(error)} {AGAIN}"
+        ) from error
     return b"".join(parts)
 
 
@@ -117,6 +124,7 @@ def _read_excel(data: bytes, path: str, *, header: bool, sheet: str | None) -> T
     try:
         if zipfile.is_zipfile(io.BytesIO(data)):
             with zipfile.ZipFile(io.BytesIO(data)) as parts:
+                _check_workbook(parts.namelist(), path)
                 _check_unpacked(sum(part.file_size for part in parts.infolist()), path)
         book = fastexcel.read_excel(data)
         name = _sheet_named(book.sheet_names, sheet, path)
@@ -137,7 +145,7 @@ def _read_excel(data: bytes, path: str, *, header: bool, sheet: str | None) -> T
     except (TableError, WrongUse):
         raise
     except (*BROKEN, fastexcel.FastExcelError, zipfile.BadZipFile, ValueError) as error:
-        raise TableError(f"`{path}` cannot be read as Excel: {_first(error)}") from error
+        raise TableError(f"`{path}` cannot be read as Excel: {_first(error)} {AGAIN}") from error
     others = [other for other in book.sheet_names if other != name]
     if sheet is None and others:
         warn(
@@ -153,6 +161,14 @@ def _read_excel(data: bytes, path: str, *, header: bool, sheet: str | None) -> T
         raise TableError(f"`{path}` must hold rows below its header, got none.")
     notes = [note_on_titles(rows[:n], path)] if any(map(any, rows[:n])) else []
     return Table(frame.rename(dict(zip(frame.columns, names, strict=True))), notes)
+
+
+def _check_workbook(names: Sequence[str], path: str) -> None:
+    """Refuse a zip archive that is not a workbook of Excel or LibreOffice."""
+    if not any(name.startswith("xl/") or name == "content.xml" for name in names):
+        raise TableError(
+            f"`{path}` must be a table, got a zip archive of {listed(names)}. Unpack it first."
+        )
 
 
 def _sheet_named(names: Sequence[str], wanted: str | None, path: str) -> str:
@@ -172,9 +188,10 @@ def _read_binary(
     """A table in a format that always names its columns."""
     _check_no_sheet(path, sheet)
     try:
-        frame: pl.DataFrame = read(io.BytesIO(data))
+        with compiled_code_silenced():
+            frame: pl.DataFrame = read(io.BytesIO(data))
     except BROKEN as error:
-        raise TableError(f"`{path}` cannot be read as {kind}: {_first(error)}") from error
+        raise TableError(f"`{path}` cannot be read as {kind}: {_first(error)} {AGAIN}") from error
     return Table(frame, [])
 
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import sys
 import threading
@@ -62,6 +63,23 @@ def fail(error: Exception, *, wrong_use: bool) -> None:
     text = _sentence(error)
     typer.echo(f"Error: {visible(text if ours else as_options(text))}", err=True)
     sys.exit(2 if wrong_use else 1)
+
+
+@contextmanager
+def compiled_code_silenced() -> Iterator[None]:
+    """Context in which compiled code prints nothing: polars prints stacks of damaged files."""
+    try:
+        kept = os.dup(2)
+    except OSError:  # stderr is closed
+        yield
+        return
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def visible(text: str, keep: str = "") -> str:

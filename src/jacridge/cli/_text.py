@@ -9,7 +9,7 @@ from typing import NamedTuple
 import polars as pl
 
 from ..report._encoding import OLD_WINDOWS, separator_of, text_encoding
-from ._terminal import note
+from ._terminal import compiled_code_silenced, note
 
 FIRST_ROWS = 20  # among which the header is looked for
 
@@ -82,9 +82,10 @@ def text_rows(data: bytes, path: str, *, header: bool = True) -> Table:
         text, notes = without_titles(text, path)
     separator = separator_of(_first_record(text))
     try:
-        rows = pl.read_csv(
-            io.BytesIO(text.encode()), has_header=False, infer_schema=False, separator=separator
-        )
+        with compiled_code_silenced():
+            rows = pl.read_csv(
+                io.BytesIO(text.encode()), has_header=False, infer_schema=False, separator=separator
+            )
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise TableError(f"`{path}` must be a table, got {_fault(text, separator)}.") from error
     blank = pl.all().is_null() | (pl.all().str.strip_chars() == "")

@@ -66,9 +66,9 @@ def without_thousands(frame: pl.DataFrame, names: Collection[str]) -> pl.DataFra
 
 def with_thousands(texts: pl.DataFrame, numbers: pl.DataFrame, decimal: str) -> list[str]:
     """Columns of text with commas that were read as numbers with decimal points."""
-    both = (name for name in texts.columns if numbers.schema.get(name) == pl.Float64)
-    strings = (texts[name] for name in both if texts.schema[name] == pl.String)
-    found = [column.name for column in strings if column.str.contains(r"\d,\d").any()]
+    kinds = numbers.schema  # takes time for each column of a frame
+    both = (c for c in texts if c.dtype == pl.String and kinds.get(c.name) == pl.Float64)
+    found = [column.name for column in both if column.str.contains(r"\d,\d").any()]
     return found if decimal == "." else []
 
 
