@@ -62,6 +62,7 @@ MODULES = {
     "intervals": "_solvers.intervals",
     "joint": "_rules.joint",
     "memory": "_compute.memory",
+    "noise": "_solvers.noise",
     "parts_module": "cli._parts",
     "report_numbers": "report._numbers",
 }

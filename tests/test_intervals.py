@@ -5,9 +5,10 @@ import pickle
 import numpy as np
 import pytest
 from scipy.stats import norm
+from sklearn.kernel_ridge import KernelRidge
 
 import naive
-from inside import exact, intervals
+from inside import exact, intervals, noise
 from jacridge import AutoKernelRidge, JacobianKernelRidge
 
 TABLES = [
@@ -47,41 +48,70 @@ def test_the_ends_are_quantiles_of_models_that_were_fitted_without_each_row(rng)
     np.testing.assert_allclose(lower, np.sort(low, axis=0)[3], rtol=1e-9)
 
 
-def noise_levels(X, sizes, X_new):
-    """Level of the noise at X_new by refits, and at each row of X by the other rows."""
+def noise_kernel(X, predicted, fitted, A, means_A):
+    """Kernel of the noise between rows A and X, whose last column has two values."""
+    near = naive.kernel(naive.distances(A, X), 1.0)
+    marks = X[:, 2] - X[:, 2].mean()
+    unit = min(2.0, 1 / marks.std())
+    width = max(predicted.std(), 20 * np.sqrt(np.mean((fitted - predicted) ** 2)))
+    alike = np.exp(-(np.subtract.outer(means_A, predicted) ** 2) / (2 * width**2))
+    return near + unit**2 * np.outer(A[:, 2] - X[:, 2].mean(), marks) + alike
+
+
+def noise_levels(K, K_new, sizes):
+    """Level of the noise at new rows by refits, and at each row by the other rows."""
     logs = np.log(np.maximum(sizes, 1e-3 * sizes.mean()))
-    models = [JacobianKernelRidge(1.0, lam) for lam in np.logspace(0, 3, 7)]
-    errors = [np.mean(model.fit(X, logs).loo_residuals_ ** 2) for model in models]
-    model = models[int(np.argmin(errors))]
-    others = [
-        model.fit(np.delete(X, i, 0), np.delete(logs, i)).predict(X[[i]])[0] for i in range(len(X))
-    ]
-    return np.exp(model.fit(X, logs).predict(X_new)), np.exp(others)
+
+    def level(lam, some, rows):
+        mean = logs[some].mean()
+        fit = KernelRidge(alpha=lam, kernel="precomputed").fit(
+            K[np.ix_(some, some)], logs[some] - mean
+        )
+        return mean + fit.predict(rows[:, some])
+
+    def others(lam):
+        every = np.arange(len(K))
+        return np.array([level(lam, every[every != i], K[[i]])[0] for i in every])
+
+    lams = np.logspace(0, 3, 7)
+    lam = lams[int(np.argmin([np.mean((logs - others(lam)) ** 2) for lam in lams]))]
+    return np.exp(level(lam, np.arange(len(K)), K_new)), np.exp(others(lam))
 
 
-def test_adaptive_ends_are_quantiles_in_units_of_the_noise_level(rng):
-    X, X_new = rng.uniform(size=(29, 2)), rng.uniform(0.4, 0.6, size=(4, 2))
-    y = X[:, 0] + X[:, 0] * rng.standard_normal(29)
-    rest = [
-        JacobianKernelRidge(0.5, 0.1).fit(np.delete(X, i, 0), np.delete(y, i)) for i in range(29)
-    ]
-    sizes = np.array([abs(y[i] - rest[i].predict(X[[i]])[0]) for i in range(29)])
-    level_new, levels = noise_levels(X, sizes, X_new)
+@pytest.mark.parametrize("options", [{}, {"solver": "nystrom"}], ids=str)
+def test_adaptive_ends_are_quantiles_in_units_of_the_noise_level(rng, options):
+    X, X_new = rng.uniform(size=(29, 3)), rng.uniform(0.4, 0.6, size=(4, 3))
+    X[:, 2], X_new[:, 2] = X[:, 2] < 0.4, [0, 1, 0, 1]
+    y = X[:, 0] + (0.1 + X[:, 2]) * rng.standard_normal(29)
+
+    def fitted(rows):
+        options_here = {**options, "landmarks": X[::2]} if options else {}
+        return JacobianKernelRidge(0.5, 0.1, **options_here).fit(X[rows], y[rows])
+
+    rest = [fitted(np.arange(29) != i) for i in range(29)]
+    predicted = np.array([rest[i].predict(X[[i]])[0] for i in range(29)])
+    est = fitted(slice(None))
+    known = X, predicted, est.predict(X)
+    K, K_new = (
+        noise_kernel(*known, A, means) for A, means in [(X, predicted), (X_new, est.predict(X_new))]
+    )
+    sizes = np.abs(y - predicted)
+    level_new, levels = noise_levels(K, K_new, sizes)
     high = [rest[i].predict(X_new) + level_new * sizes[i] / levels[i] for i in range(29)]
     low = [rest[i].predict(X_new) - level_new * sizes[i] / levels[i] for i in range(29)]
 
-    lower, upper = JacobianKernelRidge(0.5, 0.1).fit(X, y).predict_interval(X_new, coverage=0.8)
+    lower, upper = est.predict_interval(X_new, coverage=0.8)
     np.testing.assert_allclose(upper, np.sort(high, axis=0)[23], rtol=1e-8)
     np.testing.assert_allclose(lower, np.sort(low, axis=0)[5], rtol=1e-8)
 
 
 def test_the_noise_at_a_place_of_many_rows_is_that_of_the_fit_without_one_of_them(rng, monkeypatch):
     """A place that half of the rows share keeps what its other rows say about the noise."""
-    monkeypatch.setattr(intervals, "NOISE_PENALTIES", np.array([3.0]))
+    monkeypatch.setattr(noise, "NOISE_PENALTIES", np.array([3.0]))
     Z, group = rng.uniform(size=(6, 2)), np.array([0, 0, 0, 0, 1, 2, 3, 3, 4, 5])
-    sizes = np.exp(rng.standard_normal((10, 1)))
-    found = intervals.noise_level(naive.kernel(naive.distances(Z, Z), 0.7), sizes, group)
-    X, logs, mean_count = Z[group], np.log(sizes[:, 0]), 10 / 6
+    sizes = np.exp(rng.standard_normal(10))
+    found = noise.noise_level(naive.kernel(naive.distances(Z, Z), 0.7), sizes, group)
+    X, logs, mean_count = Z[group], np.log(sizes), 10 / 6
     for i in range(10):
         rest = np.arange(10) != i
         refit = JacobianKernelRidge(0.7, 3.0 * mean_count).fit(X[rest], logs[rest])
@@ -103,6 +133,67 @@ def test_noise_that_grows_is_covered_alike_in_each_tenth_of_the_feature(rng):
         shares.append([inside[tenth == i].mean() for i in range(10)])
     assert np.mean(shares, axis=0).min() > 0.80
     assert np.mean(shares, axis=0).max() <= 0.97
+
+
+def share_covered(est, X, y):
+    """Which rows are inside 90 % intervals."""
+    lower, upper = est.predict_interval(X)
+    return (lower <= y) & (y <= upper)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "full"])
+def test_rows_with_filled_gaps_are_covered_as_others_are(rng, metric):
+    """The mark of a gap hardly changes the mean, so a learned metric gives it little weight."""
+    X = rng.standard_normal((1600, 3))
+    y = 2 * X[:, 0] + np.sin(2 * X[:, 1]) + 0.3 * rng.standard_normal(1600)
+    gap = rng.uniform(size=1600) < 0.15
+    X[gap, 0] = np.median(X[~gap, 0])
+    X = np.column_stack([X, gap])
+    est = JacobianKernelRidge("auto", "auto", metric=metric, random_state=0).fit(X[:600], y[:600])
+    inside, gap = share_covered(est, X[600:], y[600:]), gap[600:]
+    # Of about 90 training rows with gaps and 150 new ones: known to 0.04; three times that.
+    assert inside[gap].mean() == pytest.approx(0.9, abs=0.12)
+    assert inside.mean() == pytest.approx(0.9, abs=0.04)
+
+
+def test_the_largest_predictions_of_a_skewed_target_are_covered_as_others_are(rng):
+    shares = []
+    for _ in range(3):
+        X = rng.standard_normal((1300, 3))
+        y = np.exp(X[:, 0] + 0.5 * X[:, 1] + 0.3 * rng.standard_normal(1300))
+        est = JacobianKernelRidge("auto", "auto", random_state=0).fit(X[:300], y[:300])
+        mean, inside = est.predict(X[300:]), share_covered(est, X[300:], y[300:])
+        shares.append([inside[mean > np.quantile(mean, 0.75)].mean(), inside.mean()])
+    dearest, every = np.mean(shares, axis=0)
+    # Three times 75 training rows in this quarter: known to 0.3 / sqrt(225) = 0.02; twice that.
+    assert dearest > 0.86
+    assert every == pytest.approx(0.9, abs=0.03)
+
+
+def test_a_nearly_constant_model_does_not_tell_the_residuals_by_its_predictions(rng):
+    """The mean of the others is smaller, the larger a row is."""
+    shares = []
+    for _ in range(8):
+        X, y = rng.standard_normal((600, 2)), rng.standard_normal(600)
+        est = JacobianKernelRidge("auto", 100.0, random_state=0).fit(X[:100], y[:100])
+        shares.append(share_covered(est, X[100:], y[100:]).mean())
+    # Eight draws of 100 rows: known to 0.3 / sqrt(800) = 0.011; three times that.
+    assert np.mean(shares) == pytest.approx(0.9, abs=0.033)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "full"])
+def test_it_does_not_matter_which_of_two_values_stands_for_a_category(rng, metric):
+    X, X_new = rng.standard_normal((80, 3)), rng.standard_normal((10, 3))
+    X[:, 2], X_new[:, 2] = X[:, 2] > 0, X_new[:, 2] > 0
+    y = X[:, 0] + (0.1 + X[:, 2]) * rng.standard_normal(80)
+    ends = []
+    for values in ([0, 1], [1, 0], [7, 6]):
+        for rows in (X, X_new):
+            rows[:, 2] = np.where(rows[:, 2] == rows[:, 2].max(), values[1], values[0])
+        est = JacobianKernelRidge(1.0, 0.1, metric=metric, random_state=0).fit(X, y)
+        ends.append(est.predict_interval(X_new))
+    np.testing.assert_allclose(ends[1], ends[0], rtol=1e-6)
+    np.testing.assert_allclose(ends[2], ends[0], rtol=1e-6)
 
 
 FITS = [
@@ -313,7 +404,7 @@ def test_single_precision_does_not_move_the_ends(rng, monkeypatch):
     X, y = rng.uniform(size=(300, 3)), rng.standard_normal(300)
     known = np.array(JacobianKernelRidge(1.0, 0.01).fit(X, y).predict_interval(X[:50]))
     monkeypatch.setattr(exact, "ROUGH_ROWS", 100)
-    monkeypatch.setattr(intervals, "ROUGH_SAMPLE", 100)
+    monkeypatch.setattr(noise, "ROUGH_SAMPLE", 100)
     found = np.array(JacobianKernelRidge(1.0, 0.01).fit(X, y).predict_interval(X[:50]))
     assert (found != known).any()
     # Entries of A^-1 are at most 100, and seven digits of them are kept.

@@ -314,15 +314,16 @@ class JacobianKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator, Param
         .. math:: s(x)^2 = g(x)^2 + V h(x)^2
 
         g(x) is the level of the noise: the exponential of a second kernel ridge regression on
-        :math:`\log |r_i|`. h(x) is zero inside the data and grows outside, with the share of the
-        variance that the rows leave unexplained at x, and with the distance to the nearest row,
-        beyond what is usual among the rows. V makes the interval at least as wide as 2 h(x). Where
-        none of the variance is explained, that is the range of y, or the interval of a normal
-        variable with the standard deviation of the function (``predict(X, return_std=True)``) if
-        that is wider. The
-        interval is at least as wide as the range of y for every row whose distance to its nearest
-        training row is at least the largest distance between two rows plus the 99 % quantile of
-        the nearest-neighbour distances.
+        :math:`\log |r_i|`. It also sees the prediction at x, because noise often grows with the
+        level of y, and features with two values (marks of gaps, one-hot categories) before the
+        metric, which may give them little weight. h(x) is zero inside the data and grows outside,
+        with the share of the variance that the rows leave unexplained at x, and with the distance
+        to the nearest row, beyond what is usual among the rows. V makes the interval at least as
+        wide as 2 h(x). Where none of the variance is explained, that is the range of y, or the
+        interval of a normal variable with the standard deviation of the function
+        (``predict(X, return_std=True)``) if that is wider. The interval is at least as wide as the
+        range of y for every row whose distance to its nearest training row is at least the largest
+        distance between two rows plus the 99 % quantile of the nearest-neighbour distances.
 
         All leave-one-out models come from one factorisation; bandwidth and penalty are held fixed,
         even if they were chosen on the same rows. A row is left out together with the rows equal to

@@ -445,13 +445,38 @@ def test_a_category_that_training_did_not_have_is_noted(run, model, tmp_path):
     assert code == 0
     assert "`colour` has 1 value that training did not have: 'green' in 1 row. Such rows" in err
     assert (
-        "predicted without a category; their intervals do not include this uncertainty, and the "
-        "column `outside` is 1 for them.\n"
+        "predicted without a category; their intervals are widened by the predictions for all "
+        "known categories, and the column `outside` is 1 for them.\n"
     ) in err
     code, out, _ = run("predict", model, new, "--outside", "--json")
     found = json.loads(out)
     assert found["predictions"]["outside"][0] == 1 > found["predictions"]["outside"][1]
     assert found["outside"] == 1
+
+
+def test_the_interval_of_a_new_category_covers_the_predictions_for_all_known_ones(
+    run, tmp_path, rng
+):
+    """In each of two columns, as far below and above as the known categories go."""
+    effects, x = {"a": -3.0, "b": 0.0, "c": 4.0}, rng.uniform(size=90)
+    kinds, sides = rng.choice(list(effects), 90), rng.choice(["left", "right"], 90)
+    y = x + [effects[kind] for kind in kinds] + (sides == "left")
+    table = pl.DataFrame({"kind": kinds, "side": sides, "x": x, "y": y})
+    table.write_csv(tmp_path / "t.csv")
+    run("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m.skops")
+
+    def predicted(kinds, sides):
+        frame = pl.DataFrame({"kind": kinds, "side": sides, "x": [0.5] * len(kinds)})
+        frame.write_csv(tmp_path / "new.csv")
+        args = (tmp_path / "m.skops", tmp_path / "new.csv", "--interval", "0.9", "--json")
+        return json.loads(run("predict", *args)[1])["predictions"]
+
+    known = predicted(["a", "b", "c"], ["left"] * 3)
+    new = predicted(["new", "new", "a"], ["left", "new", "left"])
+    assert new["lower"][0] < min(known["prediction"]) < max(known["prediction"]) < new["upper"][0]
+    assert new["upper"][1] - new["lower"][1] > new["upper"][0] - new["lower"][0]
+    for end in ("lower", "upper"):
+        assert new[end][2] == pytest.approx(known[end][0])
 
 
 def test_predictions_have_ten_digits_as_text_and_all_as_json(run, model, tmp_path):

@@ -128,17 +128,20 @@ class FeatureMap:
 
     def inverse(self, Z: Array) -> Array:
         """Undo the map, if T has full rank. Equal values stay equal."""
-        if self.T.ndim == 1:
-            X = self.spread(Z / self.T[self.kept])
-        else:  # features are brought to the same scale, so that none is mistaken for rounding
-            scale = np.linalg.norm(self.T, axis=1)
-            scale = np.where(scale > 0, scale, 1.0)
-            X = (Z @ np.linalg.pinv(self.T / scale[:, None])) / scale
+        X = self.spread(Z / self.T[self.kept]) if self.T.ndim == 1 else Z @ self._pinv
         X = X if self.centre is None else X + self.centre
         X = X if self.warp is None else self.warp.inverse(X)
         largest = np.abs(X).max(axis=0, initial=0.0)
         unit = np.where(largest > 0, largest, 1.0)
         return np.round(X / unit, DIGITS) * unit
+
+    @cached_property
+    def _pinv(self) -> Array:
+        """Pseudoinverse of a matrix T."""
+        # Features are brought to the same scale, so that none is mistaken for rounding.
+        scale = np.linalg.norm(self.T, axis=1)
+        scale = np.where(scale > 0, scale, 1.0)
+        return np.asarray(np.linalg.pinv(self.T / scale[:, None]) / scale)
 
     def straight(self, Z: Array) -> Array:
         """Rows mapped by the linear part alone, from rows after the whole map."""

@@ -323,6 +323,8 @@ class ExactModel:
             # For a = A^-1 k(x), the unexplained variance is at least lam a'W^-1 a.
             unit = np.sqrt(self.w[places, None] / (self.lams * len(self.y)))
             reach = (np.abs(moved) * unit)[group]
+        y = (self.y + self.rows.mean)[places]
+        left = self._left(self.y - self._free_intercept, self.dual_coef)[places]
         return Jackknife(
             group=group,
             weights=self.w[places],
@@ -330,6 +332,8 @@ class ExactModel:
             spread=np.ptp(given.residuals(self.y), axis=0),
             far=self._far,
             residuals=moved[group] + given.within[some],
+            predicted=y - moved,
+            fitted=y - left,
             shifts=partial(self._shifts, columns, group, moved, intercept),
             places=places,
             reach=reach,

@@ -141,8 +141,11 @@ class FittedFunction:
 
     def mean(self, X: Array) -> Array:
         """Predictions, of shape (n, k)."""
-        K_coef = self.space.product(self.seen(X), self.Z, self.dual_coef, self.sigma)
-        return self.intercept + K_coef
+        return self._mean_seen(self.seen(X))
+
+    def _mean_seen(self, seen: Array) -> Array:
+        """Predictions for rows as the kernel sees them."""
+        return self.intercept + self.space.product(seen, self.Z, self.dual_coef, self.sigma)
 
     def std(self, X: Array) -> Array:
         """Standard deviations of a Gaussian process with this kernel, of shape (n, k)."""
@@ -175,7 +178,9 @@ class FittedFunction:
         straight = None
         if self.mapping is not None and self.mapping.warp is not None:
             straight = self.mapping.straight
-        return Scale(jackknife, rows, self.space, self.sigma, straight)
+        return Scale(
+            jackknife, rows, self.space, self.sigma, self._mean_seen, self.unmapped, straight
+        )
 
     def interval(self, X: Array, coverage: float, *, adaptive: bool) -> tuple[Array, Array]:
         """Lower and upper ends of the jackknife+ interval, of shape (n, k) each."""

@@ -6,8 +6,7 @@ mu_-i is the model without row i and s_i the scale that the other rows give it. 
 
     s(x)^2 = g(x)^2 + V h(x)^2
 
-- g(x), the level of the noise, is the exponential of a kernel ridge on log |r_i|, with twice the
-  bandwidth and a penalty chosen by leave-one-out;
+- g(x), the level of the noise, is the exponential of a kernel ridge on log |r_i| (see `noise`);
 - h(x), the least half width, is zero inside the data. It is the largest of
 
       sqrt(b(x)) range / 2,    sqrt(b(x)) z S,    a(x) range / 2,
@@ -22,7 +21,7 @@ mu_-i is the model without row i and s_i the scale that the other rows give it. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -32,31 +31,21 @@ from scipy.linalg import LinAlgError
 from scipy.special import ndtri
 
 from .._compute.arrays import EPS, Array, Indices, row_blocks, rows_per_block
-from .._compute.threads import blas_for, for_blocks, in_threads, one_blas_thread
-from .cholesky import ROUGH_PENALTY, Factor, factor
-from .spectrum import eigh, mean_shift, spectrum
+from .._compute.threads import blas_for, for_blocks, one_blas_thread
+from .cholesky import Factor, factor
+from .noise import NOISE_WIDTH, Marks, NoiseLevel, closeness, marks_of, noise_level, rough
+from .spectrum import eigh
 from .systems import Eigen, System
 
 if TYPE_CHECKING:
     from .._geometry.space import Space
     from .model import Jackknife
 
-# Bandwidth for the level of the noise, as a multiple of the model's bandwidth, and its penalties.
-NOISE_WIDTH = 2.0
-NOISE_PENALTIES = np.logspace(0, 3, 7)
-
-# Residuals below this share of their mean are raised to that value; otherwise their logarithms
-# would dominate the fit.
-SMALLEST_RESIDUAL = 1e-3
-
 # Share of the training rows that are inside the data by definition.
 INSIDE = 0.99
 
 # Smallest penalty of the system that determines how much of the variance is unexplained.
 LEAST_PENALTY = 1e-10
-
-# From this many rows on, this system and the systems of the noise are in single precision.
-ROUGH_SAMPLE = 500
 
 # Largest penalty of that system in single precision: the share at a row of the sample is the
 # difference of two numbers of this size.
@@ -68,91 +57,6 @@ FOLLOWED = 4.0
 
 # Number of values per octave to which the size of the moves at a new row is rounded up.
 LEVELS = 4
-
-
-@dataclass(frozen=True)
-class NoiseLevel:
-    """Level of the noise: exp(mean + k(x, Z) coef), and at each row according to the other rows.
-
-    Attributes
-    ----------
-    mean : of shape (k,)
-    coef : of shape (d, k)
-    rows : level at the rows as given, each without itself and its copies, of shape (s, k)
-    """
-
-    mean: Array
-    coef: Array
-    rows: Array
-
-    def at(self, K: Array) -> Array:
-        """Level at new rows, of shape (n_new, k); K is their kernel with twice the bandwidth."""
-        return np.exp(self.mean + K @ self.coef)
-
-
-def noise_level(K: Array, residuals: Array, group: Indices) -> NoiseLevel:
-    """Kernel ridge regression on the logarithms of absolute residuals.
-
-    K of shape (d, d) is the kernel of distinct rows, residuals (s, k) belong to rows as given, and
-    group (s,) has the index of the distinct row for each of them.
-    """
-    sizes = np.abs(residuals)
-    mean_size = sizes.mean(axis=0)
-    floor = np.where(mean_size > 0, SMALLEST_RESIDUAL * mean_size, 1.0)
-    counts = np.bincount(group, minlength=len(K)).astype(np.float64)
-    logs = np.log(np.maximum(sizes, floor))
-    sums = np.column_stack([np.bincount(group, column, len(K)) for column in logs.T])
-    means = np.asarray(sums / counts[:, None])
-    mean, k = logs.mean(axis=0), logs.shape[1]
-    # Relative counts: repeating all rows says nothing new about the noise.
-    w = counts / counts.mean()
-    diagonals, solved = _solved(K, np.column_stack([means - mean, np.ones(len(K))]), w)
-    grown = solved[:, :, :k] + solved[:, :, k:] * mean_shift(means - mean, w)
-    errors = np.einsum("i,lit->lt", w, np.square(grown / diagonals[:, :, None]))
-    best = errors.argmin(axis=0)
-    lams = NOISE_PENALTIES[best]
-    coef, of_ones = solved[best, :, range(k)].T, solved[best, :, k].T
-    # Copies of a row are left out together with it, each with its share of the leverage. The mean
-    # of all rows changes as well.
-    copies = np.column_stack([_copies(group, column) for column in logs.T])
-    unfitted = lams / w[:, None]
-    residuals = logs - (means - unfitted * coef)[group]
-    fall = copies * (logs - mean) / np.maximum(len(logs) - copies, 1)
-    leverages = 1.0 - unfitted * diagonals[best].T
-    left = 1.0 - copies * (leverages / counts[:, None])[group]
-    rows = logs - (residuals + fall * (unfitted * of_ones)[group]) / left
-    return NoiseLevel(mean, coef, np.exp(np.clip(rows, -700, 700)))
-
-
-def _solved(K: Array, Y: Array, w: Array) -> tuple[Array, Array]:
-    """Diagonal of A^-1, of shape (l, d), and A^-1 Y, of shape (l, d, r), for l penalties."""
-
-    def work(lam: float) -> tuple[Array, Array]:
-        A = factor(*rough(K, lam / w))
-        return A.inverse_diagonal(), A.solve(Y)
-
-    try:
-        pairs = in_threads(work, NOISE_PENALTIES)
-        return np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
-    except LinAlgError:  # the kernel of a geodesic distance may have negative eigenvalues
-        found = spectrum(K, Y, w)
-        held = 1.0 - found.leverages(NOISE_PENALTIES)
-        of_lams = found.dual_coef(NOISE_PENALTIES)
-        return (held * w[:, None] / NOISE_PENALTIES).T, of_lams.transpose(1, 0, 2)
-
-
-def rough(K: Array, penalty: Array, most: float = np.inf) -> tuple[Array, Array]:
-    """Copies of K and its penalty; for many rows in single precision, if the penalty allows it."""
-    is_rough = len(K) > ROUGH_SAMPLE and penalty.min() >= ROUGH_PENALTY and penalty.max() <= most
-    dtype = np.float32 if is_rough else np.float64
-    return K.astype(dtype), penalty.astype(dtype)
-
-
-def _copies(group: Indices, values: Array) -> Array:
-    """For each row, the number of rows with the same place and value, including itself."""
-    pairs = np.column_stack([group, values])
-    _, which, counts = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
-    return np.asarray(counts[which.ravel()], dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -214,6 +118,8 @@ class Scale:
     ----------
     jackknife : models that leave out one row
     X : distinct rows of the sample, or distances between them
+    mean : function from rows as the kernel sees them to predictions
+    unmapped : function from rows as the kernel sees them to their features before the map
     straight : function from rows as the kernel sees them to rows without compressed features
     """
 
@@ -221,6 +127,8 @@ class Scale:
     X: Array
     space: Space
     sigma: float
+    mean: Callable[[Array], Array]
+    unmapped: Callable[[Array], Array]
     straight: Callable[[Array], Array] | None = None
 
     @cached_property
@@ -228,11 +136,36 @@ class Scale:
         return self.space.distance.gaps(self.X, self.X)
 
     @cached_property
-    def noise(self) -> NoiseLevel:
-        """Level of the noise."""
-        K = self.space.kernel.of(self._gaps.copy(), NOISE_WIDTH * self.sigma)
-        with blas_for(len(K)):
-            return noise_level(K, self.jackknife.residuals, self.jackknife.group)
+    def noise(self) -> list[NoiseLevel]:
+        """Level of the noise of each target."""
+        kernels = self._noise_kernels(self._gaps.copy(), self.X, self.jackknife.predicted)
+        with blas_for(len(self.X)):
+            return [
+                noise_level(K, residuals, self.jackknife.group)
+                for K, residuals in zip(kernels, self.jackknife.residuals.T, strict=True)
+            ]
+
+    @cached_property
+    def _marks(self) -> tuple[Marks, Array] | None:
+        """Features with two values, and their marks at the rows of the sample; None if given."""
+        if self.space.distance.is_given:
+            return None
+        X = self.unmapped(self.X)
+        marks = marks_of(X)
+        return (marks, marks(X)) if marks.places.size else None
+
+    def _noise_kernels(self, gaps: Array, X: Array, means: Array) -> Iterator[Array]:
+        """Kernel of the noise for each target, from the gaps, which are overwritten.
+
+        X are rows as the kernel sees them, means (n, k) their predictions.
+        """
+        K = self.space.kernel.of(gaps, NOISE_WIDTH * self.sigma)
+        if self._marks is not None:
+            marks, of_rows = self._marks
+            K += marks(self.unmapped(X)) @ of_rows.T
+        sample = zip(self.jackknife.predicted.T, self.jackknife.fitted.T, strict=True)
+        for mean, rows in zip(means.T, sample, strict=True):
+            yield K + closeness(mean, *rows)
 
     @cached_property
     def _outsides(self) -> list[Outside]:
@@ -308,9 +241,11 @@ class Scale:
         unit = self.unit(h, coverage)
         sizes = self.scores(h / unit)
         s, least, left = np.empty((3, len(X_new), sizes.shape[1]))
+        means = self.mean(X_new)
 
         def work(rows: slice) -> None:
-            g, least[rows], left[rows] = self.at(self._columns(X_new[rows]), coverage)
+            found = self.at(self._columns(X_new[rows]), means[rows], coverage)
+            g, least[rows], left[rows] = found
             s[rows] = np.hypot(g, least[rows] / unit)
 
         with one_blas_thread():
@@ -327,8 +262,11 @@ class Scale:
         """Deviations from unexplained shares of the variance, which include rounding errors."""
         return np.sqrt(np.maximum(left, 0.0) + len(self.X) * EPS)
 
-    def at(self, X_new: Array, coverage: float) -> tuple[Array, Array, Array]:
-        """Level g of the noise, least half widths h, unexplained shares; (n_new, k) each."""
+    def at(self, X_new: Array, means: Array, coverage: float) -> tuple[Array, Array, Array]:
+        """Level g of the noise, least half widths h, unexplained shares; (n_new, k) each.
+
+        `means` of shape (n_new, k) are the predictions there.
+        """
         gaps = self.space.distance.gaps(X_new, self.X)
         nearest = gaps.min(axis=1)
         if self.straight is not None:
@@ -337,8 +275,9 @@ class Scale:
         left = self._left(self.space.kernel.of(gaps.copy(), self.sigma))
         beyond = [each.beyond(part) for each, part in zip(self._outsides, left.T, strict=True)]
         h = self.least(beyond, self.space.distance.lengths(nearest), coverage)
-        g = self.noise.at(self.space.kernel.of(gaps, NOISE_WIDTH * self.sigma))
-        return g, h, self._of_targets(left)
+        kernels = self._noise_kernels(gaps, X_new, means)
+        g = [level.at(K) for level, K in zip(self.noise, kernels, strict=True)]
+        return np.column_stack(g), h, self._of_targets(left)
 
     def _of_targets(self, e: Array) -> Array:
         """Columns for the targets from those for the distinct penalties."""
@@ -356,7 +295,8 @@ class Scale:
 
         `outside` is V^(1/2) h, the part of s_i for rows outside the others.
         """
-        return np.asarray(np.abs(self.jackknife.residuals) / np.hypot(self.noise.rows, outside))
+        levels = np.column_stack([level.rows for level in self.noise])
+        return np.asarray(np.abs(self.jackknife.residuals) / np.hypot(levels, outside))
 
 
 def widened(lower: Array, upper: Array, least: Array) -> tuple[Array, Array]:

@@ -39,6 +39,8 @@ class Jackknife:
     spread : range of each target, of shape (k,)
     far : standard deviation of the function far from all rows, of shape (k,)
     residuals : residual of each row for the model without it, of shape (s, k)
+    predicted : predictions of the distinct rows by the models without them, of shape (d, k)
+    fitted : predictions of the distinct rows by the whole model, of shape (d, k)
     shifts : function from some of the s rows, in increasing order, to the changes without each
     places : places of the distinct rows among those of the model; None if they are in X
     X : the distinct rows
@@ -52,6 +54,8 @@ class Jackknife:
     spread: Array
     far: Array
     residuals: Array
+    predicted: Array
+    fitted: Array
     shifts: Callable[[Indices], Shifts]
     places: Indices | None = None
     X: Array | None = None

@@ -255,6 +255,8 @@ class NystromModel:
             spread=np.ptp(self.sample.y + self.sample.within, axis=0),
             far=np.sqrt((1.0 + self.lams / self._spare) * self.signal_variance),
             residuals=moved + sample.within,
+            predicted=(y - moved)[first],
+            fitted=(self.intercept + phi @ self._coef)[first],
             shifts=Shifts(influence, ones, moved, fall, L=self.phi.L).some,
             X=sample.X[first],
         )

@@ -352,11 +352,15 @@ def _warn_of_gaps_and_categories(saved: SavedModel, frame: pl.DataFrame, X: pl.D
         n_more = len(counts) - len(shown)
         more = [f"{n_more} more value{'s' * (n_more > 1)}"] if n_more else []
         new = f"{len(counts):,} value{'s' * (len(counts) > 1)}"
-        what = "probabilities" if saved.classes else "intervals"
+        what = (
+            "probabilities do not include this uncertainty"
+            if saved.classes
+            else "intervals are widened by the predictions for all known categories"
+        )
         warn(
             f"`{name}` has {new} that training did not have: {', '.join(shown + more)}. Such rows "
-            f"are predicted without a category; their {what} do not include this uncertainty, and "
-            "the column `outside` is 1 for them."
+            f"are predicted without a category; their {what}, and the column `outside` is 1 for "
+            "them."
         )
     for name, count in saved.new_gaps(X).items():
         rows = "row lacks" if count == 1 else "rows lack"

@@ -120,7 +120,9 @@ class SavedModel:
         if std:
             found["std"] = model.predict(features, return_std=True)[1]
         if interval is not None:
-            found["lower"], found["upper"] = model.predict_interval(features, coverage=interval)
+            lower, upper = model.predict_interval(features, coverage=interval)
+            below, above = self._spread_of_categories(X, found["prediction"])
+            found["lower"], found["upper"] = lower - below, upper + above
         if len(self.targets) == 1:
             return pl.DataFrame({name: values.reshape(len(X)) for name, values in found.items()})
         return pl.DataFrame(
@@ -149,11 +151,30 @@ class SavedModel:
                     found.append((np.nanmax(excess) / (high - low or 1.0), text))
         return [text for _, text in sorted(found, reverse=True)]
 
+    def _spread_of_categories(self, X: pl.DataFrame, prediction: Any) -> tuple[Any, Any]:
+        """How far predictions fall and rise with known categories in place of new ones."""
+        below, above = np.zeros((2, *prediction.shape))
+        for name, new in self._new_categories(X).items():
+            if new.any():
+                rows, least, most = X.filter(new), prediction[new], prediction[new]
+                for category in self.known()[name]:
+                    mean = self.pipeline.predict(rows.with_columns(pl.lit(category).alias(name)))
+                    least, most = np.minimum(least, mean), np.maximum(most, mean)
+                below[new] += prediction[new] - least
+                above[new] += most - prediction[new]
+        return below, above
+
+    def _new_categories(self, X: pl.DataFrame) -> dict[str, Any]:
+        """For each column of text, which rows have a category that training did not have."""
+        filled = X.with_columns(pl.col(self.texts).fill_null(GAP))
+        return {
+            name: ~filled[name].is_in(list(seen)).to_numpy() for name, seen in self.known().items()
+        }
+
     def has_unknown(self, X: pl.DataFrame) -> Any:
         """Which rows have a category that training did not have."""
-        filled = X.with_columns(pl.col(self.texts).fill_null(GAP))
-        new = [~filled[name].is_in(list(seen)).to_numpy() for name, seen in self.known().items()]
-        return np.any(new, axis=0) if new else np.zeros(len(X), dtype=bool)
+        new = self._new_categories(X).values()
+        return np.any(list(new), axis=0) if new else np.zeros(len(X), dtype=bool)
 
     def unknown(self, X: pl.DataFrame) -> dict[str, dict[str, int]]:
         """Categories of each column that training did not have, and their numbers of rows."""
