@@ -38,17 +38,18 @@ SMOOTH_STANDARD_ERRORS = 1.0
 CLEAR = 1.5
 CLEAR_ORDER = 2.5
 
-# Kernels that are tried, and how many of them, each with one map, go on after the first round.
-KERNELS_TRIED = ("gaussian", "matern32", "exponential", "laplacian")
+# Kernels that are tried, the slowest first, and how many of them, each with one map, go on after
+# the first round.
+KERNELS_TRIED = ("exponential", "laplacian", "matern32", "gaussian")
 STARTS_KEPT = 2
 
 # Kernels that decide whether heavy tails are compressed, one smooth and one with kinks.
 JUDGES = ("matern32", "laplacian")
 
-# Candidates that are compared again on other halves of the rows, unless the best of them leads by
-# this many standard errors.
+# Number of candidates that are compared again on other halves of the rows: the best of those that
+# are not worse than the best of all by this many standard errors.
 FINALISTS = 3
-CLEAR_LEAD = 5.0
+CLEARLY_WORSE = 5.0
 
 # Errors of held-out rows from their targets (n, k), predictions (n, k) and weights.
 Loss = Callable[[Array, Array, Array], Array]
@@ -65,7 +66,7 @@ def rank_products(y: Array, predictions: Array, w: Array) -> Array:
     return np.asarray(((a - w @ a) * (b - w @ b)).sum(axis=1))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Candidate:
     """A kernel, a kind of metric and a number of rounds, with its errors on held-out rows.
 
@@ -219,8 +220,8 @@ class CrossFitting:
     def ranked_again(
         self, table: Sequence[Candidate], other: CrossFitting, maps: Sequence[FeatureMap]
     ) -> list[Candidate]:
-        """The table with its best candidates judged on other halves, too, and ranked by both."""
-        finalists, known = table[:FINALISTS], dict[Any, Candidate]()
+        """The table with the finalists judged on other halves, too, and ranked by both."""
+        finalists, known = finalists_of(table), dict[Any, Candidate]()
         again = [other.replayed(maps, candidate, known) for candidate in finalists]
         both = [
             replace(
@@ -234,7 +235,7 @@ class CrossFitting:
         self.counts = np.concatenate([self.counts, other.counts])
         self.folds, self.y = [*self.folds, *other.folds], np.concatenate([self.y, other.y])
         # The others were worse on the first halves, and keep their errors there.
-        return [*self.ranked(both), *table[FINALISTS:]]
+        return [*self.ranked(both), *(c for c in table if c not in finalists)]
 
     def replayed(
         self, maps: Sequence[FeatureMap], last: Candidate, known: dict[Any, Candidate]
@@ -290,10 +291,11 @@ def simplest_good(table: Sequence[Candidate]) -> Candidate:
     return best if KERNELS[best.kernel].is_smooth or not smooth else simplest(smooth)
 
 
-def leads_clearly(table: Sequence[Candidate]) -> bool:
-    """Whether the first of these candidates is better than all others beyond doubt."""
-    best, *others = table
-    return all(c.trimmed_error > best.trimmed_error + CLEAR_LEAD * c.deviation for c in others)
+def finalists_of(table: Sequence[Candidate]) -> list[Candidate]:
+    """The best candidates, without those that are worse than the best of all beyond doubt."""
+    least = table[0].trimmed_error
+    good = [c for c in table if c.trimmed_error <= least + CLEARLY_WORSE * c.deviation]
+    return good[:FINALISTS]
 
 
 def choose(
@@ -332,7 +334,8 @@ def choose(
             if last.rounds == 2:
                 table += cross.more(last, last.kind, 1)
         table = cross.ranked(table)
-        if len(cross.folds) == 2 and not leads_clearly(table):  # more folds are not drawn again
+        # More folds are not drawn again.
+        if len(cross.folds) == 2 and len(finalists_of(table)) > 1:
             other = CrossFitting(rows, rounds, folds(rows), loss)
             table = cross.ranked_again(table, other, maps)
     return Chosen(simplest_good(table), table, cross.has_signal(table[0]))

@@ -1,14 +1,14 @@
 """Joint search over sigma and lambda: a grid on few rows, then descent on more rows.
 
-The grid shows the local minima of the criterion. The descent starts from the best of them and may
-leave the grid, so that it can follow a minimum beyond the edge. Each point of the descent costs one
-Cholesky factorisation.
+The grid shows the local minima of the criterion. The descent starts from the best of them, or from
+the minimum that the choice of a metric has found, and may leave the grid, so that it can follow a
+minimum beyond the edge. Each point of the descent costs one Cholesky factorisation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ FIRST_ROWS = 400
 WALKS = ((1000, 14, 1.0), (3000, 3, 0.7))
 # Grid points that the first walk compares.
 STARTS = 4
-# Factor between the bandwidths of the grid around a start, and their exponents.
+# Factor between the bandwidths of the grid around a start, for several targets, and exponents.
 START_STEP, START_PLACES = 2.5, np.array([-1.0, 0.0, 1.0])
 # Steps of a walk, on a log scale.
 SIGMA_STEP, LAM_STEP = np.log(2) / 2, np.log(10) / 2
@@ -48,16 +48,19 @@ def auto(data: TrainingData, criterion: Criterion) -> tuple[float, float | Array
     order = data.rng.permutation(len(data.w))
     several = len(data.scale) > 1
     part = data.part(order[: WALKS[0][0] if several else FIRST_ROWS], for_comparison=True)
-    found = _on_a_grid(part, criterion)
-    sigma, lams = found.best()
-    if not several:
-        starts = _starts(found, criterion, part.n)
+    if several:
+        sigma, lams = _on_a_grid(part, criterion).best()
+    else:
+        starts = _starts(part, criterion)
+        # Two points at a time, in threads of their own.
+        lanes = [_Lane(part, criterion, i) for i in range(2)]
         for rows, most, step in WALKS:
             if len(part.w) < min(rows, len(order)):
                 fewer, part = part, data.part(order[:rows], for_comparison=True)
                 carried = part.carried_from(fewer)
                 starts = [(sigma * carried, lam) for sigma, lam in starts]
-            starts = [_walk(part, criterion, starts, most, step)]
+                lanes = [replace(lane, part=part) for lane in lanes]
+            starts = [_walk(lanes, starts, most, step)]
         sigma, lams = starts[0][0], np.array([starts[0][1]])
     sigma *= data.carried_from(part)
     if data.trials is not None:
@@ -93,12 +96,11 @@ def _for_landmarks(
 def _on_a_grid(part: TrainingData, criterion: Criterion) -> Surface:
     """All penalties at bandwidths around a start, or from half the neighbour distance to l_max.
 
-    The start was found by leaving out whole rows, which says little about replicates. For several
-    targets no walk follows, so that the grid goes on where its minimum is at an end.
+    For several targets no walk follows, so that the grid goes on where its minimum is at an end.
     """
-    sigma = part.started_at
-    if sigma is not None and part.compared is None:
-        sigmas = sigma * START_STEP**START_PLACES
+    start = part.started_at
+    if start is not None:
+        sigmas = start[0] * START_STEP**START_PLACES
     else:
         high = max(part.even_spacing, part.l_max)
         sigmas = np.geomspace(part.search_spacing / 2, high, FIRST_SIGMAS)
@@ -111,11 +113,18 @@ def _on_a_grid(part: TrainingData, criterion: Criterion) -> Surface:
     return followed(surface(sigmas), surface) if several else surface(sigmas)
 
 
-def _starts(found: Surface, criterion: Criterion, n: float) -> list[tuple[float, float]]:
-    """Grid points that more rows may prefer, each with the best penalty of its bandwidth."""
+def _starts(part: TrainingData, criterion: Criterion) -> list[tuple[float, float]]:
+    """Points from which to walk: the one found before, or grid points that more rows may prefer.
+
+    Each of these grid points has the best penalty of its bandwidth.
+    """
+    start = part.started_at
+    if start is not None:
+        return [start]
+    found = _on_a_grid(part, criterion)
     curve = found.curve()
     check_solved(found.sigmas, curve)
-    kept = np.flatnonzero(_not_clearly_worse(curve, criterion, n))
+    kept = np.flatnonzero(_not_clearly_worse(curve, criterion, part.n))
     best = sorted(kept, key=lambda i: curve[i])[:STARTS]
     return [
         (float(found.sigmas[i]), float(best_lambdas(found.lams, found.values[i])[0])) for i in best
@@ -137,19 +146,14 @@ def _not_clearly_worse(curve: Array, criterion: Criterion, n: float) -> Array:
 
 
 def _walk(
-    part: TrainingData,
-    criterion: Criterion,
-    starts: list[tuple[float, float]],
-    most: int,
-    step: float,
+    lanes: Sequence[_Lane], starts: list[tuple[float, float]], most: int, step: float
 ) -> tuple[float, float]:
     """Bandwidth and penalty downhill from the best start, by at most `most` more points.
 
     A step changes one of the two; a step that helped is tried again first. The result is the
     vertex of the parabolas through the best point and its neighbours, as far as these were tried.
     """
-    # Two points at a time, in threads of their own.
-    lanes = [_Lane(part, criterion, i) for i in range(2)]
+    part = lanes[0].part
     values = _values_at(lanes, starts) if len(starts) > 1 else []
     sigma, lam = starts[int(np.argmin(values)) if values else 0]
     seen = {(0, 0): min(values)} if values else {}
@@ -202,7 +206,7 @@ def _point(part: TrainingData, sigma: float, lam: float, i: float, j: float) -> 
 class _Lane:
     """Computes values of a criterion one after the other, in parallel with other lanes.
 
-    Uses single precision until a factorisation fails in it.
+    Uses single precision until a factorisation fails in it, as it would with more rows, too.
     """
 
     part: TrainingData

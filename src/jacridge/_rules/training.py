@@ -292,12 +292,17 @@ class TrainingData:
         return in_threads
 
     @property
-    def started_at(self) -> float | None:
-        """The bandwidth at which a search starts, if one was found before."""
-        if self.start is None:
+    def started_at(self) -> tuple[float, float] | None:
+        """The bandwidth and penalty at which a search starts, if they were found before.
+
+        They were found by leaving out whole rows, which says little about replicates.
+        """
+        if self.start is None or self.compared is not None:
             return None
         few = self.X[:UNIT_ROWS]
-        return self.start.ratio * median_distance(self.space, self.space.distance.gaps(few, few))
+        unit = median_distance(self.space, self.space.distance.gaps(few, few))
+        lam = self.start.lam * self.penalty.unit if self.penalty.criterion else self.lam
+        return self.start.ratio * unit, lam
 
     @cached_property
     def pair_gaps(self) -> Array:
