@@ -2,8 +2,8 @@
 
 Each fit runs in a process of its own, so that its peak memory is its own; baseline and ours
 alternate. Without arguments all parts run, else those named: nystrom, wide, growth, protein,
-penalty, dask, pcg. The parts landmarks and landmarks_auto, whose columns are others, run only if
-they are named.
+penalty, dask, pcg. The parts landmarks, landmarks_auto and solvers, whose columns are others, run
+only if they are named.
 """
 
 import os
@@ -266,6 +266,24 @@ def extra_landmarks_auto(rows):
             model = ridge("auto", "auto", solver="nystrom", landmarks=kind, random_state=0)
             seconds, _, r2 = timed(model, X, y, (X_new, y_new))
             rows.add(data=name, rows=len(X), landmarks=kind, r2=r2, seconds=seconds)
+
+
+def extra_solvers(rows):
+    """Test R2 and time of AutoKernelRidge with each solver, by the number of training rows."""
+    from jacridge import AutoKernelRidge
+
+    for name, n in (
+        ("california", 10_000),
+        ("california", 16_512),
+        ("protein", 10_000),
+        ("protein", 20_000),
+        ("protein", 36_584),
+    ):
+        X, y, X_new, y_new = split(name, 10**6)
+        for solver in ("exact", "nystrom", "pcg"):
+            model = AutoKernelRidge(solver=solver, random_state=0)
+            seconds, memory, r2 = timed(model, X[:n], y[:n], (X_new, y_new))
+            rows.add(data=name, rows=n, solver=solver, r2=r2, seconds=seconds, memory=memory / 1e9)
 
 
 def split(name, most=20_000):

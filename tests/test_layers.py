@@ -29,6 +29,7 @@ LAYERS = [
     ["datasets", "onnx", "plots"],
     ["report", "experiments"],
     ["cli"],
+    ["__main__"],
 ]
 LEVEL = {layer: level for level, line in enumerate(LAYERS) for layer in line}
 

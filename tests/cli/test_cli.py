@@ -1074,6 +1074,13 @@ def test_the_version_is_that_of_the_package(run):
     assert run("--version") == (0, f"jacridge {jacridge.__version__}\n", "")
 
 
+@pytest.mark.slow
+def test_the_package_runs_as_a_module():
+    asked = [sys.executable, "-m", "jacridge", "--version"]
+    found = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60)
+    assert found.stdout == f"jacridge {jacridge.__version__}\n"
+
+
 def test_completion_can_be_shown_for_the_shell(run):
     assert "--install-completion" in run("--help")[1]
 

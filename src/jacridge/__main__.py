@@ -1,0 +1,6 @@
+"""`python -m jacridge` runs the command `jacridge`."""
+
+from .cli import main
+
+if __name__ == "__main__":
+    main()
