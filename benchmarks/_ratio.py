@@ -97,7 +97,7 @@ class Rows:
     def add(self, **row: Any) -> None:
         """Print one row."""
         if self.writer is None:
-            self.writer = csv.DictWriter(sys.stdout, list(row))
+            self.writer = csv.DictWriter(sys.stdout, list(row), lineterminator="\n")
             self.writer.writeheader()
         self.writer.writerow({k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()})
         sys.stdout.flush()
