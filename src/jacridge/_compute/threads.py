@@ -79,17 +79,23 @@ def our_threads(most: int) -> Iterator[Callable[..., Iterable[Any]]]:
             wait(rest)
 
 
-@cache
-def _pool(count: int) -> ThreadPoolExecutor:
-    """Our threads, which are kept: starting one takes as long as a small product."""
-    return ThreadPoolExecutor(count, "jacridge", initializer=_begin)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # a child process has no threads
-
-
 _mine = local()
+
+
+def _pool(count: int) -> ThreadPoolExecutor:
+    """Our threads for the calling thread, kept: starting one takes as long as a small product.
+
+    If several callers shared them, work that waits for a lock could fill all threads and block the
+    caller that holds the lock. Before Python 3.12, `cached_property` takes such locks.
+    """
+    pools: dict[int, ThreadPoolExecutor] = _mine.__dict__.setdefault("pools", {})
+    if count not in pools:
+        pools[count] = ThreadPoolExecutor(count, "jacridge", initializer=_begin)
+    return pools[count]
+
+
+if hasattr(os, "register_at_fork"):  # a child process has no threads
+    os.register_at_fork(after_in_child=lambda: _mine.__dict__.clear())
 
 
 def _begin() -> None:
