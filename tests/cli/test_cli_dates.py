@@ -256,6 +256,15 @@ def test_a_model_keeps_how_its_dates_are_read(model):
     assert len(saved.numbers) == len(PARTS)
 
 
+def test_new_dates_with_years_of_two_digits_are_refused_where_training_had_four(
+    model, tmp_path, capsys
+):
+    """They would be days of the year 21."""
+    assert run("predict", model, write(tmp_path, ["13/01/21 05:40"], "new.csv")) == 1
+    err = capsys.readouterr().err
+    assert "dates of the form %d/%m/%Y %H:%M, got '13/01/21 05:40' in row 1" in err
+
+
 @pytest.mark.parametrize("form", ["%d.%m.%Y", "%Y%m%d", None])
 def test_the_python_code_of_a_report_reads_dates_as_the_command_does(
     run, tmp_path, monkeypatch, rng, form
