@@ -181,7 +181,8 @@ def test_every_cycle_has_a_sine_and_a_cosine():
 
 def test_days_that_may_be_months_are_refused(tmp_path):
     path = write(tmp_path, ["01/02/2020", "03/04/2020", "05/06/2020"])
-    with pytest.raises(TableError, match="`when` must hold unambiguous dates, got"):
+    message = "`when` must hold unambiguous dates, got values such as '01/02/2020'"
+    with pytest.raises(TableError, match=message):
         read_rows(path, ["y"])
 
 

@@ -61,7 +61,7 @@ PARTS: dict[str, Callable[[pl.Expr], pl.Expr]] = {
 
 def format_of(texts: pl.Series) -> str | None:
     """The format of a column of texts or whole numbers if all values are dates, else None."""
-    some = texts.drop_nulls().unique()
+    some = texts.drop_nulls().unique(maintain_order=True)
     if some.is_empty() or not some.str.contains(LOOKS_LIKE).all():
         return None
     forms = [*(day + time for day in DAYS for time in TIMES), *MONTHS, *DIGITS]
