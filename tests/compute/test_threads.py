@@ -121,6 +121,25 @@ def test_all_work_has_ended_when_an_error_reaches_the_caller(monkeypatch):
     assert ended.is_set()
 
 
+def test_all_work_has_ended_when_the_next_item_cannot_be_made(monkeypatch):
+    monkeypatch.setattr(threads, "processors", lambda: 2)
+    begun, ended = Event(), Event()
+
+    def work(_):
+        begun.set()
+        sleep(0.05)
+        ended.set()
+
+    def items():
+        yield 0
+        assert begun.wait(10)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), our_threads(2) as each:
+        each(work, items())
+    assert ended.is_set()
+
+
 def test_work_that_was_not_begun_before_an_error_is_left_out(monkeypatch):
     monkeypatch.setattr(threads, "processors", lambda: 2)
     begun = []

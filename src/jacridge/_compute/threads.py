@@ -64,10 +64,12 @@ def our_threads(most: int) -> Iterator[Callable[..., Iterable[Any]]]:
         under_way: set[Future[Any]] = set()
 
         def each(work: Callable[..., Any], *items: Iterable[Any]) -> Iterator[Any]:
-            waiting = deque(_pool(count).submit(work, *some) for some in zip(*items, strict=False))
-            for future in waiting:
+            waiting = deque[Future[Any]]()
+            for some in zip(*items, strict=False):
+                future = _pool(count).submit(work, *some)
                 under_way.add(future)
                 future.add_done_callback(under_way.discard)
+                waiting.append(future)
             return (waiting.popleft().result() for _ in range(len(waiting)))
 
         try:
