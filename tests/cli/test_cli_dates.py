@@ -266,7 +266,7 @@ def test_new_dates_with_years_of_two_digits_are_refused_where_training_had_four(
     assert "dates of the form %d/%m/%Y %H:%M, got '13/01/21 05:40' in row 1" in err
 
 
-@pytest.mark.parametrize("form", ["%d.%m.%Y", "%Y%m%d", None])
+@pytest.mark.parametrize("form", ["%d.%m.%Y", "%Y%m%d", "%Y%m%d%H%M", None])
 def test_the_python_code_of_a_report_reads_dates_as_the_command_does(
     run, tmp_path, monkeypatch, rng, form
 ):
