@@ -200,6 +200,30 @@ assert os.waitpid(child, 0)[1] == 0
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork processes.")
+def test_a_process_can_be_forked_while_another_thread_limits_blas():
+    code = """
+import os, signal, threading
+from jacridge._compute import threads
+held, done = threading.Event(), threading.Event()
+def hold():
+    with threads._lock:
+        held.set()
+        done.wait(30)
+threading.Thread(target=hold).start()
+held.wait(10)
+child = os.fork()
+if child == 0:
+    signal.alarm(10)  # ends a child that waits
+    with threads.one_blas_thread():
+        os._exit(0)
+status = os.waitpid(child, 0)[1]
+done.set()
+assert status == 0
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)
+
+
 @pytest.mark.usefixtures("two_blas_threads")
 @pytest.mark.parametrize(
     ("context", "n", "expected"),

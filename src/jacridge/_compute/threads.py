@@ -96,8 +96,15 @@ def _pool(count: int) -> ThreadPoolExecutor:
     return pools[count]
 
 
-if hasattr(os, "register_at_fork"):  # a child process has no threads
-    os.register_at_fork(after_in_child=lambda: _mine.__dict__.clear())
+def _begin_child() -> None:
+    """Forget threads, which a forked process does not have, and a lock that one may have held."""
+    global _lock
+    _lock = RLock()
+    _mine.__dict__.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_child)
 
 
 def _begin() -> None:
