@@ -146,6 +146,14 @@ def test_an_empty_column_is_named(tmp_path):
         read_rows(write(tmp_path, "a,b,y\n1,,2\n2,,3\n"), ["y"])
 
 
+def test_a_feature_without_values_beside_the_target_is_refused(tmp_path):
+    """There is no median to fill its gaps with."""
+    path = write(tmp_path, "a,b,y\n1,,1\n2,,3\n3,5,\n4,,5\n")
+    message = r"`b` must hold values in the 3 rows that are used, got none\. .* --drop 'b'"
+    with pytest.raises(TableError, match=message):
+        read_rows(path, ["y"], Reading(missing="impute"))
+
+
 def test_a_table_without_a_complete_row_is_refused(tmp_path):
     with pytest.raises(TableError, match="must hold a row without missing values"):
         read_rows(write(tmp_path, "a,b,y\n1,,2\n,2,3\n"), ["y"])

@@ -181,7 +181,8 @@ def test_every_cycle_has_a_sine_and_a_cosine():
 
 def test_days_that_may_be_months_are_refused(tmp_path):
     path = write(tmp_path, ["01/02/2020", "03/04/2020", "05/06/2020"])
-    with pytest.raises(TableError, match="`when` must hold unambiguous dates, got"):
+    message = "`when` must hold unambiguous dates, got values such as '01/02/2020'"
+    with pytest.raises(TableError, match=message):
         read_rows(path, ["y"])
 
 
@@ -256,7 +257,16 @@ def test_a_model_keeps_how_its_dates_are_read(model):
     assert len(saved.numbers) == len(PARTS)
 
 
-@pytest.mark.parametrize("form", ["%d.%m.%Y", "%Y%m%d", None])
+def test_new_dates_with_years_of_two_digits_are_refused_where_training_had_four(
+    model, tmp_path, capsys
+):
+    """They would be days of the year 21."""
+    assert run("predict", model, write(tmp_path, ["13/01/21 05:40"], "new.csv")) == 1
+    err = capsys.readouterr().err
+    assert "dates of the form %d/%m/%Y %H:%M, got '13/01/21 05:40' in row 1" in err
+
+
+@pytest.mark.parametrize("form", ["%d.%m.%Y", "%Y%m%d", "%Y%m%d%H%M", None])
 def test_the_python_code_of_a_report_reads_dates_as_the_command_does(
     run, tmp_path, monkeypatch, rng, form
 ):

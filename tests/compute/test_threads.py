@@ -2,8 +2,7 @@
 
 import subprocess
 import sys
-from functools import cache
-from threading import Barrier, Event, Thread, local
+from threading import Barrier, Event, Lock, Thread, current_thread, local
 from time import sleep
 
 import numpy as np
@@ -122,6 +121,25 @@ def test_all_work_has_ended_when_an_error_reaches_the_caller(monkeypatch):
     assert ended.is_set()
 
 
+def test_all_work_has_ended_when_the_next_item_cannot_be_made(monkeypatch):
+    monkeypatch.setattr(threads, "processors", lambda: 2)
+    begun, ended = Event(), Event()
+
+    def work(_):
+        begun.set()
+        sleep(0.05)
+        ended.set()
+
+    def items():
+        yield 0
+        assert begun.wait(10)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), our_threads(2) as each:
+        each(work, items())
+    assert ended.is_set()
+
+
 def test_work_that_was_not_begun_before_an_error_is_left_out(monkeypatch):
     monkeypatch.setattr(threads, "processors", lambda: 2)
     begun = []
@@ -136,6 +154,36 @@ def test_work_that_was_not_begun_before_an_error_is_left_out(monkeypatch):
     assert len(begun) < 1000
 
 
+def test_work_that_waits_for_another_caller_does_not_block_that_caller(monkeypatch):
+    monkeypatch.setattr(threads, "processors", lambda: 2)
+    lock, all_wait, taken = Lock(), Barrier(3), []
+
+    def work(_):
+        all_wait.wait(10)
+        taken.append(lock.acquire(timeout=5))
+        lock.release()
+
+    other = Thread(target=in_threads, args=(work, range(2)))
+    with lock:
+        other.start()
+        all_wait.wait(10)
+        assert in_threads(abs, [-1, -2]) == [1, 2]
+    other.join(10)
+    assert taken == [True, True]
+
+
+def test_threads_end_with_the_thread_that_used_them(monkeypatch):
+    monkeypatch.setattr(threads, "processors", lambda: 2)
+    found = []
+    caller = Thread(target=lambda: found.extend(in_threads(lambda _: current_thread(), range(2))))
+    caller.start()
+    caller.join(10)
+    for thread in found:
+        thread.join(10)
+    assert found
+    assert not any(thread.is_alive() for thread in found)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork processes.")
 def test_a_forked_process_has_threads_of_its_own():
     code = """
@@ -148,6 +196,30 @@ child = os.fork()
 if child == 0:
     os._exit(threads.in_threads(abs, [-1, -2]) != [1, 2])
 assert os.waitpid(child, 0)[1] == 0
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork processes.")
+def test_a_process_can_be_forked_while_another_thread_limits_blas():
+    code = """
+import os, signal, threading
+from jacridge._compute import threads
+held, done = threading.Event(), threading.Event()
+def hold():
+    with threads._lock:
+        held.set()
+        done.wait(30)
+threading.Thread(target=hold).start()
+held.wait(10)
+child = os.fork()
+if child == 0:
+    signal.alarm(10)  # ends a child that waits
+    with threads.one_blas_thread():
+        os._exit(0)
+status = os.waitpid(child, 0)[1]
+done.set()
+assert status == 0
 """
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)
 
@@ -204,7 +276,7 @@ def test_each_of_our_threads_has_one_thread_of_an_openmp_blas(monkeypatch):
     library, both = OpenMP(), Barrier(2)
     monkeypatch.setattr(threads, "_blas", lambda: [library])
     monkeypatch.setattr(threads, "cpu_count", lambda: 2)
-    monkeypatch.setattr(threads, "_pool", cache(threads._pool.__wrapped__))  # new threads
+    monkeypatch.setattr(threads, "_mine", local())  # new threads
 
     def number(_):
         both.wait(10)

@@ -170,6 +170,14 @@ def test_equal_rows_can_be_searched_without_a_penalty(rng, n):
     assert select_bandwidth(X, rng.standard_normal(n), "auto", alpha=0).sigma > 0
 
 
+@pytest.mark.parametrize(("n", "p", "alpha"), [(200, 3, 0), (200, 3, 1e-14), (1500, 1, 0)])
+def test_a_smooth_target_can_be_fitted_nearly_without_a_penalty(rng, n, p, alpha):
+    """The choice of a metric finds a bandwidth so wide that K is singular to rounding."""
+    X = rng.standard_normal((n, p))
+    est = JacobianKernelRidge("auto", alpha, metric="auto", random_state=0).fit(X, X[:, 0] ** 2)
+    assert est.score(X, X[:, 0] ** 2) > 0.99
+
+
 @pytest.mark.slow
 def test_landmarks_at_a_small_penalty_predict_better_with_their_own_bandwidth(rng, monkeypatch):
     X, y = noisy(rng, 4000, p=5)

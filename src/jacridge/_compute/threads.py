@@ -64,10 +64,12 @@ def our_threads(most: int) -> Iterator[Callable[..., Iterable[Any]]]:
         under_way: set[Future[Any]] = set()
 
         def each(work: Callable[..., Any], *items: Iterable[Any]) -> Iterator[Any]:
-            waiting = deque(_pool(count).submit(work, *some) for some in zip(*items, strict=False))
-            for future in waiting:
+            waiting = deque[Future[Any]]()
+            for some in zip(*items, strict=False):
+                future = _pool(count).submit(work, *some)
                 under_way.add(future)
                 future.add_done_callback(under_way.discard)
+                waiting.append(future)
             return (waiting.popleft().result() for _ in range(len(waiting)))
 
         try:
@@ -79,17 +81,30 @@ def our_threads(most: int) -> Iterator[Callable[..., Iterable[Any]]]:
             wait(rest)
 
 
-@cache
+_mine = local()
+
+
 def _pool(count: int) -> ThreadPoolExecutor:
-    """Our threads, which are kept: starting one takes as long as a small product."""
-    return ThreadPoolExecutor(count, "jacridge", initializer=_begin)
+    """Our threads for the calling thread, kept: starting one takes as long as a small product.
+
+    If several callers shared them, work that waits for a lock could fill all threads and block the
+    caller that holds the lock. Before Python 3.12, `cached_property` takes such locks.
+    """
+    pools: dict[int, ThreadPoolExecutor] = _mine.__dict__.setdefault("pools", {})
+    if count not in pools:
+        pools[count] = ThreadPoolExecutor(count, "jacridge", initializer=_begin)
+    return pools[count]
+
+
+def _begin_child() -> None:
+    """Forget threads, which a forked process does not have, and a lock that one may have held."""
+    global _lock
+    _lock = RLock()
+    _mine.__dict__.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # a child process has no threads
-
-
-_mine = local()
+    os.register_at_fork(after_in_child=_begin_child)
 
 
 def _begin() -> None:

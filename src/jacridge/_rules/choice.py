@@ -46,8 +46,8 @@ STARTS_KEPT = 2
 # Kernels that decide whether heavy tails are compressed, one smooth and one with kinks.
 JUDGES = ("matern32", "laplacian")
 
-# Number of candidates that are compared again on other halves of the rows: the best of those that
-# are not worse than the best of all by this many standard errors.
+# Most candidates that are compared again on other halves of the rows, and the number of standard
+# errors by which a candidate that is left out is worse than the best.
 FINALISTS = 3
 CLEARLY_WORSE = 5.0
 

@@ -18,7 +18,7 @@ from .._compute.arrays import TINY, Array
 from .._compute.threads import in_threads, one_blas_thread
 from .._solvers.cholesky import ROUGH_PENALTY
 from .criteria import GCV, LEFT_OUT, Criterion
-from .searches import Surface, best_lambdas, check_solved, downhill, followed, vertex
+from .searches import Surface, best_lambdas, check_solved, downhill, followed, unsolved, vertex
 
 if TYPE_CHECKING:
     from .._geometry.space import Pairs
@@ -35,6 +35,9 @@ WALKS = ((1000, 14, 1.0), (3000, 3, 0.7))
 STARTS = 4
 # Factor between the bandwidths of the grid around a start, for several targets, and exponents.
 START_STEP, START_PLACES = 2.5, np.array([-1.0, 0.0, 1.0])
+# Number of smaller bandwidths to try if the system of a start is singular to rounding; the last is
+# a millionth of the start.
+SMALLER = 15
 # Steps of a walk, on a log scale.
 SIGMA_STEP, LAM_STEP = np.log(2) / 2, np.log(10) / 2
 # Largest penalty of a row in single precision, where numbers overflow above 3e38.
@@ -170,7 +173,8 @@ def _walk(
     moves += [(0, -1), (0, 1)] if part.penalty.criterion else []
     place, failed = (0, 0), 0
     look_at([place, *moves])
-    check_solved(np.array([sigma]), np.array([seen[place]]))
+    if not np.isfinite(seen[place]):
+        return _walk(lanes, [_solvable(lanes[0], sigma, lam)], most, step)
     while failed < len(moves):
         next_places = [(place[0] + i, place[1] + j) for i, j in moves[failed:]]
         if next_places[0] not in seen:
@@ -183,6 +187,18 @@ def _walk(
             failed += 1
     along, across = (step * _vertex(seen, place, move) for move in ((1, 0), (0, 1)))
     return _point(part, sigma, lam, along, across)
+
+
+def _solvable(lane: _Lane, sigma: float, lam: float) -> tuple[float, float]:
+    """The first of ever smaller bandwidths at which the system can be solved.
+
+    The larger sigma is, the closer the kernel matrix is to singular.
+    """
+    sigmas = np.asarray(sigma / START_STEP ** np.arange(1, SMALLER + 1), dtype=np.float64)
+    for smaller in sigmas.tolist():
+        if np.isfinite(_values_at([lane], [(smaller, lam)])[0]):
+            return smaller, lam
+    raise unsolved(sigmas)
 
 
 def _values_at(lanes: Sequence[_Lane], points: Sequence[tuple[float, float]]) -> list[float]:

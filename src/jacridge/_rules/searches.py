@@ -41,7 +41,7 @@ def _lowest(objective: Objective, grid: Array) -> tuple[int, float]:
     values = [objective(sigma) for sigma in grid]
     i = int(np.argmin(values))
     if not np.isfinite(values[i]):
-        raise _unsolved(grid)
+        raise unsolved(grid)
     return i, values[i]
 
 
@@ -54,7 +54,7 @@ def minimise_near(objective: Objective, start: float) -> float:
     found = ((float(sigma), objective(float(sigma))) for sigma in grid)
     sigma, value = next((pair for pair in found if np.isfinite(pair[1])), (start, np.inf))
     if not np.isfinite(value):
-        raise _unsolved(grid)
+        raise unsolved(grid)
     return downhill(objective, sigma, np.log(1.5), value, moves=10, halvings=HALVINGS)
 
 
@@ -111,10 +111,11 @@ class Surface:
 def check_solved(sigmas: Array, curve: Array) -> None:
     """Raise an error if no system of a search could be solved."""
     if not np.isfinite(curve).any():
-        raise _unsolved(sigmas)
+        raise unsolved(sigmas)
 
 
-def _unsolved(sigmas: Array) -> LinAlgError:
+def unsolved(sigmas: Array) -> LinAlgError:
+    """The error for bandwidths none of which gives a system that can be solved."""
     return LinAlgError(
         f"K + lambda I is singular to rounding for every bandwidth from {sigmas.min():.3g} to "
         f"{sigmas.max():.3g}. Give a larger `alpha`."

@@ -11,8 +11,8 @@ Its kernel is the sum of three,
   weight. With u, their part of the kernel is at most one in the mean over the rows;
 - mu, the predictions, for a row of the sample by the model without it: noise often grows with the
   level of y. v is their standard deviation. Where the model is nearly constant, predictions differ
-  because each row moves the model that it is left out of, and would tell the sizes of the
-  residuals; so v is at least INFLUENCES root mean squares of these moves.
+  because leaving a row out moves its prediction by more if its residual is larger. The kernel would
+  then see the residuals; so v is at least INFLUENCES root mean squares of these moves.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ NOISE_PENALTIES = np.logspace(0, 3, 7)
 # would dominate the fit.
 SMALLEST_RESIDUAL = 1e-3
 
-# Predictions that differ less than this number of moves by a single row are alike.
+# Least width v, in root mean squares of the moves of predictions when their row is left out.
 INFLUENCES = 20.0
 
-# Distance from 0 and 1, as a share of the range, that the inverse of a map may cause.
+# Largest distance of a mark from 0 or 1; the inverse of a map has rounding errors.
 TWO_VALUES = 1e-6
 
-# From this many rows on, systems of intervals are in single precision.
+# Above this number of rows, systems of intervals are in single precision.
 ROUGH_SAMPLE = 500
 
 
@@ -60,7 +60,7 @@ class Marks:
     unit: float
 
     def __call__(self, X: Array) -> Array:
-        """Values at rows before any map, of shape (n, b); other values count as the nearest."""
+        """Values at rows before any map, of shape (n, b); others are clipped to these two."""
         marks = (X[:, self.places] - self.low) / (self.high - self.low)
         return np.asarray(self.unit * (np.clip(marks, 0.0, 1.0) - self.centre))
 

@@ -35,8 +35,8 @@ DATED = (19_000_101, 20_991_231_235_959)  # whole numbers that may be dates, suc
 # A number without leading zeros, and with few enough digits to be kept.
 PLAIN = r"^-?((0|[1-9]\d{0,8})(\.\d{1,6})?|[1-9]\d{9,14})$"
 # Numbers with a currency or a unit before or after them, or with separated thousands.
-ADORNED = r"^(\p{Sc}|[A-Z]{3})?\s*[-+]?\s*\d[\d.,' ]*\s*(\p{Sc}|%|[A-Za-z]{1,3}[23²³]?)?$"
-ADORNED_HINT = (
+WITH_UNIT = r"^(\p{Sc}|[A-Z]{3})?\s*[-+]?\s*\d[\d.,' ]*\s*(\p{Sc}|%|[A-Za-z]{1,3}[23²³]?)?$"
+UNIT_HINT = (
     "To use them as numbers, remove currency signs, units and separators of thousands: write "
     "1234.5."
 )
@@ -149,7 +149,7 @@ def target(column: pl.Series, decimal: str = ".", role: str = "target") -> pl.Se
     if found.dtype != pl.Float64:
         kind = "text" if found.dtype == pl.String else "dates"
         commas = found.dtype == pl.String and some.str.contains(COMMA).all()
-        words = found.dtype == pl.String and not commas and not _are_adorned(some)
+        words = found.dtype == pl.String and not commas and not _have_units(some)
         raise (TextTargetError if words else TargetError)(
             f"The {role} `{column.name}` must hold numbers, got {kind} such as {short(some[0])}.",
             _comma_hint(some) if commas else _way_out_of_texts(some, role),
@@ -189,7 +189,7 @@ def classes(column: pl.Series, decimal: str = ".") -> pl.Series:
 
 def _way_out_of_texts(some: pl.Series, role: str = "target") -> str:
     """Advice on a text target: clean its numbers, or name another column."""
-    return ADORNED_HINT if _are_adorned(some) else f"Name another column with --{role}."
+    return UNIT_HINT if _have_units(some) else f"Name another column with --{role}."
 
 
 def few_words(column: pl.Series, decimal: str) -> pl.Series | None:
@@ -385,14 +385,13 @@ def _check_categories(texts: pl.Series) -> None:
         raise ColumnError(
             f"The column `{texts.name}` must hold numbers, dates or at most {MOST_CATEGORIES} "
             f"categories, got {some.n_unique()} different texts such as {short(some[0])}.",
-            f"{ADORNED_HINT} " * _are_adorned(some)
-            + f"Leave it out with {drop_option(texts.name)}.",
+            f"{UNIT_HINT} " * _have_units(some) + f"Leave it out with {drop_option(texts.name)}.",
         )
 
 
-def _are_adorned(some: pl.Series) -> bool:
-    """Whether most values are texts such as '€ 1,000' or '10 kg'."""
-    return some.dtype == pl.String and 2 * some.str.contains(ADORNED).sum() > len(some)
+def _have_units(some: pl.Series) -> bool:
+    """Whether most values are numbers with a unit, such as '€ 1,000' or '10 kg'."""
+    return some.dtype == pl.String and 2 * some.str.contains(WITH_UNIT).sum() > len(some)
 
 
 def short(value: object) -> str:

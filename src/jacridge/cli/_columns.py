@@ -181,6 +181,7 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
             f"`{source}` must hold a row without missing values, got none: {costs(lacking)}. Fill "
             f"gaps with --missing impute, or leave out a column such as `{next(iter(lacking))}`."
         )
+    _check_values(kept.select(chosen))
     dates = {
         name: _dates_of(raw[name], kept[name]) for name in chosen if is_date(frame[name].dtype)
     }
@@ -205,6 +206,16 @@ def read_rows(source: str, targets: Sequence[str] = (), reading: Reading | None 
         _complete(frame, needed),
         raw[ids[0]] if ids else None,
     )
+
+
+def _check_values(kept: pl.DataFrame) -> None:
+    """Refuse features that are missing in all rows that are used: there is nothing to fill in."""
+    empty = [column.name for column in kept if column.null_count() == len(kept)]
+    if empty:
+        raise TableError(
+            f"The column `{empty[0]}` must hold values in the {len(kept):,} rows that are used, "
+            f"got none. Leave it out with {_cells.drop_option(*empty)}."
+        )
 
 
 def _unread(raw: pl.Series, words: pl.Series) -> str:

@@ -61,12 +61,12 @@ PARTS: dict[str, Callable[[pl.Expr], pl.Expr]] = {
 
 def format_of(texts: pl.Series) -> str | None:
     """The format of a column of texts or whole numbers if all values are dates, else None."""
-    some = texts.drop_nulls().unique()
+    some = texts.drop_nulls().unique(maintain_order=True)
     if some.is_empty() or not some.str.contains(LOOKS_LIKE).all():
         return None
     forms = [*(day + time for day in DAYS for time in TIMES), *MONTHS, *DIGITS]
-    found = [form for form in forms if are_dates(parsed(some, form))]
-    if not found and are_dates(parsed(some, WITH_T)):
+    found = [form for form in forms if not parsed(some, form).null_count()]
+    if not found and not parsed(some, WITH_T).null_count():
         return WITH_T
     if len(found) > 1:
         raise ColumnError(
@@ -77,18 +77,14 @@ def format_of(texts: pl.Series) -> str | None:
     return found[0] if found else None
 
 
-def are_dates(dates: pl.Series) -> bool:
-    """Whether all dates were parsed, and no year was taken from two digits by %Y."""
-    return not dates.null_count() and bool((dates.dt.year() >= 100).all())
-
-
 def parsed(texts: pl.Series, form: str) -> pl.Series:
     """Text as dates without fractions of a second or time zone; null where parsing fails."""
     if form in MONTHS:
         texts, form = texts + "-01", f"{form}-%d"
     bare = texts.str.replace(r"(\d)T(\d)", "$1 $2")
     bare = bare.str.replace(r"(:\d\d)(\.\d+)?(Z|[+-]\d\d:?\d\d)?$", "$1")
-    return bare.str.to_datetime(form, strict=False, time_unit="us")
+    dates = bare.str.to_datetime(form, strict=False, time_unit="us")
+    return dates.set(dates.dt.year() < 100, None)  # %Y also reads years of two digits
 
 
 def is_date(kind: pl.DataType) -> bool:

@@ -134,7 +134,8 @@ def _reading_dates(case: Case, source: Origin) -> str:
     lines = []
     for name, parts in _dates(case).items():
         form = source.formats[name]
-        text = ".cast(pl.String)" if form == "%Y%m%d" else ""  # read as a whole number
+        is_digits = form is not None and re.fullmatch("(%[a-zA-Z])+", form)
+        text = ".cast(pl.String)" if is_digits else ""  # read as a whole number
         read = "" if form is None else f"{text}.str.to_datetime({form!r})"
         made = [f"    {PARTS_OF_DATES[p.rpartition('(')[2][:-1]]}.alias({p!r}),\n" for p in parts]
         lines.append(

@@ -20,8 +20,9 @@ from .._checks import check_choice, check_no_dates, check_rows
 from .._compute.arrays import Array
 
 TASK_NAMES = ("regression", "classification")
+# A column whose name says that it holds ids does so if more than this share of its values differ.
+NEARLY_DISTINCT = 0.95
 # Words in the names of columns.
-NEARLY_DISTINCT = 0.95  # share of different values from which a column named as an id is one
 IDS = {"id", "key", "nr", "no", "index", "uuid"}
 YEAR = " (year)"  # ends the name of the part of a date that grows with time
 WAVES = (" sine)", " cosine)")  # end the names of cyclic parts
