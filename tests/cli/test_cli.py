@@ -1115,3 +1115,18 @@ def test_a_report_takes_a_kernel_and_refuses_rules_that_it_does_not_have(run, bo
     code, _, err = run(*args, "--rule", "jacobian")
     assert code == 2
     assert "cannot be jacobian with --kernel exponential" in " ".join(err.split())
+
+
+def test_fit_prints_the_columns_of_which_features_are_made(run, tmp_path, rng):
+    """The page of a report counts columns; a category is one, and a date."""
+    rows = [
+        f"{x},{'abc'[i % 3]},2024-0{i % 9 + 1}-1{i % 7},{x}\n"
+        for i, x in enumerate(rng.normal(size=40))
+    ]
+    (tmp_path / "t.csv").write_text("x,kind,day,y\n" + "".join(rows))
+    given = ("fit", tmp_path / "t.csv", "-t", "y", "--rule", "scale", "-o", tmp_path / "m.skops")
+    _, out, _ = run(*given, "--json")
+    n = json.loads(out)["n_features"]
+    assert n > 3
+    assert f"n features     {n}, from 3 columns" in run(*given)[1]
+    assert "n features     1\n" in run(*given, "--features", "x")[1]

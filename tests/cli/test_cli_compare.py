@@ -1,5 +1,7 @@
 """The comparison of rules, against scikit-learn on the same splits."""
 
+import json
+
 import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -74,10 +76,22 @@ def test_a_rule_that_fails_is_told_beside_those_that_do_not(table, monkeypatch):
 
 
 def test_a_failed_split_and_the_first_warning_are_noted(rng):
-    X = np.repeat([[0.0], [1.0], [2.0], [5.0]], 20, axis=0)
+    X = np.repeat([[0.0], [1.0], [2.0], [5.0], [7.0], [8.0]], 20, axis=0)
     (row,) = compare_rules(X, X[:, 0] ** 2, ["jacobian_median"], splits=2)
     assert len(row["notes"]) == 1
     assert "rows repeat an earlier row" in row["notes"][0]
+
+
+def test_copies_of_a_row_are_on_one_side_of_each_split(run, tmp_path, rng):
+    """Boosted trees remembered the copies among their training rows, and were recommended."""
+    numbers = rng.normal(size=(150, 2))
+    lines = [f"{x},{y},{c}\n" for (x, y), c in zip(numbers, "abc" * 50, strict=True)]
+    (tmp_path / "twice.csv").write_text("x,y,c\n" + 2 * "".join(lines))
+    args = ("--target", "y", "--rules", "trees,linear", "--json")
+    _, out, _ = run("compare", tmp_path / "twice.csv", *args)
+    assert all(row["r2_mean"] < 0.1 for row in json.loads(out)["rules"])
+    with pytest.raises(ValueError, match="needs at least 6 rows that differ, got 3"):
+        compare_rules(np.tile(np.eye(3), (4, 1)), np.tile(np.arange(3.0), 4), ["linear"])
 
 
 def test_few_rows_are_refused(table):

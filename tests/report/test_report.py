@@ -234,6 +234,23 @@ def test_many_rows_are_judged_by_one_fit_to_some(rng):
     assert (folds.n_train, folds.count, len(folds.observed)) == (1500, 1, 600)
 
 
+def test_copies_of_a_row_are_kept_aside_together(rng):
+    """Boosted trees remembered the copies among their training rows, and "predicted" noise."""
+    X, y = np.tile(rng.normal(size=(120, 2)), (2, 1)), np.tile(rng.normal(size=120), 2)
+    folds = folds_of(Case(table_of(X, None, {}), y, "y", ModelSpec(1.0)))
+    assert r2_score(folds.observed, folds.predicted[TREES]) < 0.1
+    assert "Rows with equal features were kept aside together." in folds.how
+
+
+@pytest.mark.parametrize(("noise", "count"), [(1.0, 120), (0.0, None)])
+def test_a_few_levels_are_judged_by_their_observations(rng, noise, count):
+    """With one target each there is nothing to keep aside but copies."""
+    level = np.arange(120) % 6
+    X, y = np.eye(6)[level], level + noise * rng.normal(size=120)
+    folds = folds_of(Case(table_of(X, None, {}), y, "y", ModelSpec(1.0)))
+    assert (folds and len(folds.observed)) == count
+
+
 def test_models_of_folds_are_scaled_by_their_training_rows(rng):
     """One row far out would otherwise shrink its column in folds that keep it aside."""
     X, y = rng.standard_normal((40, 2)), rng.standard_normal(40)

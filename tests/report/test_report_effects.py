@@ -147,3 +147,13 @@ def test_weekdays_of_less_than_two_weeks_are_not_shown(count, drawn):
     _, X, names = days("2024-05-01", count)
     given = {"features": names, "parts": dict.fromkeys(names, "d"), "bandwidth": 2.0}
     assert ("d (weekday)" in report_page(X, np.sin(np.arange(count)), **given)) == drawn
+
+
+@pytest.mark.parametrize(
+    ("classes", "bias"), [(False, "the bias of ridge regression"), (True, "the bias")]
+)
+def test_the_page_says_that_the_errors_do_not_include_the_bias(rng, classes, bias):
+    X = rng.normal(size=(60, 2))
+    y = X[:, 0] + 0.5 * rng.normal(size=60)
+    page = report_page(X, np.where(y > 0, "up", "down") if classes else y, bandwidth=2.0)
+    assert f"The errors do not include {bias}." in page

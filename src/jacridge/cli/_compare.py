@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 from joblib import Parallel, cpu_count, delayed
 from sklearn.base import TransformerMixin, clone
 from sklearn.metrics import roc_auc_score
@@ -28,13 +29,16 @@ from ..report._tasks import (
     Task,
     TrainTest,
     accuracy,
+    copies,
     later_rows,
     log_loss,
     r2,
+    random_rows,
 )
 from ._terminal import check_suffix
 
 TEST_SHARE = 0.35  # as in the paper
+LEAST_ROWS = 6
 LEAST_PART = 5  # rows that are predicted together as later ones
 CLEAR_GAIN = 0.02  # of a score; half of it is not worth a model that is less simple
 PARALLEL_ROWS = 600  # from which a process for each core pays
@@ -69,22 +73,29 @@ def compare_rules(
 ) -> list[dict[str, Any]]:
     """One summary for each of NAMES asked for; `progress` is told: fits done, all fits, rule.
 
-    Splits are random, unless earlier and `later` rows are given.
+    Splits are random, with copies of a row on one side, unless earlier and `later` rows are given.
     """
-    if len(y) < 6:
-        raise ValueError(f"A comparison needs at least 6 rows, got {len(y)}.")
+    if len(y) < LEAST_ROWS:
+        raise ValueError(f"A comparison needs at least {LEAST_ROWS} rows, got {len(y)}.")
     if (y == y[0]).all():
         raise ValueError(
             f"The target must vary, got {y[0]} in all {len(y):,} rows. Name the column that is to "
             "be predicted."
         )
+    codes = X.select(pl.all().rank("dense")) if isinstance(X, pl.DataFrame) else X
+    first, group = copies(np.nan_to_num(np.asarray(codes, dtype=float)), y)
+    if len(first) < LEAST_ROWS:
+        raise ValueError(
+            f"A comparison needs at least {LEAST_ROWS} rows that differ, got {len(first)}."
+        )
     outcomes: dict[str, list[dict[str, Any]]] = {rule: [] for rule in rules}
     draws = task.draws(splits, test_size=TEST_SHARE, random_state=random_state)
     how = {"held_out": "later" if later else "random"}
+    pairs = later or random_rows(draws, y, first, group)
     observed = task.observed(y)  # of all rows, as some class may not be among those of a test
     jobs = [
         delayed(_outcome)(rule, alpha, dict(space), task.name, data, **how)
-        for data in (_split(X, y, observed, prepare, pair) for pair in later or draws.split(y, y))
+        for data in (_split(X, y, observed, prepare, pair) for pair in pairs)
         for rule in rules
     ]
     # Many small systems: one on each core is faster than threads inside of each.

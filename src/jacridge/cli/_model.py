@@ -109,7 +109,9 @@ def fit(
         "rows_left_out": n_left_out,
     }
     lost = {"rows left out": _finding_on(n, n_left_out)} if n_left_out else {}
-    found = {**result, "diagnosis": diagnosis | lost} if as_json else result
+    k, columns = result["n_features"], saved.n_columns
+    words = {} if k == columns else {"n_features": f"{k}, from {columns} columns"}
+    found = {**result, "diagnosis": diagnosis | lost} if as_json else result | words
     show(found, as_json=as_json, digits=3)
     for sentence in (finding["sentence"] for finding in diagnosis.values() if finding["warning"]):
         note(as_options(sentence))

@@ -74,6 +74,11 @@ class SavedModel:
         """Labels of the classes; none for a model of numbers."""
         return np.asarray(getattr(self.pipeline[-1], "classes_", [])).tolist()
 
+    @property
+    def n_columns(self) -> int:
+        """The number of columns of the file that the features are made of; a date is one."""
+        return len({self.made_of.get(name, name) for name in self.numbers + self.texts})
+
     def columns_of(self, raw: pl.DataFrame, source: str, decimal: str = ".") -> pl.DataFrame:
         """The columns of a file as the pipeline takes them, with nulls for missing values."""
         plain = [name for name in self.numbers if name not in self.made_of]

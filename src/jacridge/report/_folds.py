@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import islice
 from time import perf_counter
@@ -14,11 +14,12 @@ from sklearn.model_selection import TimeSeriesSplit
 
 from .._compute.arrays import Array, Indices
 from ._case import Case, answer
-from ._tasks import FEWEST_ROWS, TrainTest, later_rows
+from ._tasks import FEWEST_ROWS, TrainTest, copies, later_rows, random_rows
 
 # From this many rows on, one fit to some of the rows is judged on some others.
 MANY_ROWS, MOST_TRAINING, MOST_TEST = 2000, 1500, 1000
 COVERAGE = 0.9
+MANY_COPIES = 0.1  # share of the rows
 OURS, TREES = "this model", "boosted trees"
 
 FIFTHS = {2: "two", 3: "three"}  # of the rows
@@ -36,6 +37,7 @@ class Folds:
     count: int
     later: bool = False  # whether the rows kept aside come after those of the training
     rows: Indices | None = None  # their positions in the table
+    copies: bool = False  # whether many rows have the features of an earlier one
 
     @property
     def which(self) -> str:
@@ -48,11 +50,14 @@ class Folds:
     def how(self) -> str:
         """How many rows were kept aside, and which models predicted them, in words."""
         n = f"{len(self.observed):,} rows"
+        copies = " Rows with equal features were kept aside together." * self.copies
         each = "each fifth was predicted by a model fitted to the other four (cross-validation)."
+        each += copies
         if self.count == 5:
             return f"All {n} were kept aside in turn: {each}"
         if self.count not in FIFTHS:
-            return f"{n} were kept aside and predicted by models fitted to {self.n_train:,} others."
+            others = f"{self.n_train:,} others.{copies}"
+            return f"{n} were kept aside and predicted by models fitted to {others}"
         return f"{n}, {FIFTHS[self.count]} fifths of the table, were kept aside: {each}"
 
     @property
@@ -87,10 +92,11 @@ def folds_of(case: Case, each: Callable[..., Iterable[Any]] = map) -> Folds | No
     """
     if len(case.y) < FEWEST_ROWS or len(np.unique(case.y)) == 1:
         return None
+    first, group = copies(case.X, case.y)
     later = _later(case)
-    pairs = later or list(_at_random(case))
+    pairs = later or answer(_at_random, case, first, group) or []
     parts = answer(lambda: list(each(lambda pair: _fold(case, *pair), pairs)))
-    if parts is None:  # a class with too few rows
+    if not parts:  # too few rows that differ, or a class with too few rows
         return None
     together = np.concatenate([test for _, test in pairs])
     return Folds(
@@ -102,18 +108,25 @@ def folds_of(case: Case, each: Callable[..., Iterable[Any]] = map) -> Folds | No
         len(pairs),
         bool(later),
         together,
+        not later and len(first) < (1 - MANY_COPIES) * len(group),
     )
 
 
-def _at_random(case: Case) -> Iterator[TrainTest]:
-    """Parts of the rows; of many rows one draw of training and test rows, which costs one fit."""
-    n, seed = len(case.y), case.spec.random_state
+def _at_random(case: Case, first: Indices, group: Indices) -> list[TrainTest]:
+    """Parts of the rows; of many rows one draw of training and test rows, which costs one fit.
+
+    Copies of a row stay together. Nothing for few rows that differ.
+    """
+    n, seed = len(first), case.spec.random_state
+    if n < FEWEST_ROWS:
+        return []
     if n >= MANY_ROWS:
         sizes = {"train_size": MOST_TRAINING, "test_size": min(MOST_TEST, n - MOST_TRAINING)}
-        return iter(case.task.draws(1, **sizes, random_state=seed).split(case.y, case.y))
+        draw = case.task.draws(1, **sizes, random_state=seed)
+        return list(random_rows(draw, case.y, first, group))
     count = 5 if n <= 400 else 3 if n < 1000 else 2
     splits = case.task.splits(5, shuffle=True, random_state=seed)
-    return islice(splits.split(case.y, case.y), count)
+    return list(islice(random_rows(splits, case.y, first, group), count))
 
 
 def _later(case: Case) -> list[TrainTest]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from .. import AutoKernelClassifier, AutoKernelRidge, JacobianKernelClassifier, 
 from .._checks import check_targets
 from .._compute.arrays import Array, Indices
 from .._geometry.space import METRICS
+from .._rows.merging import merged
 from .._rules.calibration import probabilities
 from .._rules.registry import as_rule, later_rows_choose
 
@@ -139,6 +140,30 @@ class ModelSpec:
             "random_state": self.random_state,
         }
         return task.automatic(**options) if self.is_auto else task.plain(self.bandwidth, **options)
+
+
+def copies(X: Array, y: Any) -> tuple[Indices, Indices]:
+    """The first row of each group, and the group of each row.
+
+    Rows with equal features are a group. If there are only a few of these, such as the levels of a
+    category, rows whose targets differ are observations of their own, and each is a group.
+    """
+    found, each = merged(X, X[:, :0], None), np.arange(len(X))
+    repeated = (y == y[found.first][found.group]).all()
+    few = len(found.first) < FEWEST_ROWS and not repeated
+    return (each, each) if few else (found.first, found.group)
+
+
+def random_rows(splits: Any, y: Any, first: Indices, group: Indices) -> Iterator[TrainTest]:
+    """Random training and test rows; all rows of a group, as `copies` finds it, are in one part."""
+
+    def rows(part: Indices) -> Indices:
+        place = np.full(len(first), -1)
+        place[part] = np.arange(len(part))
+        at = place[group]
+        return np.argsort(at, kind="stable")[np.count_nonzero(at < 0) :]
+
+    return ((rows(a), rows(b)) for a, b in splits.split(first, y[first]))
 
 
 def later_rows(splits: TimeSeriesSplit, times: Array, observed: Array) -> list[TrainTest]:

@@ -204,12 +204,14 @@ def effects(case: Case, sizes: list[tuple[Column, float]]) -> str:
         if unknown
         else METRIC_IN_ERRORS[found.metric]
     )
+    bias = "the bias" if case.classes else "the bias of ridge regression"
+    bias = "" if unknown else f" The errors do not include {bias}."
     kinks = KINKS if found.has_kinks and not unknown else ""
     return (
         f"<h3>Average effects</h3><p>How much the {what} of {of}"
         f"<b>{escape(case.target if many else case.shown)}</b> changes, on average over all "
         f"{len(case.X):,} rows, per unit of a column, or from one category to another."
-        f"{''.join(words)} These are associations, not causes; {errors}.{kinks}{rest}</p>"
+        f"{''.join(words)} These are associations, not causes; {errors}.{bias}{kinks}{rest}</p>"
         f"<div class=blocks>{scroll(table(head, [*rows, *seasons], labelled=True))}</div>"
     )
 
