@@ -11,7 +11,12 @@ from jacridge.report import report_page
 
 def judged(y, ours, linear, half_width=1.0, **later):
     """A case and folds with these predictions; boosted trees predict nothing."""
-    case = Case(table_of(np.arange(float(len(y)))[:, None], ["hour"], {}), y, "y", ModelSpec(2.0))
+    case = Case(
+        table_of(np.arange(float(len(y)))[:, None], ["hour"], {}),
+        y,
+        "y",
+        ModelSpec("auto" if later else 2.0),
+    )
     case.__dict__.update(diagnosis=None, loo_outputs=ours)
     outputs = {OURS: ours, TREES: np.full(len(y), y.mean() + 10 * y.std()), "linear model": linear}
     ends = np.column_stack([ours - half_width, ours + half_width])
@@ -59,6 +64,16 @@ def test_intervals_that_fail_on_the_latest_rows_are_a_doubt(rng):
     assert "hold only 75\xa0% of the latest rows" in trust
     verdict, _ = said(*judged(y, ours, y + 9, count=3))
     assert "intervals" not in verdict
+
+
+@pytest.mark.parametrize(("noise", "failed"), [(0.1, False), (2.0, True)])
+def test_a_choice_by_later_rows_that_failed_is_a_doubt_with_a_way_out(rng, noise, failed):
+    y = rng.normal(size=100)
+    case, folds = judged(y, y + noise * rng.normal(size=100), y + 9, 9.0, later=True, count=3)
+    verdict, trust = said(case, folds)
+    assert ("a choice by later rows that failed" in verdict) == failed
+    assert ("Choosing the model by later rows failed" in trust) == failed
+    assert ("--held-out random" in trust) == failed
 
 
 @pytest.mark.slow
