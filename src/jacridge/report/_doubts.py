@@ -154,8 +154,9 @@ def _on_later(case: Case) -> str:
     """Advice that may help a model to predict later rows."""
     target, lag = escape(case.target), cycle(case)
     beyond = (
-        " A kernel model returns to the mean beyond the times in its training data; columns with "
-        f"earlier values of <b>{target}</b> may help."
+        " Beyond its training data a kernel model at first goes on with the last rows, which may "
+        f"lead far off, and only then returns to the mean; columns with earlier values of "
+        f"<b>{target}</b> may help."
     )
     if lag is None:
         return beyond
@@ -379,14 +380,15 @@ def diagnosis(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
 def _in_words(finding: Finding) -> Finding:
     """A finding that is no doubt, by a name and a sentence that need no formulas."""
     name, sentence = IN_WORDS.get(finding.name, (finding.name, ""))
-    return replace(finding, name=name, sentence=sentence or finding.sentence)
+    told = sentence and not np.isnan(finding.value)
+    return replace(finding, name=name, sentence=sentence if told else finding.sentence)
 
 
 def _as_remark(finding: Finding) -> Remark:
     """Finding formatted as on the page."""
     aside = f' <span class="small">({number(finding.value)})</span>'
-    has_numbers = finding.name in (IN_WORDS[CHOICE][0], LOSS)
-    sentence = f"{_as_written(finding.sentence)}{'' if has_numbers else aside}"
+    alone = finding.name in (IN_WORDS[CHOICE][0], LOSS) or np.isnan(finding.value)
+    sentence = f"{_as_written(finding.sentence)}{'' if alone else aside}"
     return Remark(finding.name.replace("R2", "R²"), sentence, finding.warning)
 
 
