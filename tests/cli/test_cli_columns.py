@@ -288,6 +288,44 @@ def test_commas_that_may_be_decimal_or_separate_thousands_are_refused(tmp_path):
         read_rows(path, ["y"])
 
 
+@pytest.mark.parametrize("cells", [("576.407 €", "85.300 €", "95 €"), ("€1.234.567", "-€ 85.300")])
+@pytest.mark.parametrize("column", ["a", "y"])
+def test_points_of_prices_that_may_separate_thousands_are_refused(tmp_path, cells, column):
+    """576.407 € was read as 576.407."""
+    one = next(cell for cell in cells if cell.count(".") == 1)
+    large = "576407 or 576.407" if one in cells[0] else "-85300 or -85.3"
+    lines = [
+        ";".join((cell, str(i))[:: 1 if column == "a" else -1]) for i, cell in enumerate(cells)
+    ]
+    path = write(tmp_path, "a;y\n" + "\n".join(lines) + "\n")
+    match = rf"`{column}` must hold numbers .*, got '{one}', which is {large}\. Add --decimal , if"
+    with pytest.raises(TableError, match=match):
+        read_rows(path, ["y"])
+    rows = read_rows(path, ["y"], Reading(decimal=","))
+    found = rows.X["a"].to_list() if column == "a" else rows.y.ravel().tolist()
+    assert found == [float(re.sub("[€. ]", "", cell)) for cell in cells]
+
+
+@pytest.mark.parametrize(
+    ("cells", "first"),
+    [
+        (("1.234", "5.678"), 1.234),
+        (("€1.234", "€1.23"), 1.234),
+        (("0.576 €", "1.234 €"), 0.576),
+        (("1.234 %", "5.678 %"), 1.234),
+    ],
+)
+def test_points_that_are_decimal_are_no_thousands(tmp_path, cells, first):
+    path = write(tmp_path, "a;y\n" + "".join(f"{cell};{i}\n" for i, cell in enumerate(cells)))
+    assert read_rows(path, ["y"]).X["a"][0] == first
+
+
+def test_prices_in_doubt_beside_decimal_points_are_not_sent_from_one_option_to_the_other(tmp_path):
+    path = write(tmp_path, "a;b;y\n576.407 €;0.5;1\n85.300 €;1.25;2\n")
+    with pytest.raises(TableError, match=r"`b`, which --decimal , refuses\. Remove the currency"):
+        read_rows(path, ["y"])
+
+
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_commas_of_texts_beside_decimal_points_are_read_as_thousands_with_a_doubt(tmp_path, suffix):
     frame = pl.DataFrame({"a": ["729,200", "12"], "b": ["0.5", "1.25"], "y": ["1", "2"]})

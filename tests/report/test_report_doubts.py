@@ -6,12 +6,18 @@ import numpy as np
 import pytest
 
 from inside import OURS, TREES, Case, Folds, ModelSpec, diagnosis, doubts, table_of
+from jacridge.diagnostics import Diagnosis, Finding
 from jacridge.report import report_page
 
 
 def judged(y, ours, linear, half_width=1.0, **later):
     """A case and folds with these predictions; boosted trees predict nothing."""
-    case = Case(table_of(np.arange(float(len(y)))[:, None], ["hour"], {}), y, "y", ModelSpec(2.0))
+    case = Case(
+        table_of(np.arange(float(len(y)))[:, None], ["hour"], {}),
+        y,
+        "y",
+        ModelSpec("auto" if later else 2.0),
+    )
     case.__dict__.update(diagnosis=None, loo_outputs=ours)
     outputs = {OURS: ours, TREES: np.full(len(y), y.mean() + 10 * y.std()), "linear model": linear}
     ends = np.column_stack([ours - half_width, ours + half_width])
@@ -59,6 +65,31 @@ def test_intervals_that_fail_on_the_latest_rows_are_a_doubt(rng):
     assert "hold only 75\xa0% of the latest rows" in trust
     verdict, _ = said(*judged(y, ours, y + 9, count=3))
     assert "intervals" not in verdict
+
+
+def test_no_gain_of_a_search_is_claimed_where_none_was_made(rng):
+    found = judged(rng.normal(size=100), np.zeros(100), np.zeros(100), 9.0, later=True, count=3)
+    finding = Finding("gain of a search", np.nan, False, "Not compared: later rows chose.")
+    found[0].__dict__.update(diagnosis=Diagnosis((finding,)))
+    trust = said(*found)[1]
+    assert "other bandwidthsNot compared: later rows chose." in trust
+    assert "hardly at all" not in trust
+
+
+def test_a_fit_that_is_far_off_on_later_rows_is_not_explained_by_the_mean(rng):
+    y = rng.normal(size=100)
+    trust = said(*judged(y, 3 * y + 5, y.mean() + 0 * y, 9.0, later=True, count=3))[1]
+    assert "at first goes on with the last rows, which may lead far off" in trust
+
+
+@pytest.mark.parametrize(("noise", "failed"), [(0.1, False), (2.0, True)])
+def test_a_choice_by_later_rows_that_failed_is_a_doubt_with_a_way_out(rng, noise, failed):
+    y = rng.normal(size=100)
+    case, folds = judged(y, y + noise * rng.normal(size=100), y + 9, 9.0, later=True, count=3)
+    verdict, trust = said(case, folds)
+    assert ("a choice by later rows that failed" in verdict) == failed
+    assert ("Choosing the model by later rows failed" in trust) == failed
+    assert ("--held-out random" in trust) == failed
 
 
 @pytest.mark.slow

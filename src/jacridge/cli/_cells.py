@@ -8,7 +8,14 @@ from .._checks import LARGEST
 from ..report._columns import looks_like_id
 from ._dates import as_dates, format_of, is_date, parsed
 from ._text import ColumnError, TableError
-from ._written import NEARLY_ALL, decimal_signs, is_ambiguous, may_be_thousands, numbers_of
+from ._written import (
+    NEARLY_ALL,
+    decimal_signs,
+    is_ambiguous,
+    may_be_thousands,
+    numbers_of,
+    points_in_doubt,
+)
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "?", "#N/A", "#DIV/0!", "#VALUE!")
 MOST_CATEGORIES = 100
@@ -21,6 +28,10 @@ MODEL_HINT = "The model was fitted to numbers with decimal points: write 1234.5.
 POINT_HINT = (
     "With --decimal , points only separate thousands, as in 1.234,5. Use --decimal . to read "
     "decimal points."
+)
+PRICE_HINT = (
+    "Add --decimal , if points separate thousands. If they are decimal points, remove the currency "
+    "signs."
 )
 DROP_HINT = "In a fit, --drop can also leave a feature out."
 TEXT_HINT = (
@@ -61,7 +72,7 @@ def each_column(
         except ColumnError as error:
             faults[column.name] = error
     for fault in faults.values():
-        if DECIMAL_HINT in fault.way_out or POINT_HINT in fault.way_out:
+        if any(hint in fault.way_out for hint in (DECIMAL_HINT, POINT_HINT, PRICE_HINT)):
             _refuse_two_signs(given, fault)
     if len(faults) == 1:
         raise next(iter(faults.values()))
@@ -76,6 +87,11 @@ def _refuse_two_signs(columns: list[pl.Series], fault: ColumnError) -> None:
     commas, points = decimal_signs(texts)
     what = "Decimal commas" if commas else "Commas"
     commas = commas or [column.name for column in texts if is_ambiguous(column)]
+    if points and not commas and fault.way_out == PRICE_HINT:
+        raise TableError(
+            f"{fault.what} Decimal points occur in {_names(points)}, which --decimal , refuses. "
+            "Remove the currency signs, and the points if they separate thousands."
+        )
     if commas and points and len({*commas, *points}) > 1:
         raise TableError(
             f"{fault.what} {what} occur in {_names(commas)} and decimal points in "
@@ -99,7 +115,7 @@ def _together(faults: dict[str, ColumnError]) -> str:
         else []
     )
     ways = [error.way_out for error in faults.values()]
-    hints = (DECIMAL_HINT, REMOVE_HINT, POINT_HINT, MODEL_HINT, TEXT_HINT)
+    hints = (DECIMAL_HINT, REMOVE_HINT, POINT_HINT, PRICE_HINT, MODEL_HINT, TEXT_HINT)
     needed = [hint for hint in hints if any(hint in way for way in ways)]
     features = [name for name, error in faults.items() if not isinstance(error, TargetError)]
     leave = f"leave features out with {drop_option(*features)}."
@@ -109,7 +125,7 @@ def _together(faults: dict[str, ColumnError]) -> str:
             *shown,
             *more,
             *needed,
-            *([] if set(ways) == {DECIMAL_HINT} else [f"Correct them, or {leave}"]),
+            *([] if {*ways} <= {DECIMAL_HINT, PRICE_HINT} else [f"Correct them, or {leave}"]),
         ]
     )
 
@@ -319,6 +335,8 @@ def _typed(column: pl.Series, decimal: str) -> pl.Series:
     if _has_numbers(column):
         return numbers(column, decimal)
     texts = categories(column)
+    if decimal == ".":
+        _refuse_points_in_doubt(texts)
     found = numbers_of(texts, decimal)
     is_word = texts.is_not_null() & found.is_null()
     if not is_word.any():
@@ -330,6 +348,18 @@ def _typed(column: pl.Series, decimal: str) -> pl.Series:
         raise _wrong_number(texts, is_word, decimal)
     form = format_of(texts)
     return texts if form is None else parsed(texts, form)
+
+
+def _refuse_points_in_doubt(texts: pl.Series) -> None:
+    """Refuse prices whose points may separate thousands, where no cell settles it."""
+    found = points_in_doubt(texts)
+    if len(found):
+        large, small = (numbers_of(found, decimal)[0] for decimal in (",", "."))
+        raise ColumnError(
+            f"The column `{texts.name}` must hold numbers of one meaning, got {short(found[0])}, "
+            f"which is {large:.15g} or {small:.15g}.",
+            PRICE_HINT,
+        )
 
 
 def _other_numbers(decimal: str) -> str:

@@ -15,6 +15,10 @@ ADORNED = (
 THOUSANDS = r"^[-+]?[1-9]\d{0,2}([,'’\s]\d{3})+(\.\d+)?$"
 NUMBER = r"^[-+]?\d[\d,]*\.?\d*$"
 CLEARLY_THOUSANDS = r",\d{3}(,\d{3}|\.\d)"
+# A number with a currency sign whose points may all separate thousands.
+POINTS_IN_THOUSANDS = r"^[-+]?(\p{Sc}\s*[-+]?GROUPS|GROUPS\s*\p{Sc})$".replace(
+    "GROUPS", r"[1-9]\d{0,2}(\.\d{3})+(,\d+)?"
+)
 # A number or percentage whose commas may all separate thousands.
 COMMAS_IN_THOUSANDS = r"^\s*[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?\s*%?\s*$"
 NEARLY_ALL = 0.95
@@ -101,6 +105,14 @@ def is_ambiguous(texts: pl.Series) -> bool:
     with_commas = texts.str.contains(r"\d,\d").any()
     settled = texts.str.contains(CLEARLY_THOUSANDS).any()
     return bool(with_commas and may_be_thousands(texts) and not settled)
+
+
+def points_in_doubt(texts: pl.Series) -> pl.Series:
+    """Prices whose points may separate thousands or decimals; empty if a cell settles it."""
+    pointed = texts.drop_nulls()
+    pointed = pointed.filter(pointed.str.contains(".", literal=True))
+    doubtful = pointed.str.contains(POINTS_IN_THOUSANDS).all()
+    return pointed.filter(doubtful & ~pointed.str.contains(r"\.\d{3}[.,]"))
 
 
 def _plain_numbers(texts: pl.Series, decimal: str) -> pl.Series:

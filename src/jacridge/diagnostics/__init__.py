@@ -185,8 +185,8 @@ def _rule_of(fit: Fitted) -> Rule:
 
 def _search_finding(data: TrainingData, fit: Fitted, gain: Gain) -> Finding:
     if fit.later:
-        sentence = "Bandwidth and penalty were chosen by how well later rows are predicted."
-        return Finding("gain of a search", gain.value, False, sentence)
+        sentence = "Not compared: later rows chose bandwidth and penalty."
+        return Finding("gain of a search", np.nan, False, sentence)
     if not gain.is_clear:
         sentence = "No other bandwidth and penalty would do much better."
         return Finding("gain of a search", gain.value, False, sentence)

@@ -22,6 +22,7 @@ CLEARLY = 0.02  # a difference of R2 or accuracy
 SLIGHTLY = 0.005
 HARDLY = 0.95  # an error is hardly smaller than another above this ratio
 MUCH = 0.8  # an error is much smaller than another below this ratio
+FAILED = 0.1  # below this R² on later rows, these cannot choose a model
 FLATTERED = 0.1  # excess of the leave-one-out R2 over the R2 of rows kept aside
 
 LOSS = "loss of the choice"  # what a finding on the choice is called then
@@ -111,6 +112,7 @@ def _unseen(case: Case, folds: Folds | None) -> Iterator[Remark]:
     if folds is not None:
         yield from _intervals(folds)
         yield from _flattery(case, folds)
+        yield from _failed_choice(case, folds)
     yield from _far_off(case)
 
 
@@ -152,8 +154,9 @@ def _on_later(case: Case) -> str:
     """Advice that may help a model to predict later rows."""
     target, lag = escape(case.target), cycle(case)
     beyond = (
-        " A kernel model returns to the mean beyond the times in its training data; columns with "
-        f"earlier values of <b>{target}</b> may help."
+        " Beyond its training data a kernel model at first goes on with the last rows, which may "
+        f"lead far off, and only then returns to the mean; columns with earlier values of "
+        f"<b>{target}</b> may help."
     )
     if lag is None:
         return beyond
@@ -207,6 +210,20 @@ def _flattery(case: Case, folds: Folds) -> Iterator[Remark]:
         )
         short = f"R² of {share(ours)} against {share(loo)} by leave-one-out"
         yield Remark("leave-one-out", sentence, True, short)
+
+
+def _failed_choice(case: Case, folds: Folds) -> Iterator[Remark]:
+    """A choice by later rows that the model does not predict."""
+    if case.classes or not (folds.later and case.is_later):
+        return
+    found = r2(folds.observed, folds.predicted[OURS])
+    if found < FAILED:
+        sentence = (
+            f"Choosing the model by later rows failed: R² on them is {share(found)}, and the curve "
+            "may be jagged. For a curve within the data, use <code>--held-out random</code> (in "
+            "Python, <code>held_out='random'</code>)."
+        )
+        yield Remark("choice by later rows", sentence, True, "a choice by later rows that failed")
 
 
 def _scores(case: Case, folds: Folds | None) -> ScorePairs:
@@ -363,14 +380,15 @@ def diagnosis(case: Case, folds: Folds | None, remarks: list[Remark]) -> str:
 def _in_words(finding: Finding) -> Finding:
     """A finding that is no doubt, by a name and a sentence that need no formulas."""
     name, sentence = IN_WORDS.get(finding.name, (finding.name, ""))
-    return replace(finding, name=name, sentence=sentence or finding.sentence)
+    told = sentence and not np.isnan(finding.value)
+    return replace(finding, name=name, sentence=sentence if told else finding.sentence)
 
 
 def _as_remark(finding: Finding) -> Remark:
     """Finding formatted as on the page."""
     aside = f' <span class="small">({number(finding.value)})</span>'
-    has_numbers = finding.name in (IN_WORDS[CHOICE][0], LOSS)
-    sentence = f"{_as_written(finding.sentence)}{'' if has_numbers else aside}"
+    alone = finding.name in (IN_WORDS[CHOICE][0], LOSS) or np.isnan(finding.value)
+    sentence = f"{_as_written(finding.sentence)}{'' if alone else aside}"
     return Remark(finding.name.replace("R2", "R²"), sentence, finding.warning)
 
 
