@@ -1,5 +1,6 @@
 """Dates become year, month, day of the week and hour; new rows are read as training was."""
 
+import calendar
 import datetime
 import re
 from html import unescape
@@ -7,6 +8,7 @@ from html import unescape
 import numpy as np
 import polars as pl
 import pytest
+import skops.io
 
 from inside import (
     CYCLES,
@@ -18,6 +20,7 @@ from inside import (
     format_of,
     load_model,
     read_rows,
+    save_model,
 )
 from jacridge.cli import main
 
@@ -39,8 +42,9 @@ def test_every_format_gives_the_same_days(tmp_path, day, time):
     year = rows.X["when (year)"]
     assert year.floor().to_list() == [m.year for m in MOMENTS]
     angle = np.arctan2(rows.X["when (month sine)"], rows.X["when (month cosine)"])
-    months = np.round(angle / (2 * np.pi) * 12) % 12 + 1
-    assert months.tolist() == [m.month for m in MOMENTS]
+    lengths = [calendar.monthrange(m.year, m.month)[1] for m in MOMENTS]
+    months = [m.month - 1 + (m.day - 1) / days for m, days in zip(MOMENTS, lengths, strict=True)]
+    np.testing.assert_allclose(angle / (2 * np.pi) * 12 % 12, months, atol=1e-9)
     angle = np.arctan2(rows.X["when (weekday sine)"], rows.X["when (weekday cosine)"])
     assert (np.round(angle / (2 * np.pi) * 7) % 7).tolist() == [m.weekday() for m in MOMENTS]
 
@@ -144,6 +148,21 @@ def test_dates_within_less_than_a_year_have_no_month(tmp_path, months, parts):
     assert list(dict.fromkeys(part.split()[0] for part in rows.dates["when"].parts)) == parts
 
 
+def test_a_season_is_predicted_without_jumps_at_the_ends_of_months(tmp_path, rng):
+    """With the month as a whole number, predictions were a staircase."""
+    days = [datetime.date(2021, 1, 1) + datetime.timedelta(days=i) for i in range(730)]
+    truth = 5 * np.sin(2 * np.pi * np.arange(730) / 365.25)
+    file, out = tmp_path / "t.csv", tmp_path / "p.csv"
+    pl.DataFrame({"when": days, "y": truth + rng.normal(size=730)}).write_csv(file)
+    fixed = ("--rule", "3.0", "--alpha", "1", "--no-standardize")
+    assert run("fit", file, "-t", "y", *fixed, "-o", tmp_path / "m.skops") == 0
+    assert run("predict", tmp_path / "m.skops", file, "-o", out) == 0
+    predicted = pl.read_csv(out)["prediction"].to_numpy()
+    steps, is_first = np.abs(np.diff(predicted)), np.array([day.day == 1 for day in days[1:]])
+    assert steps[is_first].max() <= steps[~is_first].max()
+    assert np.sqrt(np.mean((predicted - truth) ** 2)) < 0.3
+
+
 def test_a_fit_to_rows_in_order_of_time_says_what_its_score_is_worth(tmp_path, capsys):
     path = write(tmp_path, [m.strftime("%Y-%m-%d %H:%M") for m in MOMENTS])
     assert run("fit", path, "-t", "y", "--rule", "scale", "-o", tmp_path / "m.skops") == 0
@@ -165,7 +184,7 @@ def test_a_date_that_is_missing_is_named_once(tmp_path, capsys):
 def test_effects_of_a_date_are_per_year_and_leave_waves_out(tmp_path, capsys):
     """Within groups, too, whose labels may be numbers."""
     path = write(tmp_path, [m.strftime("%Y-%m-%d") for m in MOMENTS])
-    for by in ((), ("--by", "when (month sine)")):
+    for by in ((), ("--by", "when (weekday sine)")):
         assert run("effects", path, "-t", "y", "--rule", "scale", "--alpha", "1", *by) == 0
         out = capsys.readouterr().out
         assert re.search(r"when \(year\) +per year", out)
@@ -249,6 +268,25 @@ def test_new_rows_without_dates_in_the_column_are_refused(model, tmp_path, capsy
     assert run("predict", model, write(tmp_path, ["13/01/2021 05:40", "soon"], "new.csv")) == 1
     err = capsys.readouterr().err
     assert "`when` must hold dates of the form %d/%m/%Y %H:%M, got 'soon' in row 2" in err
+
+
+def test_a_model_of_whole_months_predicts_the_days_of_a_month_alike(tmp_path, capsys):
+    """As files were written before; saved again, they say so."""
+    days = [datetime.date(2020, 1, 1) + datetime.timedelta(days=11 * i) for i in range(80)]
+    path = write(tmp_path, days)
+    assert run("fit", path, "-t", "y", "--rule", "2.0", "-o", tmp_path / "m.skops") == 0
+    content = {"format": "jacridge model 2", **vars(load_model(str(tmp_path / "m.skops")))}
+    date = content["dates"]["when"]
+    content["dates"] = {"when": {"format": date.format, "parts": date.parts}}
+    skops.io.dump(content, tmp_path / "old.skops")
+    old = load_model(str(tmp_path / "old.skops"))
+    save_model(str(tmp_path / "again.skops"), old)
+    new = pl.DataFrame({"when": ["2021-03-01", "2021-03-31", "2021-04-01"]})
+    for saved in (old, load_model(str(tmp_path / "again.skops"))):
+        X = saved.columns_of(new, "new.csv")
+        sine = np.sin(np.array([2, 2, 3]) * np.pi / 6)
+        np.testing.assert_allclose(X["when (month sine)"], sine, atol=1e-12)
+        assert X["when (weekday sine)"].n_unique() == 3
 
 
 def test_a_model_keeps_how_its_dates_are_read(model):

@@ -117,7 +117,9 @@ def days(start, count, step=1):
     """Parts of dates as the command makes them, all but the hour."""
     day = np.datetime64(start) + step * np.arange(count)
     year = day.astype("datetime64[Y]")
-    month = day.astype("datetime64[M]").astype(int) % 12 / 12 * 2 * np.pi
+    first = day.astype("datetime64[M]")
+    share = (day - first) / ((first + 1).astype("datetime64[D]") - first)
+    month = (first.astype(int) % 12 + share) / 12 * 2 * np.pi
     weekday = (day.astype(int) + 3) % 7 / 7 * 2 * np.pi
     t = year.astype(int) + 1970 + (day - year).astype(int) / 366
     waves = [wave(x) for x in (month, weekday) for wave in (np.sin, np.cos)]

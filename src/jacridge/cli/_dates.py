@@ -25,9 +25,15 @@ LOOKS_LIKE = (
     r"|^\d{4}[-/]\d{1,2}$|^(19|20)\d{6}([ T]\d{6}|\d{4}(\d\d)?)?$"
 )
 
+
+def _month(date: pl.Expr) -> pl.Expr:
+    # With the share of the month that is over, or predictions would jump on each first.
+    return date.dt.month() - 1.0 + (date.dt.day() - 1.0) / date.dt.month_end().dt.day()
+
+
 # Cyclic functions of a date, and the length of each cycle.
 CYCLES: dict[str, tuple[Callable[[pl.Expr], pl.Expr], int]] = {
-    "month": (lambda date: date.dt.month() - 1.0, 12),
+    "month": (_month, 12),
     "weekday": (lambda date: date.dt.weekday() - 1.0, 7),
     "hour": (lambda date: date.dt.hour() + date.dt.minute() / 60, 24),
 }
@@ -39,6 +45,18 @@ class Dates:
 
     format: str | None  # None if the file stores dates with a type
     parts: list[str] = field(default_factory=list)
+    whole_months: bool = False  # as in older model files: the month does not count its days
+
+    def features(self, column: str) -> list[pl.Expr]:
+        """The parts of a column, with their names."""
+        date = pl.col(column)
+        date_of = {"month": date.dt.truncate("1mo")} if self.whole_months else {}
+        return [
+            PARTS[part](date_of.get(part.split()[0], date))
+            .cast(pl.Float64)
+            .alias(part_name(column, part))
+            for part in self.parts
+        ]
 
 
 def _year(date: pl.Expr) -> pl.Expr:
@@ -132,11 +150,7 @@ def day_of(year: float) -> datetime.date:
 
 def with_parts(frame: pl.DataFrame, dates: dict[str, Dates]) -> pl.DataFrame:
     """The frame with each column of dates replaced by its parts, which come last."""
-    new = [
-        PARTS[part](pl.col(name)).cast(pl.Float64).alias(part_name(name, part))
-        for name, date in dates.items()
-        for part in date.parts
-    ]
+    new = [feature for name, date in dates.items() for feature in date.features(name)]
     taken = [e.meta.output_name() for e in new if e.meta.output_name() in frame.columns]
     if taken:
         raise TableError(

@@ -25,7 +25,8 @@ from ._missing import gaps
 from ._tables import listed
 from ._terminal import WrongUse, check_suffix
 
-# Files of format 1 have one target, no dates and no filled gaps.
+# Files of format 1 have one target, no dates and no filled gaps. The first files of format 2 do not
+# say whether months are whole, which they then are.
 MODEL_CLASSES = (jacridge.JacobianKernelRidge, jacridge.JacobianKernelClassifier)
 FORMATS = ("jacridge model 1", "jacridge model 2")
 TRUSTED = frozenset(
@@ -315,7 +316,8 @@ def _model_of(content: Any) -> SavedModel | None:
     """The model, if it is complete and all its parts have the right type."""
     targets = content["targets"] if "targets" in content else [content["target"]]
     numbers, texts = list(content["numbers"]), list(content["texts"])
-    dates = {name: Dates(**date) for name, date in content.get("dates", {}).items()}
+    stored = content.get("dates", {})
+    dates = {name: Dates(**{"whole_months": True} | date) for name, date in stored.items()}
     parts = [part for date in dates.values() for part in date.parts]
     pipeline, decimal = content["pipeline"], content.get("decimal", ".")
     thousands = list(content.get("thousands", []))

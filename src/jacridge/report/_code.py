@@ -56,8 +56,15 @@ IMPORTS = {
 PARTS_OF_DATES = {
     "year": "(date.dt.year() + (date.dt.ordinal_day() - 1) / 366)",
     **{
-        f"{cycle} {wave}": f"((date.dt.{cycle}() - 1) * 2 * np.pi / {period}).{function}()"
-        for cycle, period in (("month", 12), ("weekday", 7))
+        f"{cycle} {wave}": f"(({count}) * 2 * np.pi / {period}).{function}()"
+        for cycle, count, period in (
+            (
+                "month",
+                "date.dt.month() - 1 + (date.dt.day() - 1) / date.dt.month_end().dt.day()",
+                12,
+            ),
+            ("weekday", "date.dt.weekday() - 1", 7),
+        )
         for wave, function in (("sine", "sin"), ("cosine", "cos"))
     },
 }

@@ -168,10 +168,11 @@ def _moments(case: Case, places: list[int]) -> Array:
 
 
 def season_of(case: Case, places: list[int]) -> Steps:
-    """Months as year and month of some rows have them, after a straight trend by least squares."""
+    """Means over the days of each month in some rows, after a straight trend by least squares."""
     moments = _moments(case, places)
     year, *waves = moments.T
-    month = np.rint(np.arctan2(*waves) * (6 / np.pi)).astype(int) % 12
+    # Rounded, as a first of March may be at 1.9999999.
+    month = np.floor(np.round(np.arctan2(*waves) * (6 / np.pi), 6)).astype(int) % 12
     seen = np.unique(month)
     parts = np.column_stack([month[:, None] == seen, year - year.mean()])
     levels = tuple(str(i + 1) for i in seen)
