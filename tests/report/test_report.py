@@ -239,16 +239,23 @@ def test_copies_of_a_row_are_kept_aside_together(rng):
     X, y = np.tile(rng.normal(size=(120, 2)), (2, 1)), np.tile(rng.normal(size=120), 2)
     folds = folds_of(Case(table_of(X, None, {}), y, "y", ModelSpec(1.0)))
     assert r2_score(folds.observed, folds.predicted[TREES]) < 0.1
-    assert "Rows with equal features were kept aside together." in folds.how
+    assert "Copies of a row were kept aside together." in folds.how
 
 
-@pytest.mark.parametrize(("noise", "count"), [(1.0, 120), (0.0, None)])
-def test_a_few_levels_are_judged_by_their_observations(rng, noise, count):
-    """With one target each there is nothing to keep aside but copies."""
-    level = np.arange(120) % 6
-    X, y = np.eye(6)[level], level + noise * rng.normal(size=120)
+@pytest.mark.parametrize("levels", [6, 30])
+def test_levels_are_judged_by_their_observations(rng, levels):
+    """No level is predicted that the training rows do not have."""
+    level = np.arange(120) % levels
+    X, y = np.eye(levels)[level], level + rng.normal(size=120)
     folds = folds_of(Case(table_of(X, None, {}), y, "y", ModelSpec(1.0)))
-    assert (folds and len(folds.observed)) == count
+    assert len(folds.observed) == 120
+    assert r2_score(folds.observed, folds.predicted["this model"]) > 0.5
+
+
+def test_levels_with_one_target_each_leave_nothing_to_keep_aside():
+    level = np.arange(120) % 6
+    case = Case(table_of(np.eye(6)[level], None, {}), level.astype(float), "y", ModelSpec(1.0))
+    assert folds_of(case) is None
 
 
 def test_models_of_folds_are_scaled_by_their_training_rows(rng):

@@ -50,7 +50,7 @@ class Folds:
     def how(self) -> str:
         """How many rows were kept aside, and which models predicted them, in words."""
         n = f"{len(self.observed):,} rows"
-        copies = " Rows with equal features were kept aside together." * self.copies
+        copies = " Copies of a row were kept aside together." * self.copies
         each = "each fifth was predicted by a model fitted to the other four (cross-validation)."
         each += copies
         if self.count == 5:

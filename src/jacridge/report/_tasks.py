@@ -32,6 +32,9 @@ from .._rules.registry import as_rule, later_rows_choose
 TrainTest = tuple[Indices, Indices]
 # Fewer rows are not held out.
 FEWEST_ROWS = 20
+# Share of the rows that repeat the features of another row which may have another target, if the
+# rows are copies.
+MOST_OTHERS = 0.01
 
 # Metrics that are computed from columns, unlike "precomputed".
 COLUMN_METRICS = tuple(name for name in METRICS if name != "precomputed")
@@ -145,13 +148,13 @@ class ModelSpec:
 def copies(X: Array, y: Any) -> tuple[Indices, Indices]:
     """The first row of each group, and the group of each row.
 
-    Rows with equal features are a group. If there are only a few of these, such as the levels of a
-    category, rows whose targets differ are observations of their own, and each is a group.
+    Rows with equal features and targets are a group. If the targets of rows with equal features
+    often differ, as those of a few categories do, each row is an observation of its own.
     """
     found, each = merged(X, X[:, :0], None), np.arange(len(X))
-    repeated = (y == y[found.first][found.group]).all()
-    few = len(found.first) < FEWEST_ROWS and not repeated
-    return (each, each) if few else (found.first, found.group)
+    others = np.count_nonzero(y != y[found.first][found.group])
+    are_copies = others <= MOST_OTHERS * (len(X) - len(found.first))
+    return (found.first, found.group) if are_copies else (each, each)
 
 
 def random_rows(splits: Any, y: Any, first: Indices, group: Indices) -> Iterator[TrainTest]:
