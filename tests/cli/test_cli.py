@@ -288,7 +288,7 @@ def test_compare_of_many_rows_takes_some_and_says_so(run, boxes):
 @pytest.mark.filterwarnings("default")
 def test_compare_tells_what_each_rule_has_to_say(run, tmp_path):
     table = tmp_path / "equal.csv"
-    table.write_text("x,y\n" + "1,2\n2,3\n4,5\n7,6\n" * 9)
+    table.write_text("x,y\n" + "1,2\n2,3\n4,5\n7,6\n8,9\n9,7\n" * 9)
     args = ("--rules", "jacobian,jacobian_median", "--splits", "2")
     code, _, err = run("compare", table, "-t", "y", *args)
     assert code == 0
