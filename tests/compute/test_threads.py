@@ -187,13 +187,14 @@ def test_threads_end_with_the_thread_that_used_them(monkeypatch):
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork processes.")
 def test_a_forked_process_has_threads_of_its_own():
     code = """
-import os, threading
+import os, signal, threading
 from jacridge._compute import threads
 threads.processors = lambda: 2
 both = threading.Barrier(2)
 threads.in_threads(lambda _: both.wait(10), range(2))  # so that there are two
 child = os.fork()
 if child == 0:
+    signal.alarm(10)  # ends a child that waits
     os._exit(threads.in_threads(abs, [-1, -2]) != [1, 2])
 assert os.waitpid(child, 0)[1] == 0
 """
